@@ -1,0 +1,59 @@
+# How Par's compiler libraries are built: one static library a phase, one precompiled header for all,
+# linked against the shared MLIR and LLVM libraries only.
+find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+separate_arguments(PAR_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+
+add_library(par_flags INTERFACE)
+target_include_directories(par_flags SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_include_directories(par_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+target_compile_definitions(par_flags INTERFACE ${PAR_LLVM_DEFINITIONS})
+target_compile_options(par_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -Wall -Wno-unused-parameter -Wno-deprecated-declarations>)
+
+file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp.in "")
+configure_file(${PROJECT_BINARY_DIR}/pch.cpp.in ${PROJECT_BINARY_DIR}/pch.cpp COPYONLY)
+add_library(par_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
+target_link_libraries(par_pch PRIVATE par_flags)
+target_precompile_headers(par_pch PRIVATE
+  <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/BuiltinAttributes.h>
+  <mlir/IR/PatternMatch.h> <mlir/IR/SymbolTable.h> <mlir/IR/OpImplementation.h> <mlir/IR/DialectImplementation.h>
+  <mlir/IR/IRMapping.h> <mlir/IR/Matchers.h>
+  <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Interfaces/InferTypeOpInterface.h>
+  <mlir/Interfaces/FunctionInterfaces.h> <mlir/Interfaces/CallInterfaces.h>
+  <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
+  <llvm/ADT/DenseMap.h> <llvm/ADT/MapVector.h> <llvm/ADT/SetVector.h> <llvm/ADT/STLExtras.h>
+  <llvm/ADT/StringExtras.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/FormatVariadic.h>)
+
+# par_library(NAME [LIBS libraries...]): a static library of every .cpp in this folder and the folders below it.
+function(par_library name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC par_flags ${ARG_LIBS})
+  target_precompile_headers(${name} REUSE_FROM par_pch)
+  get_property(tablegen GLOBAL PROPERTY PAR_TABLEGEN)
+  add_dependencies(${name} ${tablegen})
+endfunction()
+
+# par_tablegen(NAME file.td out1 -gen1 out2 -gen2 ...): runs mlir-tblgen; every library depends on all of them.
+function(par_tablegen name td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  while(ARGN)
+    list(POP_FRONT ARGN out)
+    list(POP_FRONT ARGN generator)
+    mlir_tablegen(${out} ${generator} ${ARGV_EXTRA} -I${PROJECT_SOURCE_DIR}/include -dialect=par)
+  endwhile()
+  add_public_tablegen_target(${name})
+  set_property(GLOBAL APPEND PROPERTY PAR_TABLEGEN ${name})
+endfunction()
+
+# par_phase(Name [LIBS ...]): the library Par<Name> of lib/<Name>; if include/par/<Name>/Passes.td exists, its
+# declarations are generated as par/<Name>/Passes.h.inc and its registration is found by par-opt.
+function(par_phase name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  par_library(Par${name} LIBS ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY PAR_LIBRARIES Par${name})
+endfunction()
