@@ -1,0 +1,179 @@
+// The kernels that ship inside the runtime: their names, operands and immediates as data. The compiler reads
+// this table to emit calls, the loader to check them; neither needs to link anything for it.
+//
+// Every kernel has the ABI of generated ones:
+//
+//     void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1)
+//
+// ptr[i] is the buffer of operand i (in the order of the table), imm[i] the immediate i: integers as two's
+// complement, reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the
+// split into tiles depends on the immediates alone, so results do not depend on the number of threads.
+// All floats are f32, all indices i64, all tensors dense and row-major.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace par::kernels {
+
+/// How a kernel touches an operand: read, written whole, read and written, or added to.
+enum class Access : char { Read = 'r', Write = 'w', Update = 'u', Accumulate = 'a' };
+
+struct BuiltinOperand {
+  std::string_view name;
+  Access access;
+  std::string_view type;  ///< "f32" or "i64"
+  std::string_view shape; ///< in terms of the immediates, e.g. "rows x cols"; "" is a scalar
+  /// The operand is there only if this immediate is not 0; -1: always. Optional operands come last.
+  int onlyIf = -1;
+};
+
+struct BuiltinImmediate {
+  std::string_view name;
+  bool real = false; ///< a double's bit pattern
+};
+
+/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1; one tile where tileBy is -1.
+struct BuiltinKernel {
+  std::string_view name;
+  std::string_view meaning;
+  std::span<const BuiltinOperand> operands;
+  std::span<const BuiltinImmediate> immediates;
+  int tileBy = -1;
+  uint64_t tileSize = 1;
+};
+
+namespace table {
+using enum Access;
+using O = BuiltinOperand;
+using I = BuiltinImmediate;
+
+// Optimizers. `coef`, where has_coef is 1, multiplies the gradient first (the clip coefficient). The rate is
+// lr * lr_scale. `step` counts from 1 (already incremented for this update).
+inline constexpr std::array adamwOperands{
+    O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},   O{"m", Update, "f32", "n"},
+    O{"v", Update, "f32", "n"}, O{"step", Read, "i64", ""}, O{"lr", Read, "f32", ""},
+    O{"coef", Read, "f32", "", 6}};
+inline constexpr std::array adamwImmediates{I{"n"},         I{"beta1", true},        I{"beta2", true},
+                                            I{"eps", true}, I{"weight_decay", true}, I{"lr_scale", true},
+                                            I{"has_coef"}};
+inline constexpr std::array sgdOperands{O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},
+                                        O{"lr", Read, "f32", ""}, O{"coef", Read, "f32", "", 3}};
+inline constexpr std::array sgdImmediates{I{"n"}, I{"weight_decay", true}, I{"lr_scale", true},
+                                          I{"has_coef"}};
+inline constexpr std::array momentumOperands{O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},
+                                             O{"buf", Update, "f32", "n"}, O{"lr", Read, "f32", ""},
+                                             O{"coef", Read, "f32", "", 5}};
+inline constexpr std::array momentumImmediates{I{"n"},        I{"momentum", true}, I{"weight_decay", true},
+                                               I{"nesterov"}, I{"lr_scale", true}, I{"has_coef"}};
+
+// Cross entropy per token. `shard` is the position of this shard among equal ones: it holds the classes
+// [shard * cols, (shard + 1) * cols), of which those from `total` on are padding and count nowhere (their dlogits
+// are 0). A label outside belongs to another shard; the label `ignore` counts nowhere.
+inline constexpr std::array crossEntropyOperands{O{"logits", Read, "f32", "rows x cols"},
+                                                 O{"labels", Read, "i64", "rows"},
+                                                 O{"loss", Write, "f32", "rows"}, O{"lse", Write, "f32", "rows"}};
+inline constexpr std::array crossEntropyImmediates{I{"rows"}, I{"cols"}, I{"ignore"}};
+inline constexpr std::array crossEntropyShardOperands{
+    O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"max", Read, "f32", "rows"},
+    O{"sumexp", Write, "f32", "rows"}, O{"picked", Write, "f32", "rows"}};
+inline constexpr std::array crossEntropyShardImmediates{I{"rows"}, I{"cols"}, I{"ignore"}, I{"shard"},
+                                                          I{"total"}};
+inline constexpr std::array crossEntropyBackwardOperands{
+    O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"lse", Read, "f32", "rows"},
+    O{"dloss", Read, "f32", "rows"}, O{"dlogits", Write, "f32", "rows x cols"}};
+
+// Rows of a table of which this shard holds [shard * rows, (shard + 1) * rows). An index outside belongs to
+// another shard: gather gives zeros, scatter leaves it out. Where the index is already local, shard is 0.
+inline constexpr std::array gatherOperands{O{"table", Read, "f32", "rows x width"},
+                                           O{"index", Read, "i64", "n"}, O{"out", Write, "f32", "n x width"}};
+inline constexpr std::array rowImmediates{I{"n"}, I{"width"}, I{"rows"}, I{"shard"}};
+inline constexpr std::array scatterAddOperands{O{"table", Accumulate, "f32", "rows x width"},
+                                               O{"index", Read, "i64", "n"},
+                                               O{"values", Read, "f32", "n x width"}};
+
+inline constexpr std::array sumSquaresOperands{O{"x", Read, "f32", "n"}, O{"out", Accumulate, "f32", ""}};
+inline constexpr std::array sumSquaresImmediates{I{"n"}, I{"weight", true}};
+
+inline constexpr std::array rowsColsImmediates{I{"rows"}, I{"cols"}};
+inline constexpr std::array rowMaxOperands{O{"x", Read, "f32", "rows x cols"}, O{"max", Write, "f32", "rows"}};
+inline constexpr std::array softmaxOperands{O{"x", Read, "f32", "rows x cols"},
+                                            O{"y", Write, "f32", "rows x cols"}};
+inline constexpr std::array softmaxBackwardOperands{O{"y", Read, "f32", "rows x cols"},
+                                                    O{"dy", Read, "f32", "rows x cols"},
+                                                    O{"dx", Write, "f32", "rows x cols"}};
+inline constexpr std::array layerNormOperands{
+    O{"x", Read, "f32", "rows x cols"}, O{"gamma", Read, "f32", "cols"}, O{"beta", Read, "f32", "cols"},
+    O{"y", Write, "f32", "rows x cols"}, O{"mean", Write, "f32", "rows"}, O{"rstd", Write, "f32", "rows"}};
+inline constexpr std::array layerNormImmediates{I{"rows"}, I{"cols"}, I{"eps", true}};
+inline constexpr std::array layerNormBackwardOperands{
+    O{"x", Read, "f32", "rows x cols"}, O{"gamma", Read, "f32", "cols"},      O{"mean", Read, "f32", "rows"},
+    O{"rstd", Read, "f32", "rows"},     O{"dy", Read, "f32", "rows x cols"},  O{"dx", Write, "f32", "rows x cols"},
+    O{"dgamma", Accumulate, "f32", "cols"}, O{"dbeta", Accumulate, "f32", "cols"}};
+
+inline constexpr std::array all{
+    BuiltinKernel{"adamw",
+                  "PyTorch's AdamW: w -= lr wd w; m, v moving averages; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps)",
+                  adamwOperands, adamwImmediates, 0, 16384},
+    BuiltinKernel{"sgd", "PyTorch's SGD: w -= lr (g + wd w)", sgdOperands, sgdImmediates, 0, 16384},
+    BuiltinKernel{"momentum",
+                  "PyTorch's SGD with momentum, dampening 0: d = g + wd w; buf = mu buf + d; w -= lr (nesterov ? d + mu "
+                  "buf : buf); buf starts as zeros",
+                  momentumOperands, momentumImmediates, 0, 16384},
+    BuiltinKernel{"cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
+                  crossEntropyOperands, crossEntropyImmediates, 0, 16},
+    BuiltinKernel{"cross_entropy_shard",
+                  "of the classes held here: sumexp = sum exp(z - max); picked = logit of the label, 0 if elsewhere or "
+                  "ignored",
+                  crossEntropyShardOperands, crossEntropyShardImmediates, 0, 16},
+    BuiltinKernel{"cross_entropy_backward",
+                  "dlogits = (exp(z - lse) - [class is label]) dloss, 0 in ignored rows; dlogits may be logits",
+                  crossEntropyBackwardOperands, crossEntropyShardImmediates, 0, 16},
+    BuiltinKernel{"gather_rows", "out[i] = table[index[i] - shard * rows], zeros if outside", gatherOperands, rowImmediates,
+                  0, 64},
+    BuiltinKernel{"scatter_add_rows", "table[index[i] - shard * rows] += values[i], in the order of i", scatterAddOperands,
+                  rowImmediates, 1, 256},
+    BuiltinKernel{"sum_squares", "out += weight * sum x^2, summed in f64", sumSquaresOperands, sumSquaresImmediates},
+    BuiltinKernel{"row_max", "max = largest of the row", rowMaxOperands, rowsColsImmediates, 0, 16},
+    BuiltinKernel{"softmax", "y = softmax of each row; y may be x", softmaxOperands, rowsColsImmediates, 0, 16},
+    BuiltinKernel{"softmax_backward", "dx = y (dy - sum y dy); dx may be dy", softmaxBackwardOperands,
+                  rowsColsImmediates, 0, 16},
+    BuiltinKernel{"layer_norm", "y = (x - mean) rstd gamma + beta; rstd = 1/sqrt(var + eps), var biased",
+                  layerNormOperands, layerNormImmediates, 0, 16},
+    BuiltinKernel{"layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
+                  rowsColsImmediates},
+};
+} // namespace table
+
+/// All builtins.
+inline constexpr std::span<const BuiltinKernel> builtins() { return table::all; }
+
+/// The builtin of that name, or null.
+inline constexpr const BuiltinKernel *findBuiltin(std::string_view name) {
+  for (const BuiltinKernel &kernel : table::all)
+    if (kernel.name == name)
+      return &kernel;
+  return nullptr;
+}
+
+/// Number of tiles of a builtin with these immediates.
+inline constexpr uint32_t builtinTiles(const BuiltinKernel &kernel, std::span<const uint64_t> imm) {
+  if (kernel.tileBy < 0)
+    return 1;
+  uint64_t tiles = (imm[kernel.tileBy] + kernel.tileSize - 1) / kernel.tileSize;
+  return tiles == 0 ? 1 : static_cast<uint32_t>(tiles);
+}
+
+/// A real immediate as it is stored, and back.
+inline constexpr uint64_t realImmediate(double value) { return std::bit_cast<uint64_t>(value); }
+inline constexpr double immediateReal(uint64_t bits) { return std::bit_cast<double>(bits); }
+
+using KernelFunction = void (*)(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1);
+
+/// The code of a builtin, or null if there is none of that name. (Needs the runtime library.)
+KernelFunction builtinFunction(std::string_view name);
+
+} // namespace par::kernels

@@ -1,0 +1,61 @@
+// gather_rows, scatter_add_rows and sum_squares.
+#include "Lanes.h"
+#include "par/kernels/Builtins.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace par::kernels {
+namespace {
+
+constexpr uint64_t rowsPerTile = 64, columnsPerTile = 256;
+
+PAR_CLONES void addTo(float *__restrict to, const float *__restrict from, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i)
+    to[i] += from[i];
+}
+
+PAR_CLONES double squares(const float *x, uint64_t n) {
+  return laneSum<double>(n, [=](uint64_t i) { return static_cast<double>(x[i]) * x[i]; });
+}
+
+} // namespace
+
+void gatherRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  auto *table = static_cast<const float *>(ptr[0]);
+  auto *index = static_cast<const int64_t *>(ptr[1]);
+  auto *out = static_cast<float *>(ptr[2]);
+  uint64_t n = imm[0], width = imm[1];
+  auto rows = static_cast<int64_t>(imm[2]), first = static_cast<int64_t>(imm[3] * imm[2]);
+  uint64_t end = std::min<uint64_t>(n, tile1 * rowsPerTile);
+  for (uint64_t i = tile0 * rowsPerTile; i < end; ++i) {
+    int64_t row = index[i] - first;
+    if (row >= 0 && row < rows)
+      std::memcpy(out + i * width, table + row * width, width * sizeof(float));
+    else
+      std::fill_n(out + i * width, width, 0.0f);
+  }
+}
+
+/// Tiles are column ranges: each adds all values in their order, so the result does not depend on who runs it.
+void scatterAddRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  auto *table = static_cast<float *>(ptr[0]);
+  auto *index = static_cast<const int64_t *>(ptr[1]);
+  auto *values = static_cast<const float *>(ptr[2]);
+  uint64_t n = imm[0], width = imm[1];
+  auto rows = static_cast<int64_t>(imm[2]), first = static_cast<int64_t>(imm[3] * imm[2]);
+  uint64_t begin = std::min<uint64_t>(width, tile0 * columnsPerTile);
+  uint64_t end = std::min<uint64_t>(width, tile1 * columnsPerTile);
+  for (uint64_t i = 0; i < n; ++i) {
+    int64_t row = index[i] - first;
+    if (row >= 0 && row < rows)
+      addTo(table + row * width + begin, values + i * width + begin, end - begin);
+  }
+}
+
+void sumSquares(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  auto *out = static_cast<float *>(ptr[1]);
+  *out += static_cast<float>(immediateReal(imm[1]) * squares(static_cast<const float *>(ptr[0]), imm[0]));
+}
+
+} // namespace par::kernels
