@@ -1,0 +1,42 @@
+//===- Bundle.h - The folder that is run --------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_BUNDLE_H
+#define PAR_FORMAT_BUNDLE_H
+
+#include "par/format/Manifest.h"
+
+namespace par::format {
+
+/// A file that the format does not look into: kernels-x86.so, plan.yaml, report.html, ...
+struct Blob {
+  std::string name;
+  std::string bytes;
+};
+
+/// A bundle in memory.
+struct Bundle {
+  Manifest manifest;
+  /// Index = role.
+  std::vector<Program> programs;
+  /// What instructions' `provenance` indexes: ONNX node, module path, the choice that forced it.
+  std::vector<std::string> provenance;
+  /// Written beside; readBundle checks their hashes and leaves this empty.
+  std::vector<Blob> blobs;
+};
+
+/// Writes `folder`: beside it first, the manifest last, then renamed over it. Fills in manifest.files, roles and
+/// bundleHash from the content. An existing bundle of that name is replaced; any other existing folder is refused.
+/// Returns the manifest as written.
+Expected<Manifest> writeBundle(const std::string &folder, const Bundle &bundle);
+/// Reads manifest, programs and provenance, and compares size and hash of every file.
+Expected<Bundle> readBundle(const std::string &folder);
+/// As readBundle, without reading or hashing files other than manifest and programs.
+Expected<Bundle> readPrograms(const std::string &folder);
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_BUNDLE_H

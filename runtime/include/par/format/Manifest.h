@@ -1,0 +1,213 @@
+//===- Manifest.h - What a bundle says about itself ---------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_MANIFEST_H
+#define PAR_FORMAT_MANIFEST_H
+
+#include "par/format/Program.h"
+
+#include <array>
+#include <optional>
+
+namespace par::format {
+
+/// A file of the bundle; every one but manifest.json is listed.
+struct File {
+  std::string name;
+  uint64_t size = 0;
+  /// 64 lower-case hex digits.
+  std::string sha256;
+};
+
+struct MeshAxis {
+  std::string name;
+  uint32_t size = 1;
+};
+
+/// What a rank is: its program, and its coordinate on every axis of Manifest::mesh.
+struct Rank {
+  uint32_t role = 0;
+  std::vector<uint32_t> coordinate;
+};
+
+/// One communicator over disjoint groups of ranks. The place of a rank in its group is its member index; a rank
+/// in no group does not take part.
+struct Communicator {
+  std::string name;
+  std::vector<std::vector<uint32_t>> groups;
+};
+
+/// A rectangle of the global tensor and the ranks that hold it, the first of which saves it. A padded shard's
+/// rectangle is smaller than the local shape (and may be empty).
+struct Rectangle {
+  std::vector<int64_t> start, size;
+  std::vector<uint32_t> ranks;
+  bool operator==(const Rectangle &) const = default;
+};
+
+/// How a global shape lies on ranks. Ranks in no rectangle hold nothing of it.
+struct Layout {
+  /// Global shape, and the local one of every rank that holds a part.
+  std::vector<int64_t> shape, local;
+  std::vector<Rectangle> parts;
+  bool operator==(const Layout &) const = default;
+};
+
+/// `parameter`; `state` of a parameter (optimizer); `copy` of a parameter on another stage; `buffer`; `counter`;
+/// `frozen`.
+enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Frozen };
+std::string_view toString(TensorKind kind);
+
+/// Where an initial value lies, row-major, little-endian.
+struct Source {
+  /// A file beside the model file, or the model file itself, relative to the model's folder.
+  std::string file;
+  uint64_t offset = 0, length = 0;
+  DType type = DType::F32;
+};
+
+/// The value that `--init`, or a tensor without a source, starts from. `Constant`: a. `Normal`: mean a, standard
+/// deviation b. `Uniform`: in [a, b). Random ones are Philox4x32-10 on (seed, global element, hash of the name).
+struct InitRule {
+  enum Kind : uint8_t { Constant, Normal, Uniform } kind = Constant;
+  double a = 0, b = 0;
+};
+std::string_view toString(InitRule::Kind kind);
+
+/// A variable: checkpoints, initialisation and export are made from this table alone.
+struct Tensor {
+  /// Canonical name, the key in checkpoints and exports; a copy bears the stage in its name.
+  std::string name;
+  TensorKind kind = TensorKind::Parameter;
+  /// State: its parameter. Copy: the tensor that it copies. Otherwise empty.
+  std::string of;
+  DType type = DType::F32;
+  /// Shape under which it is stored and exported; same elements as layout.shape in the same order.
+  std::vector<int64_t> stored;
+  Layout layout;
+  InitRule init;
+  /// Absent: `init` says the value.
+  std::optional<Source> source;
+};
+
+/// An input of the entries. `layout` is that of one microbatch where `microbatched` (dim 0 of the graph input
+/// being cut: microbatch i is rows [i*B/m, (i+1)*B/m)), else of the whole input.
+struct Input {
+  std::string name;
+  DType type = DType::I64;
+  /// Global shape, all microbatches.
+  std::vector<int64_t> shape;
+  bool microbatched = true;
+  Layout layout;
+  /// Integers are in [0, limit); 0: unknown.
+  int64_t limit = 0;
+};
+
+/// What `fetch` gives: the value is the same on all `ranks`; the first one reports it.
+struct Output {
+  std::string name;
+  DType type = DType::F32;
+  /// Shape of the fetched value.
+  std::vector<int64_t> shape;
+  /// True: a scalar for the log (loss, grad_norm). False: a result of the graph.
+  bool metric = true;
+  std::vector<uint32_t> ranks;
+};
+
+/// A scalar that the host writes before an entry.
+struct Hyper {
+  std::string name;
+  double value = 0;
+};
+
+/// lr(s), s = 0 for the first step: peak * (s + 1) / warmup while s < warmup, then from peak to floor over
+/// `steps - warmup` steps by `decay`.
+struct LrSchedule {
+  enum Decay : uint8_t { Constant, Linear, Cosine } decay = Constant;
+  double peak = 0, floor = 0;
+  uint64_t warmup = 0, steps = 0;
+};
+std::string_view toString(LrSchedule::Decay decay);
+
+/// How `--text` feeds the graph.
+struct TextFeed {
+  /// Names of inputs; labels may be empty.
+  std::string tokens, labels;
+  /// Labels are tokens one later (`next`), the same (`same`: the model shifts them), or the compiler cannot
+  /// tell (`unknown`: the flag --labels is required).
+  enum Mode : uint8_t { Unknown, Next, Same } mode = Unknown;
+};
+std::string_view toString(TextFeed::Mode mode);
+
+/// Bytes of a rank of one role. state + pool is its arena and a bound; reserve is what libraries take.
+struct Peak {
+  uint64_t state = 0, pool = 0, reserve = 0;
+};
+
+/// The file that was compiled.
+struct ModelFile {
+  std::string name;
+  uint64_t size = 0;
+  std::string sha256;
+};
+
+/// manifest.json.
+struct Manifest {
+  /// SHA-256 over the lines "name size sha256\n" of `files`; made by writeBundle, checked by readBundle.
+  std::string bundleHash;
+  std::string planHash;
+  ModelFile model;
+  std::vector<File> files;
+  std::vector<MeshAxis> mesh;
+  /// Index = rank.
+  std::vector<Rank> ranks;
+  /// Number of programs role-0.json ... role-(roles-1).json.
+  uint32_t roles = 0;
+  std::vector<Communicator> communicators;
+  std::vector<Tensor> tensors;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<Hyper> hypers;
+  /// Present when a hyper called "lr" follows a schedule.
+  std::optional<LrSchedule> lr;
+  std::optional<TextFeed> text;
+  uint64_t microbatches = 1;
+  /// Rows of the whole batch, all ranks and microbatches.
+  uint64_t batch = 1;
+  uint64_t seed = 0;
+  /// Threads a rank was compiled for.
+  uint32_t threads = 1;
+  /// "isa: avx512f", ...
+  std::vector<std::string> needs;
+  /// One for each role.
+  std::vector<Peak> peak;
+  /// Predicted time of the entry `train` (or the first one), nanoseconds; 0: none.
+  uint64_t predictedNs = 0;
+
+  /// nullptr when there is none of that name.
+  const Tensor *findTensor(std::string_view name) const;
+  const Input *findInput(std::string_view name) const;
+  const Output *findOutput(std::string_view name) const;
+  const Communicator *findCommunicator(std::string_view name) const;
+};
+
+/// The group of `communicator` that `rank` is in and its member index; nullopt when it is in none.
+struct Membership {
+  uint32_t group = 0, member = 0;
+};
+std::optional<Membership> membershipOf(const Communicator &communicator, uint32_t rank);
+/// The rectangle that `rank` holds; nullptr when none.
+const Rectangle *rectangleOf(const Layout &layout, uint32_t rank);
+/// Coordinate of a rank on an axis; nullopt when the mesh has no such axis.
+std::optional<uint32_t> coordinateOf(const Manifest &manifest, uint32_t rank, std::string_view axis);
+
+/// Reads manifest.json, as strictly as parseProgram.
+Expected<Manifest> parseManifest(std::string_view text, const std::string &where);
+std::string writeManifest(const Manifest &manifest);
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_MANIFEST_H

@@ -1,0 +1,37 @@
+//===- Sha256.h - FIPS 180-4 --------------------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_SHA256_H
+#define PAR_FORMAT_SHA256_H
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace par::format {
+
+/// Hash of bytes given in pieces.
+class Sha256 {
+public:
+  void update(std::string_view bytes);
+  /// 64 lower-case hex digits. The object is spent afterwards.
+  std::string finish();
+
+private:
+  void block(const uint8_t *data);
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> pending{};
+  uint64_t total = 0;
+};
+
+/// Hash of `bytes`, 64 lower-case hex digits.
+std::string sha256(std::string_view bytes);
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_SHA256_H

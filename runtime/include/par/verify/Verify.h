@@ -1,0 +1,61 @@
+//===- Verify.h - Proves a bundle's communication and memory -------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_VERIFY_VERIFY_H
+#define PAR_VERIFY_VERIFY_H
+
+#include "par/format/Bundle.h"
+
+namespace par::verify {
+
+/// What is proved: V1 well-formed, V2 matching, V3 progress, V4 no race, V5 value integrity, V6 peak.
+enum class Property : uint8_t { WellFormed, Matching, Progress, Race, Value, Peak };
+/// "V1" ... "V6".
+std::string_view toString(Property property);
+
+/// What a proof counted.
+struct Proof {
+  uint64_t programs = 0, ranks = 0;
+  /// Communications of all ranks in all entries, and groups among them.
+  uint64_t communications = 0, groups = 0;
+  /// Most communications that wait for one another in a row.
+  uint64_t longestChain = 0;
+  /// Bytes of each role's arena.
+  std::vector<uint64_t> arenas;
+};
+
+/// A shortest witness: a headline and one line for each instruction concerned.
+struct Counterexample {
+  Property property = Property::WellFormed;
+  std::string message;
+  std::vector<std::string> notes;
+};
+
+/// Proof or counterexample.
+struct Verdict {
+  Proof proof;
+  std::optional<Counterexample> counterexample;
+  explicit operator bool() const { return !counterexample; }
+};
+
+struct Options {
+  /// Look at this rank's program alone in V4 to V6 (V2 and V3 always see all ranks).
+  std::optional<uint32_t> rank;
+};
+
+/// Proves an in-memory bundle.
+Verdict verifyBundle(const format::Bundle &bundle, const Options &options = {});
+/// Reads and proves a folder; hashes are part of V1.
+Verdict verifyBundle(const std::string &folder, const Options &options = {});
+
+/// The lines of par-verify: "NAME: proved: ..." or "NAME: error: ..." with the witness below.
+std::string format(const Verdict &verdict, const std::string &name);
+/// The same as one JSON object.
+std::string formatJson(const Verdict &verdict, const std::string &name);
+
+} // namespace par::verify
+
+#endif // PAR_VERIFY_VERIFY_H

@@ -1,0 +1,54 @@
+//===- Manifest.cpp - Look-ups in a manifest -------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/format/Manifest.h"
+#include "Names.h"
+
+#include <algorithm>
+
+using namespace par::format;
+
+std::string_view par::format::toString(TensorKind kind) { return nameOf(kind); }
+std::string_view par::format::toString(InitRule::Kind kind) { return nameOf(kind); }
+std::string_view par::format::toString(LrSchedule::Decay decay) { return nameOf(decay); }
+std::string_view par::format::toString(TextFeed::Mode mode) { return nameOf(mode); }
+
+template <typename T>
+static const T *find(const std::vector<T> &table, std::string_view name) {
+  for (const T &element : table)
+    if (element.name == name)
+      return &element;
+  return nullptr;
+}
+
+const Tensor *Manifest::findTensor(std::string_view name) const { return find(tensors, name); }
+const Input *Manifest::findInput(std::string_view name) const { return find(inputs, name); }
+const Output *Manifest::findOutput(std::string_view name) const { return find(outputs, name); }
+const Communicator *Manifest::findCommunicator(std::string_view name) const { return find(communicators, name); }
+
+std::optional<Membership> par::format::membershipOf(const Communicator &communicator, uint32_t rank) {
+  for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
+    const std::vector<uint32_t> &members = communicator.groups[group];
+    auto it = std::find(members.begin(), members.end(), rank);
+    if (it != members.end())
+      return Membership{group, uint32_t(it - members.begin())};
+  }
+  return std::nullopt;
+}
+
+const Rectangle *par::format::rectangleOf(const Layout &layout, uint32_t rank) {
+  for (const Rectangle &part : layout.parts)
+    if (std::find(part.ranks.begin(), part.ranks.end(), rank) != part.ranks.end())
+      return &part;
+  return nullptr;
+}
+
+std::optional<uint32_t> par::format::coordinateOf(const Manifest &manifest, uint32_t rank, std::string_view axis) {
+  for (size_t i = 0; i < manifest.mesh.size(); ++i)
+    if (manifest.mesh[i].name == axis)
+      return manifest.ranks[rank].coordinate[i];
+  return std::nullopt;
+}
