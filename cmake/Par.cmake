@@ -1,6 +1,6 @@
 # How Par's compiler libraries are built: one static library a phase, one precompiled header for all,
 # linked against the shared MLIR and LLVM libraries only.
-find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
@@ -35,7 +35,9 @@ function(par_library name)
   target_link_libraries(${name} PUBLIC par_flags ${ARG_LIBS})
   target_precompile_headers(${name} REUSE_FROM par_pch)
   get_property(tablegen GLOBAL PROPERTY PAR_TABLEGEN)
-  add_dependencies(${name} ${tablegen})
+  if(tablegen)
+    add_dependencies(${name} ${tablegen})
+  endif()
 endfunction()
 
 # par_tablegen(NAME file.td out1 -gen1 out2 -gen2 ...): runs mlir-tblgen; every library depends on all of them.

@@ -1,0 +1,39 @@
+# How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
+# Features: `cuda` (a device answers), `long` (only with --param long=1).
+import os
+import shutil
+import subprocess
+import sys
+
+import lit.formats
+
+config.name = "par"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test", ".yaml"]
+config.excludes = ["Models", "Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.join(config.par_source, "test")
+config.test_exec_root = os.path.join(config.par_build, "test")
+
+tools = [os.path.join(config.par_build, "bin"), config.llvm_tools]
+config.environment["PATH"] = os.pathsep.join(tools + [config.environment["PATH"]])
+config.environment.pop("RANK", None)
+config.environment.pop("WORLD_SIZE", None)
+
+config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))
+config.substitutions.append(("%examples", os.path.join(config.par_source, "examples")))
+config.substitutions.append(("%python", sys.executable))
+
+
+def has_cuda():
+    smi = shutil.which("nvidia-smi")
+    return smi is not None and subprocess.run([smi, "-L"], capture_output=True).returncode == 0
+
+
+if has_cuda():
+    config.available_features.add("cuda")
+if lit_config.params.get("long"):
+    config.available_features.add("long")
+
+# A test that hangs (a deadlock is what many of them look for) must end by itself; lit needs psutil to see to it.
+if not lit_config.maxIndividualTestTime and lit_config.maxIndividualTestTimeIsSupported[0]:
+    lit_config.maxIndividualTestTime = 120

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, runs the whole test suite, and ends with a line "N passed, N failed".
+# tools/test.sh long: the long targets too (mutations, kills, random plans at full size).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
+tools/build.sh || { echo "the build failed"; echo "0 passed, 1 failed"; exit 1; }
+# Test programs are not part of a plain build of nothing but the tools.
+ninja -C build par-test-depends >>build/build.log 2>&1 || { tail -n 40 build/build.log; echo "0 passed, 1 failed"; exit 1; }
+
+lit=(--param "none=1")
+[ "${1:-}" = long ] && lit=(--param "long=1")
+export PAR_LONG=$([ "${1:-}" = long ] && echo 1 || echo 0)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+"$(sed -n 's/^PAR_LIT:FILEPATH=//p' build/CMakeCache.txt)" -v "${lit[@]}" build/test 2>&1 | tee "$log"
+lit_status=${PIPESTATUS[0]}
+# lit ends with "  Passed: 12 (85.71%)", one such line a kind of outcome.
+outcome() { sed -n "s/^ *$1 *: *\([0-9][0-9]*\).*/\1/p" "$log" | tail -n 1; }
+passed=$(($(outcome Passed) + 0))
+failed=0
+for kind in Failed "Unexpectedly Passed" "Timed Out" Unresolved; do
+  failed=$((failed + $(outcome "$kind") + 0))
+done
+[ "$lit_status" -ne 0 ] && [ "$failed" -eq 0 ] && failed=1
+
+ctest --test-dir build --output-on-failure -j 1 2>&1 | tee "$log"
+ctest_status=${PIPESTATUS[0]}
+# ctest ends with "98% tests passed, 2 tests failed out of 100".
+total=$(sed -n 's/^.* tests failed out of \([0-9][0-9]*\)$/\1/p' "$log" | tail -n 1)
+bad=$(sed -n 's/^.* tests passed, \([0-9][0-9]*\) tests failed out of .*/\1/p' "$log" | tail -n 1)
+passed=$((passed + ${total:-0} - ${bad:-0}))
+failed=$((failed + ${bad:-0}))
+[ "$ctest_status" -ne 0 ] && [ "${bad:-0}" -eq 0 ] && failed=$((failed + 1))
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
