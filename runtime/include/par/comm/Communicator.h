@@ -19,10 +19,11 @@
 #ifndef PAR_COMM_COMMUNICATOR_H
 #define PAR_COMM_COMMUNICATOR_H
 
+#include "par/format/Manifest.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -31,57 +32,43 @@
 
 namespace par::comm {
 
-/// Element types, named in bundles as printed here: f32 f64 f16 bf16 i64 i32 i8 u8 i1 (i1: one byte, 0 or 1).
-enum class Type : uint8_t { f32, f64, f16, bf16, i64, i32, i8, u8, i1 };
-
-/// Kinds of communication, named in bundles as in `kindName`.
-enum class Kind : uint8_t { allReduce, allGather, reduceScatter, broadcast, allToAll, permute, send, recv };
-
-/// Reductions of allReduce and reduceScatter. `logicalAnd` (named "and") is for integer types.
-enum class Reduction : uint8_t { none, sum, max, min, logicalAnd };
-
-/// Bytes of one element.
-size_t sizeOf(Type type);
-
-std::string_view typeName(Type type);
-std::string_view kindName(Kind kind); // all_reduce all_gather reduce_scatter broadcast all_to_all permute send recv
-std::string_view reductionName(Reduction reduction); // none sum max min and
-std::optional<Type> typeNamed(std::string_view name);
-std::optional<Kind> kindNamed(std::string_view name);
-std::optional<Reduction> reductionNamed(std::string_view name);
-
-/// One communicator: which ranks, in member order, and the queue that it is bound to. Every rank of the job
-/// gives the same table to connect(); a communicator is named by its index in that table.
+/// One group of ranks that communicate. Every rank of the job gives the same table of them to connect(); a
+/// communicator is its index in that table, and bound to the queue on which a rank first posts on it.
 struct Members {
-  std::string name;            ///< for errors: "tp", "pipe forward 0-1"
+  std::string name;            ///< for errors: "tp", "pipe"
   std::vector<uint32_t> ranks; ///< member index -> rank, without repetition
-  uint32_t queue = 0;          ///< the one queue on which its communications are posted
 };
 
-/// One communication. `count` is the number of elements of the *whole* operand, in place:
+/// The table of a bundle: all groups of all communicators, in the manifest's order.
+std::vector<Members> tableOf(const format::Manifest &manifest);
+/// The index in tableOf() of the group of communicator `name` that `rank` is in; throws std::invalid_argument
+/// where there is none.
+uint32_t indexOf(const format::Manifest &manifest, std::string_view name, uint32_t rank);
+
+/// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its operands
+/// bound. CollKind says what `n` counts and where parts lie (in elements; 0 is legal and still meets).
 ///
-///   kind           operand before                    operand after (member r of n)
-///   allReduce      count values                      their reduction over the members
-///   allGather      part r of n holds r's value       all n parts                        count % n == 0
-///   reduceScatter  n parts                           part r is reduced, others undefined count % n == 0
-///   broadcast      root holds the value              the root's value
-///   allToAll       part q is for member q            part q is from member q            count % n == 0
-///   permute        `data` is mine                    `out` is member `peer`'s data (out != data)
-///   send, recv     count values to, from `peer`
+///   op          in                                                  out
+///   coll        the operand; this rank's n elements of an            the result; == in: in place on the whole
+///               all_gather that is not in place                      operand
+///   send        n elements                                           ignored
+///   recv        ignored                                              n elements
 ///
-/// `tag` is the id of the global communication that this is a part of: members (and both ends of a send) that
-/// meet with different tags, kinds, types, reductions, counts or roots stop the job with an error naming both.
+/// all_reduce, broadcast and reduce are in place always. `tag` is the id of the global communication that this is
+/// a part of: members (and both ends of a send) that meet with another tag, kind, reduction, type, n or root stop
+/// the job with an error that names both.
 struct Communication {
-  Kind kind = Kind::allReduce;
-  Reduction reduction = Reduction::none;
-  Type type = Type::f32;
+  format::Op op = format::Op::Coll; ///< Coll, Send or Recv
+  format::CollKind kind = format::CollKind::AllReduce;
+  format::Reduction reduction = format::Reduction::Sum;
+  format::DType type = format::DType::F32;
   uint32_t communicator = 0; ///< index in the table given to connect()
-  uint32_t peer = 0;         ///< member index: send's receiver, recv's sender, broadcast's root, permute's source
+  uint32_t peer = 0;         ///< member index: send's receiver, recv's sender, root of broadcast and reduce
   uint64_t tag = 0;
-  uint64_t count = 0; ///< elements of the whole operand; 0 is legal and still meets
-  void *data = nullptr; ///< the operand, inside this rank's arena
-  void *out = nullptr;  ///< permute only
-  const char *id = "";  ///< instruction id for errors ("stage0/backward:88"); must outlive the communication
+  uint64_t n = 0;
+  const void *in = nullptr; ///< inside this rank's arena, as `out`
+  void *out = nullptr;
+  const char *id = ""; ///< instruction id for errors ("stage0/backward:88"); must outlive the communication
 };
 
 /// A posted unit: done when every unit up to it on its queue is done.
@@ -95,7 +82,7 @@ struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Another rank failed or the job was told to end; what() says why where it is known.
+/// Another rank failed, or the job was told to end; what() says why where it is known.
 struct Aborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -113,8 +100,8 @@ public:
   virtual std::span<std::byte> arena() = 0;
 
   /// Appends a unit to a queue: one communication, or a group of at most 64 that progress together and are
-  /// done together. All communications of a unit belong to communicators bound to `queue`. Checks bounds
-  /// (operand inside the arena, peers, divisibility) and throws std::invalid_argument. Never blocks.
+  /// done together. Checks bounds
+  /// (operands inside the arena, peers) and throws std::invalid_argument. Never blocks.
   virtual Operation post(uint32_t queue, std::span<const Communication> unit) = 0;
 
   /// Moves every queue forward as far as it goes without waiting; true if anything moved. Throws Mismatch or
@@ -134,13 +121,14 @@ public:
     wait([&] { return done(operation); });
   }
 
-  /// Ranks whose arrival the heads of the queues wait for now, for breadcrumbs and diagnoses.
+  /// Ranks whose arrival the heads of the queues wait for now. (wait() notes it, with kind and instruction id of
+  /// the head, where heartbeats and the diagnosis of a dead rank find it: the executor need not.)
   virtual std::vector<uint32_t> waitingFor() const = 0;
 
   /// Bytes that this rank has sent on a communicator since connect(): what its communications would send on
-  /// rings, whatever the engine does. With n members and B the bytes of the whole operand (count elements):
-  ///   allReduce 2(n-1)/n B; allGather, reduceScatter and allToAll (n-1)/n B; broadcast (n-1) B at the root
-  ///   and 0 elsewhere; permute B unless from itself; send B; recv 0.
+  /// rings, whatever the engine does. With P members and N the bytes of n elements:
+  ///   all_reduce 2(P-1)/P N; all_gather, reduce_scatter, all_to_all (P-1) N; broadcast (P-1) N at the root and 0
+  ///   elsewhere; reduce N except at the root; send N; recv 0. Nothing where P = 1.
   /// Fractions are summed exactly per communicator and rounded down once.
   virtual uint64_t sentBytes(uint32_t communicator) const = 0;
 

@@ -68,8 +68,6 @@ public:
 
   /// The breadcrumb: where this rank is. Cheap (a copy of at most 64 bytes); call before every instruction.
   virtual void at(std::string_view instruction) = 0;
-  /// What the rank waits for, "" when it runs: `what` is "recv", "all_reduce", ...; `ranks` those it waits for.
-  virtual void waiting(std::string_view what, std::span<const uint32_t> ranks) = 0;
   virtual void entry(std::string_view name) = 0;
 
   /// Tells the host the newest complete save ("ckpt/100"), for the message of a dead rank.

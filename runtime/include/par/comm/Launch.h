@@ -16,6 +16,7 @@
 #include "par/comm/Control.h"
 
 #include <map>
+#include <optional>
 
 namespace par::comm {
 
