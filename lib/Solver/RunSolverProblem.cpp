@@ -1,5 +1,6 @@
 #include "par/Solver/GlobalOrder.h"
 #include "par/Solver/OrderTable.h"
+#include "par/Solver/StageCut.h"
 
 using namespace par;
 using llvm::Error;
@@ -37,6 +38,10 @@ const ProblemKind kinds[] = {
     {"global_order",
      [](ProblemText &text, raw_ostream &out) {
        return runProblem<GlobalOrderProblem>(text, out, [&](auto &p, auto &order) { order.print(out, p); });
+     }},
+    {"stage_cut",
+     [](ProblemText &text, raw_ostream &out) {
+       return runProblem<StageCutProblem>(text, out, [&](auto &p, auto &cut) { cut.print(out, p); });
      }},
 };
 

@@ -1,0 +1,149 @@
+#include "par/Solver/StageCut.h"
+#include <chrono>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace par;
+
+/// Up to 10 nodes in topological order, values with one to three users (skip edges), sometimes a tied weight,
+/// limits that often exclude the fastest cut, and every figure small, so that ties and trade-offs are common.
+static StageCutProblem randomProblem(std::mt19937 &random) {
+  auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  StageCutProblem problem;
+  unsigned n = 3 + below(8);
+  problem.stages = 1 + below(std::min(n, 4u));
+  problem.microbatches = 1 + below(6);
+  problem.latency = below(3);
+  problem.bandwidth = below(4) * 500;
+  for (unsigned i = 0; i < n; ++i)
+    problem.nodes.push_back({"n" + std::to_string(i), below(10), below(20), below(10), below(5)});
+  for (unsigned i = 0; i + 1 < n; ++i) {
+    CutValue value{"v" + std::to_string(i), below(10), 0, i, {}};
+    for (unsigned users = below(4); users > 0; --users)
+      value.users.push_back(i + 1 + below(n - i - 1));
+    problem.values.push_back(value);
+  }
+  if (below(3) == 0)
+    problem.values.push_back({"tied", below(10), below(20), std::nullopt, {below(n), below(n)}});
+  if (below(2) == 0)
+    for (unsigned s = 0; s < problem.stages; ++s)
+      problem.limit.push_back(10 + below(80));
+  return problem;
+}
+
+// 1,000 random DAGs with skip edges: the solver's step is the shortest of all assignments, or there is none.
+TEST(StageCut, OptimalAgainstExhaustiveSearch) {
+  std::mt19937 random(1);
+  unsigned without = 0;
+  for (unsigned trial = 0; trial < 1000; ++trial) {
+    StageCutProblem problem = randomProblem(random);
+    auto best = problem.solveExhaustively();
+    auto cut = problem.solve();
+    ASSERT_EQ(bool(cut), best.has_value()) << "trial " << trial;
+    if (!cut) {
+      ++without;
+      llvm::consumeError(cut.takeError());
+      continue;
+    }
+    ASSERT_EQ(llvm::toString(problem.verify(*cut)), "") << "trial " << trial;
+    ASSERT_EQ(cut->step, best->step) << "trial " << trial;
+    ASSERT_TRUE(cut->exact);
+    ASSERT_GE(cut->step, cut->lowerBound);
+  }
+  EXPECT_GT(without, 20u);
+  EXPECT_LT(without, 400u);
+}
+
+/// A decoder of `layers` layers as exported: about `layers` * 14 nodes with parallel query, key and value branches,
+/// residual skips, one mask branch that every layer uses, and a tied embedding.
+static StageCutProblem transformer(unsigned layers, unsigned stages) {
+  StageCutProblem problem;
+  problem.stages = stages;
+  problem.microbatches = 8;
+  problem.latency = 20000;
+  problem.bandwidth = 10000;
+  auto add = [&](const char *name, int64_t cost, llvm::ArrayRef<unsigned> inputs) {
+    unsigned node = problem.nodes.size();
+    problem.nodes.push_back({name + std::to_string(node), cost, 2 * cost, cost, 100});
+    problem.values.push_back({"v" + std::to_string(node), 100000, 0, node, {}});
+    for (unsigned input : inputs)
+      problem.values[input].users.push_back(node);
+    return node;
+  };
+  unsigned mask = add("mask", 10, {});
+  for (unsigned i = 0; i < 6; ++i)
+    mask = add("mask", 10, {mask});
+  unsigned first = add("embed", 1000, {}), x = first;
+  for (unsigned layer = 0; layer < layers; ++layer) {
+    unsigned norm = add("norm", 2000, {x}), branches[3];
+    for (unsigned &branch : branches)
+      branch = add("transpose", 500, {add("reshape", 100, {add("project", 50000, {norm})})});
+    unsigned scores = add("scores", 30000, {branches[0], branches[1], mask});
+    unsigned mixed = add("mix", 30000, {scores, branches[2]});
+    unsigned y = add("add", 900, {x, add("out", 50000, {mixed})});
+    unsigned hidden = add("gelu", 8000, {add("fc1", 200000, {add("norm", 2000, {y})})});
+    x = add("add", 900, {y, add("fc2", 200000, {hidden})});
+  }
+  unsigned head = add("head", 900000, {x});
+  problem.values.push_back({"wte", 150000, 600000, std::nullopt, {first, head}});
+  return problem;
+}
+
+TEST(StageCut, ScalesToExportedTransformers) {
+  StageCutProblem problem = transformer(40, 8);
+  EXPECT_GT(problem.nodes.size(), 700u);
+  auto start = std::chrono::steady_clock::now();
+  auto cut = problem.solve();
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(bool(cut));
+  EXPECT_EQ(llvm::toString(problem.verify(*cut)), "");
+  EXPECT_LT(cut->step, cut->lowerBound * 1.03);
+  EXPECT_LT(seconds.count(), 5.0); // about half a second alone; the tests share their cores
+  RecordProperty("seconds", std::to_string(seconds.count()));
+  RecordProperty("gap", std::to_string(double(cut->step) / cut->lowerBound - 1));
+}
+
+// Where not all downsets fit, the search along prefixes still finds what the exact search finds on this graph.
+TEST(StageCut, PrefixesAreNearlyAsGood) {
+  StageCutProblem problem = transformer(2, 4);
+  problem.maxDownsets = 100000;
+  StageCut best = *problem.solve();
+  problem.maxDownsets = 10;
+  StageCut cut = *problem.solve();
+  EXPECT_TRUE(best.exact);
+  EXPECT_EQ(llvm::toString(problem.verify(cut)), "");
+  EXPECT_LE(best.step, cut.step);
+  EXPECT_LT(cut.step, best.step * 1.03);
+}
+
+TEST(StageCut, Errors) {
+  StageCutProblem problem;
+  problem.nodes = {{"a", 1, 1, 0, 0}, {"b", 1, 1, 0, 0}};
+  auto complaint = [&] { return llvm::toString(problem.check()); };
+  problem.values = {{"x", 1, 0, 0, {1}}, {"y", 1, 0, 1, {0}}};
+  EXPECT_EQ(complaint(), "node 'a' depends on itself");
+  problem.values = {{"x", 1, 0, 0, {5}}};
+  EXPECT_EQ(complaint(), "value 'x' names a node beyond the 2 nodes");
+  problem.values.clear();
+  problem.nodes[0].forward = int64_t(1) << 61;
+  EXPECT_EQ(complaint(), "the costs are too large to add");
+}
+
+TEST(StageCut, VerifyRefusesWrongCuts) {
+  StageCutProblem problem;
+  problem.stages = 2;
+  problem.nodes = {{"a", 1, 1, 0, 0}, {"b", 1, 1, 0, 0}};
+  problem.values = {{"x", 1, 0, 0, {1}}};
+  auto complaint = [&](StageCut cut) { return llvm::toString(problem.verify(cut)); };
+  StageCut cut = *problem.solve();
+  EXPECT_EQ(complaint(problem.evaluate({1, 0})),
+            "the cut sends a value backwards, leaves a stage empty or breaks a limit");
+  EXPECT_EQ(complaint(problem.evaluate({0, 0})),
+            "the cut sends a value backwards, leaves a stage empty or breaks a limit");
+  cut.step += 1;
+  EXPECT_EQ(complaint(cut), "the cut takes 4 ns, not 5");
+  cut.stageOf = {0, 2};
+  EXPECT_EQ(complaint(cut), "node 'b' is on stage 2 of 2");
+  cut.stageOf = {0};
+  EXPECT_EQ(complaint(cut), "the cut has 1 nodes, expected 2");
+}
