@@ -7,6 +7,10 @@ include(AddLLVM)
 include(AddMLIR)
 separate_arguments(PAR_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 
+# mlir-tblgen looks where the directory's includes point.
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+include_directories(${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+
 add_library(par_flags INTERFACE)
 target_include_directories(par_flags SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_include_directories(par_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
@@ -38,18 +42,6 @@ function(par_library name)
   if(tablegen)
     add_dependencies(${name} ${tablegen})
   endif()
-endfunction()
-
-# par_tablegen(NAME file.td out1 -gen1 out2 -gen2 ...): runs mlir-tblgen; every library depends on all of them.
-function(par_tablegen name td)
-  set(LLVM_TARGET_DEFINITIONS ${td})
-  while(ARGN)
-    list(POP_FRONT ARGN out)
-    list(POP_FRONT ARGN generator)
-    mlir_tablegen(${out} ${generator} ${ARGV_EXTRA} -I${PROJECT_SOURCE_DIR}/include -dialect=par)
-  endwhile()
-  add_public_tablegen_target(${name})
-  set_property(GLOBAL APPEND PROPERTY PAR_TABLEGEN ${name})
 endfunction()
 
 # par_phase(Name [LIBS ...]): the library Par<Name> of lib/<Name>; if include/par/<Name>/Passes.td exists, its

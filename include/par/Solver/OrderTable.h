@@ -26,7 +26,8 @@ struct OrderTable {
   std::vector<StageOrder> stages;
   int64_t makespan = 0; ///< ns from the first forward to the last backward
 
-  /// The share of the stages' time in which they wait, in 1/1000; (p-1)/(m+p-1) for equal stages and free links.
+  /// The share of the stages' time in which they wait, in 1/1000; (p-1)/(m+p-1) for equal stages and free
+  /// links.
   int64_t bubblePermille() const;
   void print(llvm::raw_ostream &os) const;
 };

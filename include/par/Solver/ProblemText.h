@@ -21,16 +21,16 @@ namespace par {
 /// An error of a solver: one line, starting lower-case.
 llvm::Error solverError(const llvm::Twine &message);
 
-/// A problem as text: one statement a line, words separated by blanks, comments from `//` to the end of the line.
-/// The first statement names the problem; what follows is the problem's own:
+/// A problem as text: one statement a line, words separated by blanks, comments from `//` to the end of the
+/// line. The first statement names the problem; what follows is the problem's own:
 ///
 ///     problem order_table
 ///     schedule 1f1b
 ///     stages 4
 ///     forward 10 10 10 10      // ns per stage
 ///
-/// A reader walks statements with `next` and takes their words one by one. The first mistake is kept, with its
-/// line, and ends the walk, so that readers need no check after each word.
+/// A reader walks statements with `next` and takes their words one by one. The first mistake is kept, with
+/// its line, and ends the walk, so that readers need no check after each word.
 class ProblemText {
 public:
   explicit ProblemText(llvm::StringRef text);
@@ -64,8 +64,8 @@ private:
   std::string mistake;
 };
 
-/// Reads any problem text, checks, solves, verifies and prints the solution to `out`. Returns 0, or 1 with the
-/// reason on `err`.
+/// Reads any problem text, checks, solves, verifies and prints the solution to `out`. Returns 0, or 1 with
+/// the reason on `err`.
 int runSolverProblem(llvm::StringRef text, llvm::raw_ostream &out, llvm::raw_ostream &err);
 
 } // namespace par

@@ -30,8 +30,8 @@ struct ScheduleSlot {
 /// The order in which stage `stage` of `stages` runs its fragments; `last` need not be set.
 using ScheduleOrder = std::vector<ScheduleSlot>(unsigned stage, unsigned stages, unsigned microbatches);
 
-/// A schedule is one function in one file of lib/Solver/Schedules and one row of the table in Schedules.cpp. It
-/// says nothing of sends, receives or memory: those follow from the order.
+/// A schedule is one function in one file of lib/Solver/Schedules and one row of the table in Schedules.cpp.
+/// It says nothing of sends, receives or memory: those follow from the order.
 struct Schedule {
   llvm::StringLiteral name; ///< as in the plan's `pipeline.schedule`
   llvm::StringLiteral summary;

@@ -1,0 +1,20 @@
+#ifndef PAR_DIALECT_CONCERNS_H
+#define PAR_DIALECT_CONCERNS_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+// What ops know about themselves, one function a concern. Each is defined in lib/Dialect/<Concern>.cpp and calls one
+// function a family, which stands beside the family's ops: lib/Dialect/<Family>/<Concern>.cpp.
+
+namespace par {
+
+void registerShardingRules(mlir::DialectRegistry &registry);
+void registerGradients(mlir::DialectRegistry &registry);
+void registerDecompositions(mlir::DialectRegistry &registry);
+void registerCosts(mlir::DialectRegistry &registry);
+void registerInterpretations(mlir::DialectRegistry &registry);
+void registerLowerings(mlir::DialectRegistry &registry);
+
+} // namespace par
+
+#endif

@@ -1,0 +1,54 @@
+#ifndef PAR_DIALECT_INDEXOPS_TD
+#define PAR_DIALECT_INDEXOPS_TD
+
+include "par/Dialect/Types.td"
+
+// Ops that address elements by values. Indices are in range; Import clamps or wraps what ONNX lets be negative.
+
+def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTensor:$indices, I64Attr:$dim),
+    (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "rows of the operand along one dim, one for each index";
+  let description = [{
+    The dim is replaced by the dims of the indices: result[a.., i.., b..] = operand[a.., indices[i..], b..].
+
+    Example: `%2 = par.gather %table, %ids dim 0 : tensor<512x64xf32>, tensor<8x32xi64> to tensor<8x32x64xf32>`
+  }];
+  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` type($result)";
+}
+
+def Par_ScatterAddOp : Par_TensorOp<"scatter_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
+    I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "gather's adjoint: adds each update to the row of a zero tensor that its index names";
+  let description = [{
+    Updates have the shape of a gather's result; the indices' dims are replaced by one of `size` elements. Additions to
+    one row are done in the order of the indices.
+
+    Example: `%2 = par.scatter_add %ct, %ids dim 0 size 512
+      : tensor<8x32x64xf32>, tensor<8x32xi64> to tensor<512x64xf32>`
+  }];
+  let assemblyFormat = [{$updates `,` $indices `dim` $dim `size` $size attr-dict
+    `:` type($updates) `,` type($indices) `to` type($result)}];
+}
+
+def Par_TakeOp : Par_TensorOp<"take", (ins Par_Tensor:$operand, Par_IntTensor:$indices, I64Attr:$dim),
+    (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "picks along one dim, separately for each position of the other dims";
+  let description = [{
+    Operand and indices have one rank and agree in all dims but `dim`: result[.., i, ..] = operand[.., indices[.., i, ..], ..].
+
+    Example: `%2 = par.take %z, %labels dim 1 : tensor<32x512xf32>, tensor<32x1xi64> to tensor<32x1xf32>`
+  }];
+  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` type($result)";
+}
+
+def Par_PutAddOp : Par_TensorOp<"put_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
+    I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "take's adjoint: adds each update where its index points, in a zero tensor";
+  let description = [{
+    Example: `%2 = par.put_add %ct, %labels dim 1 size 512 : tensor<32x1xf32>, tensor<32x1xi64> to tensor<32x512xf32>`
+  }];
+  let assemblyFormat = [{$updates `,` $indices `dim` $dim `size` $size attr-dict
+    `:` type($updates) `,` type($indices) `to` type($result)}];
+}
+
+#endif

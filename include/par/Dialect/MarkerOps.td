@@ -1,0 +1,33 @@
+#ifndef PAR_DIALECT_MARKEROPS_TD
+#define PAR_DIALECT_MARKEROPS_TD
+
+include "par/Dialect/Types.td"
+
+// Identities that carry what later phases need; annotations that must survive are ops.
+
+def Par_ConstrainOp : Par_TensorOp<"constrain", (ins Par_Tensor:$operand, Par_ShardingAttr:$sharding),
+    (outs Par_Tensor:$result), [SameOperandsAndResultType]> {
+  let summary = "the user's sharding of a value; its gradient is the same constraint";
+  let description = "Example: `%1 = par.constrain %0 <[{\"dp\"}, {?} ]> : tensor<4x8xf32>`";
+  let assemblyFormat = "$operand $sharding attr-dict `:` type($result)";
+}
+
+def Par_CotangentOp : Par_TensorOp<"cotangent", (ins Par_FloatTensor:$loss, Par_FloatTensor:$seed),
+    (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {
+  let summary = "the loss's cotangent: the seed's value; everything that depends on this is backward";
+  let description = [{
+    The seed is 1 or the loss scale.
+
+    Example: `%ct = par.cotangent %loss, %one : tensor<f32>`
+  }];
+  let assemblyFormat = "$loss `,` $seed attr-dict `:` type($result)";
+}
+
+def Par_GradientOp : Par_TensorOp<"gradient", (ins Par_FloatTensor:$operand, FlatSymbolRefAttr:$variable),
+    (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {
+  let summary = "the whole gradient of a variable; everything that depends on this is update";
+  let description = "Example: `%g = par.gradient %0 of @w1 : tensor<4x8xf32>`";
+  let assemblyFormat = "$operand `of` $variable attr-dict `:` type($result)";
+}
+
+#endif

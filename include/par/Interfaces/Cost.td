@@ -1,0 +1,16 @@
+#ifndef PAR_INTERFACES_COST_TD
+#define PAR_INTERFACES_COST_TD
+
+include "mlir/IR/OpBase.td"
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::par";
+  let description = "What an op costs on the shapes it has. Bytes moved follow from operands and results.";
+  let methods = [
+    InterfaceMethod<"Floating-point operations of one execution.", "int64_t", "getFlops", (ins)>,
+    InterfaceMethod<"True if it fuses into a neighbour's loop at no cost of memory traffic.", "bool", "isFusable",
+      (ins), "", "return true;">
+  ];
+}
+
+#endif

@@ -1,0 +1,56 @@
+#include "par/Dialect/Par.h"
+
+using namespace mlir;
+
+#include "par/Dialect/Dialect.cpp.inc"
+#include "par/Dialect/Enums.cpp.inc"
+
+/// `[sum, stack]`
+static ParseResult parseYieldKinds(OpAsmParser &parser, ArrayAttr &kinds) {
+  SmallVector<Attribute> all;
+  auto kind = [&]() -> ParseResult {
+    StringRef word;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    std::optional<par::YieldKind> kind = par::symbolizeYieldKind(word);
+    if (!kind)
+      return parser.emitError(loc) << "expected sum or stack, found " << word;
+    all.push_back(par::YieldKindAttr::get(parser.getContext(), *kind));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, kind))
+    return failure();
+  kinds = parser.getBuilder().getArrayAttr(all);
+  return success();
+}
+
+static void printYieldKinds(OpAsmPrinter &printer, Operation *, ArrayAttr kinds) {
+  printer << "[";
+  llvm::interleaveComma(kinds.getAsRange<par::YieldKindAttr>(), printer,
+                        [&](par::YieldKindAttr kind) { printer << par::stringifyYieldKind(kind.getValue()); });
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "par/Dialect/Ops.cpp.inc"
+
+namespace par {
+
+void ParDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "par/Dialect/Ops.cpp.inc"
+      >();
+}
+
+Operation *ParDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getShapedType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, elements);
+}
+
+} // namespace par

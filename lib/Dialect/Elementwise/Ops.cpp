@@ -1,0 +1,37 @@
+#include "par/Dialect/Par.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// An i1 tensor of the shape of `type`.
+static Type booleansLike(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.clone(IntegerType::get(type.getContext(), 1));
+}
+
+LogicalResult IsNanOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  types.push_back(booleansLike(adaptor.getOperands().front().getType()));
+  return success();
+}
+
+LogicalResult IsFiniteOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
+  types.push_back(booleansLike(adaptor.getOperands().front().getType()));
+  return success();
+}
+
+LogicalResult CompareOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  types.push_back(booleansLike(adaptor.getOperands().front().getType()));
+  return success();
+}
+
+OpFoldResult ConvertOp::fold(FoldAdaptor) {
+  if (getOperand().getType() == getType())
+    return getOperand();
+  return {};
+}
+
+} // namespace par

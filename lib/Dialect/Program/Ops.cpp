@@ -1,0 +1,54 @@
+#include "par/Dialect/Par.h"
+
+using namespace mlir;
+
+namespace par {
+
+LogicalResult BufferOp::verify() {
+  if (getDepth() < 1)
+    return emitOpError() << "has depth " << getDepth() << ", expected at least 1";
+  if (getAt() && getAt()->size() != getDepth())
+    return emitOpError() << "has " << getAt()->size() << " offsets for " << getDepth() << " slots";
+  return success();
+}
+
+LogicalResult EntryOp::verify() {
+  if (getBlocks().size() != getMicrobatches().size())
+    return emitOpError() << "runs " << getBlocks().size() << " blocks with " << getMicrobatches().size()
+                         << " microbatch indices";
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  for (auto name : getBlocks().getAsRange<FlatSymbolRefAttr>())
+    if (!SymbolTable::lookupSymbolIn(program, name))
+      return emitOpError() << "runs " << name << ", which is no block of " << program.getSymName();
+  return success();
+}
+
+static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type type) {
+  auto program = op->getParentOfType<ProgramOp>();
+  auto buffer = program ? dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, name)) : BufferOp();
+  if (!buffer)
+    return op->emitOpError() << "names " << name << ", which is no buffer of its program";
+  if (buffer.getTensorType() != type)
+    return op->emitOpError() << "has type " << type << ", the buffer " << buffer.getTensorType();
+  return success();
+}
+
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyBuffer(*this, getBufferAttr(), getType());
+}
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyBuffer(*this, getBufferAttr(), getOperand().getType());
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  auto kernel = dyn_cast_or_null<KernelOp>(symbols.lookupSymbolIn(module, getKernelAttr()));
+  if (!kernel)
+    return emitOpError() << "names " << getKernelAttr() << ", which is no kernel";
+  if (TypeRange(getOperandTypes()) != TypeRange(kernel.getArgumentTypes()) ||
+      TypeRange(getResultTypes()) != TypeRange(kernel.getResultTypes()))
+    return emitOpError() << "does not have the kernel's type " << kernel.getFunctionType();
+  return success();
+}
+
+} // namespace par

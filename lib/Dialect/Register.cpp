@@ -1,0 +1,16 @@
+#include "par/Dialect/Concerns.h"
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+void registerDialect(mlir::DialectRegistry &registry) {
+  registry.insert<ParDialect>();
+  registerShardingRules(registry);
+  registerGradients(registry);
+  registerDecompositions(registry);
+  registerCosts(registry);
+  registerInterpretations(registry);
+  registerLowerings(registry);
+}
+
+} // namespace par
