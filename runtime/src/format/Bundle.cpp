@@ -1,0 +1,247 @@
+//===- Bundle.cpp - The folder, written whole or not at all --------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/format/Bundle.h"
+#include "Check.h"
+#include "Json.h"
+#include "par/format/Sha256.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace par::format;
+namespace fs = std::filesystem;
+
+static constexpr Word kManifest = "manifest.json", kProvenance = "provenance.json";
+
+static std::string roleFile(size_t role) { return "role-" + std::to_string(role) + ".json"; }
+static Error system(const std::string &path, const char *what) {
+  return Error{path + ": cannot " + what + ": " + std::strerror(errno)};
+}
+
+/// Written and on disk.
+static Status writeFile(const std::string &path, std::string_view bytes) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return system(path, "create");
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      Error error = system(path, "write");
+      ::close(fd);
+      return error;
+    }
+    bytes.remove_prefix(size_t(n));
+  }
+  bool ok = ::fsync(fd) == 0;
+  return ::close(fd) == 0 && ok ? Status() : Status(system(path, "write"));
+}
+
+/// Calls `take` with pieces of the file; regular files only.
+template <typename Take>
+static Status readPieces(const std::string &path, Take take) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return system(path, "open");
+  struct stat info;
+  Status status;
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    status = Error{path + ": not a file"};
+  std::string piece(1 << 20, '\0');
+  while (status) {
+    ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      status = system(path, "read");
+    if (n <= 0)
+      break;
+    if (!take(std::string_view(piece.data(), size_t(n))))
+      status = Error{path + ": more than 256 MiB"};
+  }
+  ::close(fd);
+  return status;
+}
+
+static Expected<std::string> readText(const std::string &path) {
+  std::string text;
+  Status status = readPieces(path, [&](std::string_view piece) {
+    text += piece;
+    return text.size() <= (size_t(256) << 20);
+  });
+  if (!status)
+    return status.error();
+  return text;
+}
+
+static std::string bundleHashOf(const std::vector<File> &files) {
+  Sha256 hash;
+  for (const File &file : files)
+    hash.update(file.name + " " + std::to_string(file.size) + " " + file.sha256 + "\n");
+  return hash.finish();
+}
+
+static std::string writeProvenance(const std::vector<std::string> &lines) {
+  Writer w;
+  w.raw("{").key("par_provenance").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
+  w.raw("\n").key("lines").raw("[");
+  for (const std::string &line : lines)
+    w.raw("\n").comma().text(line);
+  w.raw("]}\n");
+  return w.take();
+}
+
+static Expected<std::vector<std::string>> parseProvenance(std::string_view text, const std::string &where) {
+  Expected<Json> json = parseJson(text, where);
+  if (!json)
+    return json.error();
+  Document document{where, std::move(*json), std::nullopt};
+  Node root(document);
+  readVersion(root.only({"par_provenance", "lines"}).at("par_provenance"));
+  std::vector<std::string> lines;
+  for (const Node &line : root.at("lines").list())
+    lines.push_back(line.text());
+  if (document.error)
+    return *document.error;
+  return lines;
+}
+
+/// Puts `temporary` in the place of `folder`; what stood there is a bundle and is removed last.
+static Status replaceFolder(const std::string &temporary, const std::string &folder) {
+  std::error_code error;
+  std::string old = folder + ".old-" + std::to_string(::getpid());
+  bool replaces = fs::exists(folder, error);
+  if (replaces && ::rename(folder.c_str(), old.c_str()) != 0)
+    return system(folder, "replace");
+  if (::rename(temporary.c_str(), folder.c_str()) != 0) {
+    Error failure = system(folder, "create");
+    if (replaces)
+      (void)::rename(old.c_str(), folder.c_str());
+    return failure;
+  }
+  if (replaces)
+    fs::remove_all(old, error);
+  return {};
+}
+
+static Status writeFiles(const std::string &folder, Manifest &manifest, const Bundle &bundle) {
+  manifest.files.clear();
+  manifest.roles = uint32_t(bundle.programs.size());
+  auto add = [&](const std::string &name, std::string_view bytes) {
+    manifest.files.push_back({name, bytes.size(), sha256(bytes)});
+    return writeFile(folder + "/" + name, bytes);
+  };
+  for (size_t role = 0; role < bundle.programs.size(); ++role)
+    if (Status status = add(roleFile(role), writeProgram(bundle.programs[role])); !status)
+      return status;
+  if (Status status = add(std::string(kProvenance), writeProvenance(bundle.provenance)); !status)
+    return status;
+  for (const Blob &blob : bundle.blobs)
+    if (Status status = add(blob.name, blob.bytes); !status)
+      return status;
+  manifest.bundleHash = bundleHashOf(manifest.files);
+  if (Status sound = checkManifest(manifest, std::string(kManifest)); !sound)
+    return sound;
+  return writeFile(folder + "/" + std::string(kManifest), writeManifest(manifest));
+}
+
+Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundle &bundle) {
+  std::string folder = path;
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::exists(folder + "/" + std::string(kManifest), error))
+    return Error{folder + ": exists and is not a bundle, so it is not replaced"};
+  for (size_t role = 0; role < bundle.programs.size(); ++role)
+    if (Status sound = checkProgram(bundle.programs[role], roleFile(role)); !sound)
+      return sound.error();
+  std::string temporary = folder + ".tmp-" + std::to_string(::getpid());
+  fs::remove_all(temporary, error);
+  if (!fs::create_directories(temporary, error))
+    return Error{temporary + ": cannot create: " + error.message()};
+  Manifest manifest = bundle.manifest;
+  Status status = writeFiles(temporary, manifest, bundle);
+  if (status)
+    status = replaceFolder(temporary, folder);
+  if (!status) {
+    fs::remove_all(temporary, error);
+    return status.error();
+  }
+  return manifest;
+}
+
+/// Size and hash are what the manifest says.
+static Status checkFile(const std::string &folder, const File &file) {
+  Sha256 hash;
+  uint64_t size = 0;
+  Status status = readPieces(folder + "/" + file.name, [&](std::string_view piece) {
+    size += piece.size();
+    hash.update(piece);
+    return true;
+  });
+  if (!status)
+    return status;
+  if (size != file.size)
+    return Error{file.name + ": " + std::to_string(size) + " bytes, the manifest says " + std::to_string(file.size)};
+  if (hash.finish() != file.sha256)
+    return Error{file.name + ": its SHA-256 is not that of the manifest"};
+  return {};
+}
+
+Expected<Bundle> par::format::readPrograms(const std::string &folder) {
+  std::string manifestName(kManifest);
+  Expected<std::string> text = readText(folder + "/" + manifestName);
+  if (!text)
+    return text.error();
+  Expected<Manifest> manifest = parseManifest(*text, manifestName);
+  if (!manifest)
+    return manifest.error();
+  if (bundleHashOf(manifest->files) != manifest->bundleHash)
+    return Error{manifestName + ": bundle: the hash of its files is not " + manifest->bundleHash};
+  Bundle bundle;
+  bundle.manifest = std::move(*manifest);
+  for (const File &file : bundle.manifest.files) {
+    bool role = file.name.starts_with("role-"), provenance = file.name == kProvenance;
+    if (!role && !provenance)
+      continue;
+    if (Status status = checkFile(folder, file); !status)
+      return status.error();
+  }
+  for (uint32_t role = 0; role < bundle.manifest.roles; ++role) {
+    Expected<std::string> source = readText(folder + "/" + roleFile(role));
+    if (!source)
+      return source.error();
+    Expected<Program> program = parseProgram(*source, roleFile(role));
+    if (!program)
+      return program.error();
+    bundle.programs.push_back(std::move(*program));
+  }
+  Expected<std::string> lines = readText(folder + "/" + std::string(kProvenance));
+  if (!lines)
+    return lines.error();
+  Expected<std::vector<std::string>> provenance = parseProvenance(*lines, std::string(kProvenance));
+  if (!provenance)
+    return provenance.error();
+  bundle.provenance = std::move(*provenance);
+  return bundle;
+}
+
+Expected<Bundle> par::format::readBundle(const std::string &folder) {
+  Expected<Bundle> bundle = readPrograms(folder);
+  if (!bundle)
+    return bundle;
+  for (const File &file : bundle->manifest.files)
+    if (Status status = checkFile(folder, file); !status)
+      return status.error();
+  return bundle;
+}

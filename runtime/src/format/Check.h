@@ -1,0 +1,26 @@
+//===- Check.h - What must hold of a program and a manifest by themselves ----------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_FORMAT_CHECK_H
+#define PAR_SRC_FORMAT_CHECK_H
+
+#include "par/format/Manifest.h"
+
+namespace par::format {
+
+class Node;
+
+/// Every index is in its table, every offset in its arena, every operand what its instruction takes. After this
+/// slotOf, addressOf and describe are safe on the program. Part of V1.
+Status checkProgram(const Program &program, const std::string &where);
+/// Ranks, groups and layouts agree with one another. After this the look-ups of Manifest.h are safe.
+Status checkManifest(const Manifest &manifest, const std::string &where);
+/// Refuses another major version than ours.
+void readVersion(const Node &node);
+
+} // namespace par::format
+
+#endif // PAR_SRC_FORMAT_CHECK_H

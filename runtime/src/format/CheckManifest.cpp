@@ -1,0 +1,196 @@
+//===- CheckManifest.cpp - Ranks, groups and layouts agree --------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Check.h"
+
+#include <set>
+#include <unordered_set>
+
+using namespace par::format;
+
+namespace {
+struct ManifestChecker {
+  const Manifest &manifest;
+  const std::string &where;
+
+  Error fail(const std::string &place, const std::string &message) const {
+    return Error{where + ": " + place + ": " + message};
+  }
+  Status ranks() const;
+  Status communicators() const;
+  Status layout(const Layout &layout, const std::string &place) const;
+  Status files() const;
+  Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
+  Status names() const;
+  Status tensors() const;
+};
+} // namespace
+
+static std::string number(int64_t n) { return std::to_string(n); }
+
+/// Every rank has a role and its own place in the mesh; every role has ranks.
+Status ManifestChecker::ranks() const {
+  if (manifest.ranks.empty() || manifest.ranks.size() > (1u << 20))
+    return fail("ranks", number(int64_t(manifest.ranks.size())) + " ranks, expected 1 to 2^20");
+  if (manifest.roles < 1 || manifest.roles > manifest.ranks.size() || manifest.peak.size() != manifest.roles)
+    return fail("roles", number(manifest.roles) + " roles with " + number(int64_t(manifest.peak.size())) +
+                             " peaks for " + number(int64_t(manifest.ranks.size())) + " ranks");
+  std::set<std::vector<uint32_t>> places;
+  std::vector<bool> used(manifest.roles);
+  for (size_t i = 0; i < manifest.ranks.size(); ++i) {
+    const Rank &rank = manifest.ranks[i];
+    std::string place = "ranks[" + number(int64_t(i)) + "]";
+    if (rank.role >= manifest.roles)
+      return fail(place, "no role " + number(rank.role) + ", there are " + number(manifest.roles));
+    used[rank.role] = true;
+    if (rank.coordinate.size() != manifest.mesh.size())
+      return fail(place, number(int64_t(rank.coordinate.size())) + " coordinates for " +
+                             number(int64_t(manifest.mesh.size())) + " axes");
+    for (size_t axis = 0; axis < manifest.mesh.size(); ++axis)
+      if (rank.coordinate[axis] >= manifest.mesh[axis].size)
+        return fail(place, "coordinate " + number(rank.coordinate[axis]) + " on axis '" + manifest.mesh[axis].name +
+                               "' of size " + number(manifest.mesh[axis].size));
+    if (!places.insert(rank.coordinate).second)
+      return fail(place, "another rank has the same coordinates");
+  }
+  for (uint32_t role = 0; role < manifest.roles; ++role)
+    if (!used[role])
+      return fail("roles", "no rank has role " + number(role));
+  return {};
+}
+
+Status ManifestChecker::members(const std::vector<uint32_t> &list, const std::string &place) const {
+  std::unordered_set<uint32_t> seen;
+  if (list.empty())
+    return fail(place, "no ranks");
+  for (uint32_t rank : list) {
+    if (rank >= manifest.ranks.size())
+      return fail(place, "no rank " + number(rank) + ", there are " + number(int64_t(manifest.ranks.size())));
+    if (!seen.insert(rank).second)
+      return fail(place, "rank " + number(rank) + " stands there twice");
+  }
+  return {};
+}
+
+Status ManifestChecker::communicators() const {
+  for (const Communicator &communicator : manifest.communicators) {
+    std::vector<uint32_t> all;
+    for (const std::vector<uint32_t> &group : communicator.groups) {
+      if (group.empty())
+        return fail("communicators." + communicator.name, "a group without ranks");
+      all.insert(all.end(), group.begin(), group.end());
+    }
+    if (Status status = members(all, "communicators." + communicator.name); !status)
+      return status;
+  }
+  return {};
+}
+
+/// Rectangles lie inside the global shape and no larger than the local one; no rank has two.
+Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
+  size_t dims = layout.shape.size();
+  if (layout.local.size() != dims)
+    return fail(place, "global and local shape have different numbers of dims");
+  std::vector<uint32_t> all;
+  for (const Rectangle &part : layout.parts) {
+    if (part.start.size() != dims || part.size.size() != dims)
+      return fail(place, "a rectangle has not " + number(int64_t(dims)) + " dims");
+    for (size_t i = 0; i < dims; ++i)
+      if (part.start[i] < 0 || part.size[i] < 0 || part.size[i] > layout.local[i] ||
+          part.start[i] > layout.shape[i] || part.size[i] > layout.shape[i] - part.start[i])
+        return fail(place, "in dim " + number(int64_t(i)) + ", [" + number(part.start[i]) + ", +" +
+                               number(part.size[i]) + ") is not in the global " + number(layout.shape[i]) +
+                               " or longer than the local " + number(layout.local[i]));
+    all.insert(all.end(), part.ranks.begin(), part.ranks.end());
+  }
+  return all.empty() ? fail(place, "no rank holds it") : members(all, place);
+}
+
+/// Files are of this folder alone.
+Status ManifestChecker::files() const {
+  std::unordered_set<std::string> seen;
+  for (const File &file : manifest.files) {
+    if (file.name.empty() || file.name[0] == '.' || file.name.find_first_of("/\\\0", 0, 3) != std::string::npos)
+      return fail("files", "'" + file.name + "' is not the plain name of a file");
+    if (!seen.insert(file.name).second)
+      return fail("files", "'" + file.name + "' stands there twice");
+  }
+  for (uint32_t role = 0; role < manifest.roles && !manifest.files.empty(); ++role)
+    if (!seen.count("role-" + number(role) + ".json"))
+      return fail("files", "role-" + number(role) + ".json is missing");
+  return {};
+}
+
+template <typename T>
+static const std::string *repeated(const std::vector<T> &table) {
+  std::unordered_set<std::string_view> seen;
+  for (const T &element : table)
+    if (!seen.insert(element.name).second)
+      return &element.name;
+  return nullptr;
+}
+
+Status ManifestChecker::names() const {
+  if (const std::string *name = repeated(manifest.tensors))
+    return fail("tensors", "'" + *name + "' stands there twice");
+  if (const std::string *name = repeated(manifest.inputs))
+    return fail("inputs", "'" + *name + "' stands there twice");
+  if (const std::string *name = repeated(manifest.outputs))
+    return fail("outputs", "'" + *name + "' stands there twice");
+  if (const std::string *name = repeated(manifest.hypers))
+    return fail("hypers", "'" + *name + "' stands there twice");
+  if (const std::string *name = repeated(manifest.communicators))
+    return fail("communicators", "'" + *name + "' stands there twice");
+  if (const std::string *name = repeated(manifest.mesh))
+    return fail("mesh", "'" + *name + "' stands there twice");
+  return {};
+}
+
+/// Product of dims, -1 when it does not fit 47 bits.
+static int64_t elementsOf(const std::vector<int64_t> &shape) {
+  int64_t n = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0 || (dim > 0 && n > (int64_t(1) << 47) / dim))
+      return -1;
+    n *= dim;
+  }
+  return n;
+}
+
+Status ManifestChecker::tensors() const {
+  for (const Tensor &tensor : manifest.tensors) {
+    std::string place = "tensors." + tensor.name;
+    if (Status status = layout(tensor.layout, place); !status)
+      return status;
+    int64_t n = elementsOf(tensor.layout.shape);
+    if (n < 0 || elementsOf(tensor.layout.local) < 0 || elementsOf(tensor.stored) != n)
+      return fail(place, "stored and global shape have different numbers of elements, or more than 2^47");
+    if (!tensor.of.empty() && !manifest.findTensor(tensor.of))
+      return fail(place, "no tensor called '" + tensor.of + "'");
+    const auto &source = tensor.source;
+    if (source && (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))
+      return fail(place, "source '" + source->file + "' leaves the model's folder");
+    if (source && source->length != uint64_t(n) * sizeOf(source->type))
+      return fail(place, "a source of " + number(int64_t(source->length)) + " bytes for " + number(n) +
+                             " elements of " + std::string(toString(source->type)));
+  }
+  return {};
+}
+
+Status par::format::checkManifest(const Manifest &manifest, const std::string &where) {
+  ManifestChecker checker{manifest, where};
+  for (auto check : {&ManifestChecker::ranks, &ManifestChecker::communicators, &ManifestChecker::files,
+                     &ManifestChecker::names, &ManifestChecker::tensors})
+    if (Status status = (checker.*check)(); !status)
+      return status;
+  for (const Input &input : manifest.inputs)
+    if (Status status = checker.layout(input.layout, "inputs." + input.name); !status)
+      return status;
+  for (const Output &output : manifest.outputs)
+    if (Status status = checker.members(output.ranks, "outputs." + output.name); !status)
+      return status;
+  return {};
+}

@@ -1,0 +1,46 @@
+//===- CheckProgram.h - The checks of one program -------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_FORMAT_CHECKPROGRAM_H
+#define PAR_SRC_FORMAT_CHECKPROGRAM_H
+
+#include "Check.h"
+
+namespace par::format {
+
+struct Checker {
+  const Program &program;
+  const std::string &where;
+
+  /// CheckTables.cpp: names, buffers, calls, communicators, events, entries.
+  Status tables() const;
+  /// CheckInstructions.cpp: indices and operands of every instruction; needs sound tables.
+  Status instructions() const;
+
+private:
+  template <typename T>
+  Status unique(const std::vector<T> &table, const char *what) const;
+  Status alias(const Buffer &buffer, const std::string &place) const;
+  Status buffer(const Buffer &buffer) const;
+  Status call(const Call &call) const;
+  Status entry(const Entry &entry) const;
+  Status instruction(const Block &block, size_t n) const;
+  Status operands(const Instruction &it, const std::string &place) const;
+  Status kernel(const Instruction &it, const std::string &place) const;
+  Status product(const Instruction &it, const std::string &place) const;
+  Status communication(const Instruction &it, const std::string &place) const;
+  Status group(const Block &block, size_t n, const std::string &place) const;
+  Status signature(const Instruction &it, std::initializer_list<Access> accesses, const std::string &place) const;
+  Status elements(const Instruction &it, const std::string &place) const;
+
+  Error fail(const std::string &place, const std::string &message) const {
+    return Error{where + ": " + place + ": " + message};
+  }
+};
+
+} // namespace par::format
+
+#endif // PAR_SRC_FORMAT_CHECKPROGRAM_H

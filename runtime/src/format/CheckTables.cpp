@@ -1,0 +1,168 @@
+//===- CheckTables.cpp - The tables of a program are sound --------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "CheckProgram.h"
+
+#include <unordered_set>
+
+using namespace par::format;
+
+static constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
+/// Instructions that one entry may expand to.
+static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
+
+static std::string number(uint64_t n) { return std::to_string(n); }
+
+/// Bytes of a slot, or 0 if a dim is below 1 or the product is over kMaxBytes.
+static uint64_t soundBytes(const Buffer &buffer) {
+  uint64_t n = sizeOf(buffer.type);
+  for (int64_t dim : buffer.shape) {
+    if (dim < 1 || uint64_t(dim) > kMaxBytes / n)
+      return 0;
+    n *= uint64_t(dim);
+  }
+  return n;
+}
+
+template <typename T>
+Status Checker::unique(const std::vector<T> &table, const char *what) const {
+  std::unordered_set<std::string_view> seen;
+  for (const T &element : table) {
+    std::string_view name;
+    if constexpr (std::is_same_v<T, std::string>)
+      name = element;
+    else
+      name = element.name;
+    if (name.empty() || name.find_first_of(" @\"\n") != name.npos)
+      return fail(what, "'" + std::string(name) + "' is not a name");
+    if (!seen.insert(name).second)
+      return fail(what, "'" + std::string(name) + "' stands there twice");
+  }
+  return {};
+}
+
+/// An alias lies inside a buffer of its own, slot for slot.
+Status Checker::alias(const Buffer &buffer, const std::string &place) const {
+  if (buffer.of >= program.buffers.size() || program.buffers[buffer.of].of != kNone)
+    return fail(place, "an alias must lie in a buffer that is not an alias");
+  const Buffer &root = program.buffers[buffer.of];
+  if (root.space != buffer.space || root.index != buffer.index || root.kind != buffer.kind)
+    return fail(place, "space, kind and index must be those of '" + root.name + "', in which it lies");
+  if (!buffer.at.empty())
+    return fail(place, "an alias has no offsets of its own");
+  uint64_t bytes = soundBytes(buffer), room = soundBytes(root);
+  if (bytes == 0 || room == 0 || buffer.offset > room || bytes > room - buffer.offset)
+    return fail(place, "bytes [" + number(buffer.offset) + ", +" + number(bytes) + ") exceed the " + number(room) +
+                           " of '" + root.name + "'");
+  if (buffer.offset % sizeOf(buffer.type))
+    return fail(place, "offset " + number(buffer.offset) + " is not a multiple of its element's " +
+                           number(sizeOf(buffer.type)) + " bytes");
+  return {};
+}
+
+Status Checker::buffer(const Buffer &buffer) const {
+  std::string place = "buffers." + buffer.name;
+  bool named = buffer.kind == BufferKind::State || buffer.kind == BufferKind::Hyper;
+  if (buffer.of == kNone && named == buffer.tensor.empty())
+    return fail(place, named ? "a buffer of kind state or hyper names its tensor or hyper"
+                             : "only a buffer of kind state or hyper names a tensor");
+  if (buffer.of != kNone)
+    return alias(buffer, place);
+  uint64_t bytes = soundBytes(buffer);
+  if (bytes == 0)
+    return fail(place, "its shape " + describe(buffer) + " has a dim below 1 or more than 2^47 bytes");
+  if (buffer.at.empty() || buffer.at.size() > (1u << 20))
+    return fail(place, number(buffer.at.size()) + " slots, expected 1 to 2^20");
+  if (buffer.index == Index::None && buffer.at.size() != 1)
+    return fail(place, number(buffer.at.size()) + " slots but no index");
+  if (buffer.kind == BufferKind::State && buffer.index == Index::Mb)
+    return fail(place, "state cannot be indexed by microbatch");
+  uint64_t begin = 0, end = program.arena.host;
+  if (buffer.space == Space::Dev) {
+    bool state = buffer.kind == BufferKind::State;
+    begin = state ? 0 : program.arena.state;
+    end = state ? program.arena.state : program.arena.state + program.arena.pool;
+  }
+  for (uint64_t at : buffer.at) {
+    if (at % kAlignment)
+      return fail(place, "offset " + number(at) + " is not a multiple of " + number(kAlignment));
+    if (at < begin || at > end || bytes > end - at)
+      return fail(place, "bytes [" + number(at) + ", +" + number(bytes) + ") are outside its arena's [" +
+                             number(begin) + ", " + number(end) + ")");
+  }
+  return {};
+}
+
+Status Checker::call(const Call &call) const {
+  std::string place = "calls." + call.name;
+  if (call.kind != "matmul")
+    return fail(place, "unknown kind '" + call.kind + "'");
+  if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 && call.type != DType::F16)
+    return fail(place, "a product of " + std::string(toString(call.type)) + " is not supported");
+  size_t dims = call.batch.size();
+  if (call.strideA.size() != dims || call.strideB.size() != dims || call.strideC.size() != dims)
+    return fail(place, "every batch dim needs a stride of A, B and C");
+  for (const std::vector<int64_t> *numbers : {&call.batch, &call.strideA, &call.strideB, &call.strideC})
+    for (int64_t n : *numbers)
+      if (n < (numbers == &call.batch ? 1 : 0))
+        return fail(place, "negative batch dim or stride " + std::to_string(n));
+  for (size_t i = 0; i < dims; ++i)
+    if (call.batch[i] > 1 && call.strideC[i] == 0)
+      return fail(place, "C repeats over batch dim " + number(i));
+  if (call.m < 1 || call.n < 1 || call.k < 1)
+    return fail(place, "m, n and k must be at least 1");
+  if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) || call.ldc < call.n)
+    return fail(place, "a leading stride is shorter than its row");
+  for (char which : {'a', 'b', 'c'})
+    if (call.extent(which) == 0)
+      return fail(place, std::string("the extent of operand ") + which + " does not fit 63 bits");
+  return {};
+}
+
+Status Checker::entry(const Entry &entry) const {
+  uint64_t expanded = 0;
+  for (size_t i = 0; i < entry.runs.size(); ++i) {
+    const Run &run = entry.runs[i];
+    std::string place = "entries." + entry.name + "[" + number(i) + "]";
+    if (run.block >= program.blocks.size())
+      return fail(place, "no block " + number(run.block));
+    if (run.microbatch < 0 || run.microbatch > INT32_MAX || run.version < 0 || run.version > INT32_MAX)
+      return fail(place, "microbatch or version is not in [0, 2^31)");
+    expanded += program.blocks[run.block].instructions.size();
+    if (expanded > kMaxExpanded)
+      return fail(place, "the entry expands to more than 2^24 instructions");
+  }
+  return {};
+}
+
+Status Checker::tables() const {
+  if (program.queues.empty() || program.queues.size() > kMaxQueues)
+    return fail("queues", number(program.queues.size()) + " queues, expected 1 to " + number(kMaxQueues));
+  if (program.arena.state > kMaxBytes || program.arena.pool > kMaxBytes || program.arena.host > kMaxBytes)
+    return fail("arena", "more than 2^47 bytes");
+  for (const Status &status :
+       {unique(program.queues, "queues"), unique(program.buffers, "buffers"), unique(program.kernels, "kernels"),
+        unique(program.calls, "calls"), unique(program.comms, "comms"), unique(program.events, "events"),
+        unique(program.blocks, "blocks"), unique(program.entries, "entries")})
+    if (!status)
+      return status;
+  for (const Buffer &it : program.buffers)
+    if (Status status = buffer(it); !status)
+      return status;
+  for (const Call &it : program.calls)
+    if (Status status = call(it); !status)
+      return status;
+  for (const Comm &it : program.comms)
+    if (it.queue >= program.queues.size())
+      return fail("comms." + it.name, "no queue " + number(it.queue));
+  for (const Event &it : program.events)
+    if (it.depth < 1 || it.depth > (1u << 20) || (it.index == Index::None && it.depth != 1))
+      return fail("events." + it.name, "a depth of " + number(it.depth) + " does not fit its index");
+  for (const Entry &it : program.entries)
+    if (Status status = entry(it); !status)
+      return status;
+  return {};
+}

@@ -1,0 +1,174 @@
+//===- ManifestReader.cpp - A manifest from manifest.json --------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Check.h"
+#include "Json.h"
+
+using namespace par::format;
+
+static std::string readHash(const Node &node) {
+  const std::string &hash = node.text();
+  if (hash.size() != 64 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
+    node.fail("'" + hash + "' is not a SHA-256 in 64 lower-case hex digits");
+  return hash;
+}
+
+static File readFile(const Node &node) {
+  node.only({"name", "size", "sha256"});
+  return {node.at("name").text(), uint64_t(node.at("size").integer()), readHash(node.at("sha256"))};
+}
+
+static void readMesh(const Node &root, Manifest &manifest) {
+  for (const Node &node : root.at("mesh").list()) {
+    std::vector<Node> parts = node.list();
+    if (parts.size() != 2)
+      return node.fail("an axis is [name, size]");
+    manifest.mesh.push_back({parts[0].name(), uint32_t(parts[1].integer(1, 1 << 24))});
+  }
+  manifest.roles = uint32_t(root.at("roles").integer(1, 1 << 20));
+  for (const Node &node : root.at("ranks").list()) {
+    node.only({"role", "at"});
+    manifest.ranks.push_back({node.at("role").index(), node.at("at").indices()});
+  }
+  for (const Node &node : root.at("communicators").list()) {
+    node.only({"name", "groups"});
+    Communicator communicator;
+    communicator.name = node.at("name").name();
+    for (const Node &group : node.at("groups").list())
+      communicator.groups.push_back(group.indices());
+    manifest.communicators.push_back(std::move(communicator));
+  }
+}
+
+static std::vector<Layout> readLayouts(const Node &list) {
+  std::vector<Layout> layouts;
+  for (const Node &node : list.list()) {
+    node.only({"shape", "local", "parts"});
+    Layout layout{node.at("shape").integers(), node.at("local").integers(), {}};
+    for (const Node &part : node.at("parts").list()) {
+      part.only({"start", "size", "ranks"});
+      layout.parts.push_back({part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
+    }
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+static Layout layoutAt(const Node &node, const std::vector<Layout> &layouts) {
+  uint32_t i = node.index();
+  if (i < layouts.size())
+    return layouts[i];
+  node.fail("no layout " + std::to_string(i) + ", there are " + std::to_string(layouts.size()));
+  return {};
+}
+
+static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
+  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source"});
+  Tensor tensor;
+  tensor.name = node.at("name").text();
+  tensor.kind = node.at("kind").word<TensorKind>("kind");
+  if (node.has("of"))
+    tensor.of = node.at("of").text();
+  tensor.type = node.at("type").word<DType>("type");
+  tensor.stored = node.at("stored").integers();
+  tensor.layout = layoutAt(node.at("layout"), layouts);
+  std::vector<Node> init = node.at("init").list();
+  if (init.size() != 3)
+    node.fail("init is [rule, a, b]");
+  else
+    tensor.init = {init[0].word<InitRule::Kind>("rule"), init[1].number(), init[2].number()};
+  if (node.has("source")) {
+    Node source = node.at("source");
+    source.only({"file", "offset", "length", "type"});
+    tensor.source = Source{source.at("file").text(), uint64_t(source.at("offset").integer()),
+                           uint64_t(source.at("length").integer()), source.at("type").word<DType>("type")};
+  }
+  return tensor;
+}
+
+static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
+  for (const Node &node : root.at("inputs").list()) {
+    node.only({"name", "type", "shape", "microbatched", "layout", "limit"});
+    manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
+                               node.at("shape").integers(), node.at("microbatched").boolean(),
+                               layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
+  }
+  for (const Node &node : root.at("outputs").list()) {
+    node.only({"name", "type", "shape", "metric", "ranks"});
+    manifest.outputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
+                                node.at("shape").integers(), node.at("metric").boolean(),
+                                node.at("ranks").indices()});
+  }
+  for (const Node &node : root.at("hypers").list()) {
+    std::vector<Node> parts = node.list();
+    if (parts.size() != 2)
+      return node.fail("a hyper is [name, default]");
+    manifest.hypers.push_back({parts[0].text(), parts[1].number()});
+  }
+  if (root.has("lr")) {
+    Node lr = root.at("lr");
+    lr.only({"decay", "peak", "floor", "warmup", "steps"});
+    manifest.lr = LrSchedule{lr.at("decay").word<LrSchedule::Decay>("decay"), lr.at("peak").number(),
+                             lr.at("floor").number(), uint64_t(lr.at("warmup").integer()),
+                             uint64_t(lr.at("steps").integer())};
+  }
+  if (root.has("text")) {
+    Node text = root.at("text");
+    text.only({"tokens", "labels", "mode"});
+    manifest.text = TextFeed{text.at("tokens").text(), text.at("labels").text(),
+                             text.at("mode").word<TextFeed::Mode>("mode")};
+  }
+}
+
+static void readNumbers(const Node &root, Manifest &manifest) {
+  manifest.microbatches = uint64_t(root.at("microbatches").integer(1, INT32_MAX));
+  manifest.batch = uint64_t(root.at("batch").integer(1));
+  manifest.seed = uint64_t(root.at("seed").integer());
+  manifest.threads = uint32_t(root.at("threads").integer(1, 4096));
+  for (const Node &need : root.at("needs").list())
+    manifest.needs.push_back(need.text());
+  for (const Node &node : root.at("peak").list()) {
+    node.only({"state", "pool", "reserve"});
+    manifest.peak.push_back({uint64_t(node.at("state").integer()), uint64_t(node.at("pool").integer()),
+                             uint64_t(node.at("reserve").integer())});
+  }
+  manifest.predictedNs = uint64_t(root.at("predicted_ns").integer());
+}
+
+static void read(const Node &root, Manifest &manifest) {
+  readVersion(root.at("par_manifest"));
+  if (root.failed())
+    return;
+  root.only({"par_manifest", "bundle", "plan", "model", "files", "mesh", "roles", "ranks", "communicators", "layouts",
+             "tensors", "inputs", "outputs", "hypers", "lr", "text", "microbatches", "batch", "seed", "threads",
+             "needs", "peak", "predicted_ns"});
+  manifest.bundleHash = root.at("bundle").text();
+  manifest.planHash = root.at("plan").text();
+  File model = readFile(root.at("model"));
+  manifest.model = {model.name, model.size, model.sha256};
+  for (const Node &file : root.at("files").list())
+    manifest.files.push_back(readFile(file));
+  readMesh(root, manifest);
+  std::vector<Layout> layouts = readLayouts(root.at("layouts"));
+  for (const Node &node : root.at("tensors").list())
+    manifest.tensors.push_back(readTensor(node, layouts));
+  readInterface(root, manifest, layouts);
+  readNumbers(root, manifest);
+}
+
+Expected<Manifest> par::format::parseManifest(std::string_view text, const std::string &where) {
+  Expected<Json> json = parseJson(text, where);
+  if (!json)
+    return json.error();
+  Document document{where, std::move(*json), std::nullopt};
+  Manifest manifest;
+  read(Node(document), manifest);
+  if (document.error)
+    return *document.error;
+  if (Status sound = checkManifest(manifest, where); !sound)
+    return sound.error();
+  return manifest;
+}

@@ -1,0 +1,151 @@
+//===- ManifestWriter.cpp - manifest.json from a manifest ------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Json.h"
+
+#include <algorithm>
+
+using namespace par::format;
+
+namespace {
+/// Equal layouts are written once: a thousand tensors share a handful of them.
+class Layouts {
+public:
+  size_t add(const Layout &layout) {
+    auto it = std::find(table.begin(), table.end(), layout);
+    if (it == table.end())
+      return table.push_back(layout), table.size() - 1;
+    return size_t(it - table.begin());
+  }
+  const std::vector<Layout> &all() const { return table; }
+
+private:
+  std::vector<Layout> table;
+};
+} // namespace
+
+static void writeFile(Writer &w, Word name, uint64_t size, Word sha) {
+  w.raw("{").key("name").text(name).key("size").number(int64_t(size)).key("sha256").text(sha).raw("}");
+}
+
+static void writeLayouts(Writer &w, const std::vector<Layout> &layouts) {
+  w.raw("\n").key("layouts").raw("[");
+  for (const Layout &layout : layouts) {
+    w.raw("\n").comma().raw("{").key("shape").numbers(layout.shape).key("local").numbers(layout.local);
+    w.key("parts").raw("[");
+    for (const Rectangle &part : layout.parts) {
+      w.comma().raw("{").key("start").numbers(part.start).key("size").numbers(part.size);
+      w.key("ranks").numbers(part.ranks).raw("}");
+    }
+    w.raw("]}");
+  }
+  w.raw("]");
+}
+
+static void writeTensor(Writer &w, const Tensor &tensor, size_t layout) {
+  w.raw("\n").comma().raw("{").key("name").text(tensor.name).key("kind").text(nameOf(tensor.kind));
+  if (!tensor.of.empty())
+    w.key("of").text(tensor.of);
+  w.key("type").text(nameOf(tensor.type)).key("stored").numbers(tensor.stored);
+  w.key("layout").number(int64_t(layout));
+  w.key("init").raw("[").text(nameOf(tensor.init.kind)).raw(",").real(tensor.init.a).raw(",");
+  w.real(tensor.init.b).raw("]");
+  if (const auto &source = tensor.source) {
+    w.key("source").raw("{").key("file").text(source->file).key("offset").number(int64_t(source->offset));
+    w.key("length").number(int64_t(source->length)).key("type").text(nameOf(source->type)).raw("}");
+  }
+  w.raw("}");
+}
+
+static void writeMesh(Writer &w, const Manifest &manifest) {
+  w.raw("\n").key("mesh").raw("[");
+  for (const MeshAxis &axis : manifest.mesh)
+    w.comma().raw("[").text(axis.name).raw(",").number(axis.size).raw("]");
+  w.raw("]\n").key("roles").number(manifest.roles);
+  w.raw("\n").key("ranks").raw("[");
+  for (const Rank &rank : manifest.ranks)
+    w.raw("\n").comma().raw("{").key("role").number(rank.role).key("at").numbers(rank.coordinate).raw("}");
+  w.raw("]\n").key("communicators").raw("[");
+  for (const Communicator &communicator : manifest.communicators) {
+    w.raw("\n").comma().raw("{").key("name").text(communicator.name).key("groups").raw("[");
+    for (const std::vector<uint32_t> &group : communicator.groups)
+      w.comma().numbers(group);
+    w.raw("]}");
+  }
+  w.raw("]");
+}
+
+static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<size_t> &layouts) {
+  w.raw("\n").key("inputs").raw("[");
+  for (size_t i = 0; i < manifest.inputs.size(); ++i) {
+    const Input &input = manifest.inputs[i];
+    w.raw("\n").comma().raw("{").key("name").text(input.name).key("type").text(nameOf(input.type));
+    w.key("shape").numbers(input.shape).key("microbatched").boolean(input.microbatched);
+    w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit).raw("}");
+  }
+  w.raw("]\n").key("outputs").raw("[");
+  for (const Output &output : manifest.outputs) {
+    w.raw("\n").comma().raw("{").key("name").text(output.name).key("type").text(nameOf(output.type));
+    w.key("shape").numbers(output.shape).key("metric").boolean(output.metric);
+    w.key("ranks").numbers(output.ranks).raw("}");
+  }
+  w.raw("]\n").key("hypers").raw("[");
+  for (const Hyper &hyper : manifest.hypers)
+    w.comma().raw("[").text(hyper.name).raw(",").real(hyper.value).raw("]");
+  w.raw("]");
+  if (manifest.lr) {
+    w.raw("\n").key("lr").raw("{").key("decay").text(nameOf(manifest.lr->decay));
+    w.key("peak").real(manifest.lr->peak).key("floor").real(manifest.lr->floor);
+    w.key("warmup").number(int64_t(manifest.lr->warmup)).key("steps").number(int64_t(manifest.lr->steps)).raw("}");
+  }
+  if (manifest.text) {
+    w.raw("\n").key("text").raw("{").key("tokens").text(manifest.text->tokens);
+    w.key("labels").text(manifest.text->labels).key("mode").text(nameOf(manifest.text->mode)).raw("}");
+  }
+}
+
+static void writeNumbers(Writer &w, const Manifest &manifest) {
+  w.raw("\n").key("microbatches").number(int64_t(manifest.microbatches));
+  w.key("batch").number(int64_t(manifest.batch)).key("seed").number(int64_t(manifest.seed));
+  w.key("threads").number(manifest.threads);
+  w.raw("\n").key("needs").texts(manifest.needs).raw("\n").key("peak").raw("[");
+  for (const Peak &peak : manifest.peak) {
+    w.comma().raw("{").key("state").number(int64_t(peak.state)).key("pool").number(int64_t(peak.pool));
+    w.key("reserve").number(int64_t(peak.reserve)).raw("}");
+  }
+  w.raw("]\n").key("predicted_ns").number(int64_t(manifest.predictedNs));
+}
+
+std::string par::format::writeManifest(const Manifest &manifest) {
+  Layouts layouts;
+  std::vector<size_t> ofTensors, ofInputs;
+  for (const Tensor &tensor : manifest.tensors)
+    ofTensors.push_back(layouts.add(tensor.layout));
+  for (const Input &input : manifest.inputs)
+    ofInputs.push_back(layouts.add(input.layout));
+
+  Writer w;
+  w.raw("{").key("par_manifest").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
+  w.raw("\n").key("bundle").text(manifest.bundleHash).raw("\n").key("plan").text(manifest.planHash);
+  w.raw("\n").key("model");
+  writeFile(w, manifest.model.name, manifest.model.size, manifest.model.sha256);
+  w.raw("\n").key("files").raw("[");
+  for (const File &file : manifest.files) {
+    w.raw("\n").comma();
+    writeFile(w, file.name, file.size, file.sha256);
+  }
+  w.raw("]");
+  writeMesh(w, manifest);
+  writeLayouts(w, layouts.all());
+  w.raw("\n").key("tensors").raw("[");
+  for (size_t i = 0; i < manifest.tensors.size(); ++i)
+    writeTensor(w, manifest.tensors[i], ofTensors[i]);
+  w.raw("]");
+  writeInterface(w, manifest, ofInputs);
+  writeNumbers(w, manifest);
+  w.raw("}\n");
+  return w.take();
+}
