@@ -1,5 +1,6 @@
 #include "par/Solver/GlobalOrder.h"
 #include "par/Solver/OrderTable.h"
+#include "par/Solver/Packing.h"
 #include "par/Solver/StageCut.h"
 
 using namespace par;
@@ -42,6 +43,10 @@ const ProblemKind kinds[] = {
     {"stage_cut",
      [](ProblemText &text, raw_ostream &out) {
        return runProblem<StageCutProblem>(text, out, [&](auto &p, auto &cut) { cut.print(out, p); });
+     }},
+    {"packing",
+     [](ProblemText &text, raw_ostream &out) {
+       return runProblem<PackingProblem>(text, out, [&](auto &p, auto &packing) { packing.print(out, p); });
      }},
 };
 
