@@ -45,18 +45,20 @@ std::vector<Members> tableOf(const format::Manifest &manifest);
 /// where there is none.
 uint32_t indexOf(const format::Manifest &manifest, std::string_view name, uint32_t rank);
 
-/// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its operands
-/// bound. CollKind says what `n` counts and where parts lie (in elements; 0 is legal and still meets).
+/// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its
+/// operands bound. CollKind says what `n` counts and where parts lie (in elements; 0 is legal and still
+/// meets).
 ///
 ///   op          in                                                  out
-///   coll        the operand; this rank's n elements of an            the result; == in: in place on the whole
+///   coll        the operand; this rank's n elements of an            the result; == in: in place on the
+///   whole
 ///               all_gather that is not in place                      operand
 ///   send        n elements                                           ignored
 ///   recv        ignored                                              n elements
 ///
-/// all_reduce, broadcast and reduce are in place always. `tag` is the id of the global communication that this is
-/// a part of: members (and both ends of a send) that meet with another tag, kind, reduction, type, n or root stop
-/// the job with an error that names both.
+/// all_reduce, broadcast and reduce are in place always. `tag` is the id of the global communication that
+/// this is a part of: members (and both ends of a send) that meet with another tag, kind, reduction, type, n
+/// or root stop the job with an error that names both.
 struct Communication {
   format::Op op = format::Op::Coll; ///< Coll, Send or Recv
   format::CollKind kind = format::CollKind::AllReduce;
@@ -121,14 +123,14 @@ public:
     wait([&] { return done(operation); });
   }
 
-  /// Ranks whose arrival the heads of the queues wait for now. (wait() notes it, with kind and instruction id of
-  /// the head, where heartbeats and the diagnosis of a dead rank find it: the executor need not.)
+  /// Ranks whose arrival the heads of the queues wait for now. (wait() notes it, with kind and instruction id
+  /// of the head, where heartbeats and the diagnosis of a dead rank find it: the executor need not.)
   virtual std::vector<uint32_t> waitingFor() const = 0;
 
   /// Bytes that this rank has sent on a communicator since connect(): what its communications would send on
   /// rings, whatever the engine does. With P members and N the bytes of n elements:
-  ///   all_reduce 2(P-1)/P N; all_gather, reduce_scatter, all_to_all (P-1) N; broadcast (P-1) N at the root and 0
-  ///   elsewhere; reduce N except at the root; send N; recv 0. Nothing where P = 1.
+  ///   all_reduce 2(P-1)/P N; all_gather, reduce_scatter, all_to_all (P-1) N; broadcast (P-1) N at the root
+  ///   and 0 elsewhere; reduce N except at the root; send N; recv 0. Nothing where P = 1.
   /// Fractions are summed exactly per communicator and rounded down once.
   virtual uint64_t sentBytes(uint32_t communicator) const = 0;
 

@@ -19,7 +19,8 @@
 
 namespace par::comm {
 
-/// What a rank says of itself when it joins. The rendezvous compares format, bundle and plan hash of all ranks.
+/// What a rank says of itself when it joins. The rendezvous compares format, bundle and plan hash of all
+/// ranks.
 struct Hello {
   std::string format;      ///< bundle format version, "1.0"
   std::string bundleHash;  ///< hex
@@ -32,8 +33,8 @@ struct Hello {
 };
 
 /// One rank's control plane. Exchanges are collective: every rank calls the same ones with the same label in
-/// the same order (checked), from one thread. Strings may have any size; frames on the wire are at most 1 MiB.
-/// All functions throw Aborted when the job is ending.
+/// the same order (checked), from one thread. Strings may have any size; frames on the wire are at most 1
+/// MiB. All functions throw Aborted when the job is ending.
 class Control {
 public:
   virtual ~Control();
@@ -53,7 +54,8 @@ public:
   /// The value of `root`, at every rank.
   virtual std::string broadcast(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
   /// At `root`: every rank's value in rank order; elsewhere: empty.
-  virtual std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
+  virtual std::vector<std::string> gather(std::string_view label, std::string_view value,
+                                          uint32_t root = 0) = 0;
   /// Every rank's value in rank order, at every rank.
   virtual std::vector<std::string> allGather(std::string_view label, std::string_view value) = 0;
   virtual void barrier(std::string_view label) = 0;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// par-run's whole main is: read flags, fill a Launch, return run(launch, rankMain). Every way of starting ends
-// in rankMain(control), once per rank: forked processes (`-n N`), threads (`-n N --comm inproc`), or this one
-// process where a launcher (torchrun, mpirun, srun) or `--rank --world --master` started it.
+// par-run's whole main is: read flags, fill a Launch, return run(launch, rankMain). Every way of starting
+// ends in rankMain(control), once per rank: forked processes (`-n N`), threads (`-n N --comm inproc`), or
+// this one process where a launcher (torchrun, mpirun, srun) or `--rank --world --master` started it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_COMM_LAUNCH_H
@@ -34,15 +34,15 @@ enum class Transport { automatic, inproc, shm };
 
 /// What par-run was told. Empty optionals: not given.
 struct Launch {
-  std::string bundle;               ///< as typed; errors begin with it
-  uint32_t bundleRanks = 1;         ///< ranks that the bundle is for
-  std::string mesh;                 ///< "pp 2 x dp 2 x tp 2"
-  std::optional<uint32_t> n;        ///< -n
+  std::string bundle;        ///< as typed; errors begin with it
+  uint32_t bundleRanks = 1;  ///< ranks that the bundle is for
+  std::string mesh;          ///< "pp 2 x dp 2 x tp 2"
+  std::optional<uint32_t> n; ///< -n
   Transport transport = Transport::automatic;
   std::optional<uint32_t> rank, world; ///< --rank, --world
-  std::string master;               ///< --master HOST:PORT
-  double timeout = 5;               ///< --timeout: seconds without a heartbeat
-  double joinTimeout = 60;          ///< seconds until all ranks must have come
+  std::string master;                  ///< --master HOST:PORT
+  double timeout = 5;                  ///< --timeout: seconds without a heartbeat
+  double joinTimeout = 60;             ///< seconds until all ranks must have come
 };
 
 /// Exit code of a job in which a rank died or stopped, or ranks disagreed.
@@ -53,8 +53,8 @@ inline constexpr int exitRankLost = 4;
 std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
 /// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code; an
-/// exception out of it ends the job with exitRankLost and its text. Call from the main thread while there is no
-/// other one. A job of one rank uses neither sockets nor shared memory.
+/// exception out of it ends the job with exitRankLost and its text. Call from the main thread while there is
+/// no other one. A job of one rank uses neither sockets nor shared memory.
 ///
 /// Codes: the ranks' own if they agree, 130 after an interrupt that finished its step, exitRankLost where a
 /// rank died, stopped answering, or the ranks did not agree.

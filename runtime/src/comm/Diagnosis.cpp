@@ -1,0 +1,88 @@
+//===- Diagnosis.cpp - what is said of a rank that is lost -----------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "comm/Diagnosis.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+/// The rank whose waiting points at `lost`, else one that waits for anybody.
+struct Witness {
+  uint32_t rank = 0;
+  Waiting waiting;
+  bool direct = false;
+};
+
+std::optional<Witness> findWitness(Board &board, uint32_t lost) {
+  std::optional<Witness> any;
+  for (uint32_t rank = 0; rank < board.world(); ++rank) {
+    if (rank == lost)
+      continue;
+    Waiting waiting = board[rank].waiting();
+    if (waiting.kind.empty())
+      continue;
+    bool direct = std::find(waiting.ranks.begin(), waiting.ranks.end(), lost) != waiting.ranks.end();
+    if (direct)
+      return Witness{rank, waiting, true};
+    if (!any)
+      any = Witness{rank, waiting, false};
+  }
+  return any;
+}
+
+} // namespace
+
+std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view how, double seconds) {
+  std::optional<Witness> witness = findWitness(board, rank);
+  for (int i = 0; i < 15 && !(witness && witness->direct); ++i) {
+    usleep(10'000);
+    witness = findWitness(board, rank);
+  }
+  uint64_t steps = board[rank].startedSteps.load();
+  std::string coordinates = board[rank].coordinates.get(), saved = board.saved.get();
+  std::string text = "rank " + std::to_string(rank);
+  if (!coordinates.empty())
+    text += " (" + coordinates + ")";
+  text +=
+      " " + std::string(how) + (steps ? " in step " + std::to_string(steps - 1) : " before its first step");
+  text += "; noticed by ";
+  if (witness)
+    text += "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
+            witness->waiting.instruction;
+  else
+    text += "par-run";
+  char after[32];
+  std::snprintf(after, sizeof after, ", after %.1f s", seconds);
+  text += after;
+  return text +
+         (saved.empty() ? "; nothing was saved" : "; last save " + saved + "; go on with --resume auto");
+}
+
+std::string par::comm::howEnded(int status) {
+  if (WIFSIGNALED(status))
+    return "ended by signal " + std::to_string(WTERMSIG(status));
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+void par::comm::printLine(std::string_view line) {
+  std::string text = std::string(line) + "\n";
+  for (std::string_view rest = text; !rest.empty();) {
+    ssize_t n = write(STDERR_FILENO, rest.data(), rest.size());
+    if (n <= 0)
+      return;
+    rest.remove_prefix(size_t(n));
+  }
+}
+
+std::string par::comm::errorLine(std::string_view bundle, std::string_view message) {
+  return std::string(bundle) + (bundle.empty() ? "" : ": ") + "error: " + std::string(message);
+}

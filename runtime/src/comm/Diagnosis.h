@@ -1,0 +1,30 @@
+//===- Diagnosis.h - what is said of a rank that is lost -------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_DIAGNOSIS_H
+#define PAR_SRC_COMM_DIAGNOSIS_H
+
+#include "comm/Board.h"
+
+namespace par::comm {
+
+/// "rank 5 (pp 1, dp 0, tp 1) ended by signal 9 in step 131; noticed by rank 1 in recv, stage0/backward:88,
+/// after 0.4 s; last save ckpt/100; go on with --resume auto". `how` is "ended by signal 9" or the like,
+/// `seconds` the time since the rank's last sign of life. Gives the others 150 ms to begin to wait for the
+/// rank, so that the message can name one.
+std::string lostRank(Board &board, uint32_t rank, std::string_view how, double seconds);
+
+/// How a process ended, from waitpid's status: "ended by signal 9", "ended with exit code 3".
+std::string howEnded(int status);
+
+/// Prints a line to stderr in one write.
+void printLine(std::string_view line);
+/// "BUNDLE: error: MESSAGE".
+std::string errorLine(std::string_view bundle, std::string_view message);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_DIAGNOSIS_H

@@ -1,0 +1,22 @@
+//===- Local.h - all ranks as threads of one process -----------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_LOCAL_H
+#define PAR_SRC_COMM_LOCAL_H
+
+#include "comm/Base.h"
+
+namespace par::comm {
+
+/// Runs `world` ranks as threads (one: in this thread) and returns the exit code.
+int runThreads(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain);
+
+/// Runs one rank's main on any control plane: exceptions end the job. Returns the rank's exit code.
+int runRank(BoardControl &control, Board &board, const std::function<int(Control &)> &rankMain);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_LOCAL_H

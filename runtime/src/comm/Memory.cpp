@@ -1,0 +1,56 @@
+//===- Memory.cpp - arenas and what ranks share ----------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "comm/Memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/mman.h>
+#include <system_error>
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+Mapping mapPages(size_t bytes, int flags, int fd) {
+  size_t size = std::max<size_t>(bytes, 1);
+  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+  if (memory == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "cannot map " + std::to_string(bytes) + " bytes");
+  // A hint: kernels without large pages refuse it, and it does not matter.
+  madvise(memory, size, MADV_HUGEPAGE);
+  return {{static_cast<std::byte *>(memory), bytes}, {memory, [size](void *p) { munmap(p, size); }}};
+}
+
+} // namespace
+
+Mapping par::comm::mapPrivate(size_t bytes) { return mapPages(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
+
+SharedFile &SharedFile::operator=(SharedFile &&other) {
+  std::swap(fd, other.fd);
+  return *this;
+}
+
+SharedFile::~SharedFile() {
+  if (fd >= 0)
+    close(fd);
+}
+
+SharedFile SharedFile::create(const char *name) {
+  int fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot create shared memory");
+  return SharedFile(fd);
+}
+
+void SharedFile::resize(size_t bytes) {
+  if (ftruncate(fd, off_t(bytes)) != 0)
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot size shared memory to " + std::to_string(bytes) + " bytes");
+}
+
+Mapping SharedFile::map(size_t bytes) const { return mapPages(bytes, MAP_SHARED, fd); }

@@ -1,0 +1,49 @@
+//===- Memory.h - arenas and what ranks share ------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_MEMORY_H
+#define PAR_SRC_COMM_MEMORY_H
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace par::comm {
+
+/// Zeroed pages, unmapped with the last owner.
+struct Mapping {
+  std::span<std::byte> bytes;
+  std::shared_ptr<void> owner;
+};
+
+/// Memory of this process alone; large pages where the kernel gives them. Throws std::bad_alloc.
+Mapping mapPrivate(size_t bytes);
+
+/// Memory without a name, for processes that inherited the descriptor or got it over a socket: nothing is
+/// left when they have ended, however they ended.
+class SharedFile {
+public:
+  SharedFile() = default;
+  /// Takes over a descriptor.
+  explicit SharedFile(int descriptor) : fd(descriptor) {}
+  SharedFile(SharedFile &&other) : fd(std::exchange(other.fd, -1)) {}
+  SharedFile &operator=(SharedFile &&other);
+  ~SharedFile();
+
+  /// An empty one. `name` is for /proc only.
+  static SharedFile create(const char *name);
+  int descriptor() const { return fd; }
+  void resize(size_t bytes);
+  Mapping map(size_t bytes) const;
+
+private:
+  int fd = -1;
+};
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_MEMORY_H
