@@ -1,6 +1,7 @@
 #include "par/Solver/GlobalOrder.h"
 #include "par/Solver/OrderTable.h"
 #include "par/Solver/Packing.h"
+#include "par/Solver/RecomputeChoice.h"
 #include "par/Solver/StageCut.h"
 
 using namespace par;
@@ -47,6 +48,10 @@ const ProblemKind kinds[] = {
     {"packing",
      [](ProblemText &text, raw_ostream &out) {
        return runProblem<PackingProblem>(text, out, [&](auto &p, auto &packing) { packing.print(out, p); });
+     }},
+    {"recompute",
+     [](ProblemText &text, raw_ostream &out) {
+       return runProblem<RecomputeProblem>(text, out, [&](auto &p, auto &choice) { choice.print(out, p); });
      }},
 };
 
