@@ -1,14 +1,29 @@
 // The tool of pass developers: every pass, pipeline and gate on IR from a file or stdin.
 #include "par/AllPasses.h.inc"
 #include "par/Dialect/Par.h"
+#include "par/Solver/ProblemText.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+/// `par-opt --par-problem=F` reads a solver problem instead of IR.
+static int runProblemFile(llvm::StringRef file) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file, /*IsText=*/true);
+  if (!buffer) {
+    llvm::errs() << "error: " << file << ": " << buffer.getError().message() << '\n';
+    return 1;
+  }
+  return par::runSolverProblem((*buffer)->getBuffer(), llvm::outs(), llvm::errs());
+}
 
 int main(int argc, char **argv) {
+  llvm::StringRef argument = argc == 2 ? argv[1] : "";
+  if (argument.consume_front("--par-problem="))
+    return runProblemFile(argument);
   mlir::DialectRegistry registry;
   par::registerDialect(registry);
   mlir::registerAllDialects(registry);
