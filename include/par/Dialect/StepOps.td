@@ -187,10 +187,15 @@ def Par_ReshardOp : Par_Op<"reshard", [Pure]> {
 }
 
 def Par_StageReduceOp : Par_Op<"stage_reduce", [Pure]> {
-  let summary = "combines one scalar a stage over all stages; one result a stage";
-  let description = "Example: `%a1, %b1 = par.stage_reduce sum %a, %b : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>) -> (...)`, operand and result types pairwise equal";
-  let arguments = (ins Par_ReduceKindAttr:$kind, Variadic<Par_DistType>:$operands);
-  let results = (outs Variadic<Par_DistType>:$results);
+  let summary = "combines scalars over all stages; one result an operand, each the whole";
+  let description = [{
+    Before Split its operands are plain scalars, one a parameter (gradient norm, found-inf); after it one a stage. Each
+    result is the combination of all operands.
+
+    Example: `%a1, %b1 = par.stage_reduce sum %a, %b : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>) -> (...)`, operand and result types pairwise equal
+  }];
+  let arguments = (ins Par_ReduceKindAttr:$kind, Variadic<Par_Value>:$operands);
+  let results = (outs Variadic<Par_Value>:$results);
   let assemblyFormat = "$kind $operands attr-dict `:` functional-type($operands, $results)";
   let hasVerifier = 1;
 }

@@ -17,7 +17,7 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
       offsets of an iota, attributes that hold shapes) say how.
     }], "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "localize",
     (ins "::mlir::OpBuilder &":$builder, "const ::par::LocalizeContext &":$context), "", [{
-      return ::par::localizeByCloning(*$_op, builder, context);
+      return ::par::localizeByCloning($_op.getOperation(), builder, context);
     }]>
   ];
 }

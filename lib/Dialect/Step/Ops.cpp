@@ -243,7 +243,7 @@ LogicalResult StageReduceOp::verify() {
   if (getOperandTypes() != getResultTypes())
     return emitOpError() << "operand and result types must be equal";
   for (Value operand : getOperands())
-    if (cast<DistType>(operand.getType()).getTensor().getRank() != 0)
+    if (getTensorType(operand.getType()).getRank() != 0)
       return emitOpError() << "combines scalars, found " << operand.getType();
   return success();
 }

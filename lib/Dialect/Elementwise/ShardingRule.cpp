@@ -1,0 +1,63 @@
+#include "par/Interfaces/ShardingRule.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Which operands of an elementwise op may together be unreduced sums.
+enum class Linear { None, All, Each, First, Values };
+
+template <typename Op, Linear linear>
+struct ElementwiseRule : ShardingRuleOpInterface::ExternalModel<ElementwiseRule<Op, linear>, Op> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    ShardingRule rule = ShardingRule::getElementwise(type.getShape(), op->getNumOperands(), 1);
+    unsigned many = op->getNumOperands();
+    if (linear == Linear::All)
+      rule.linear.push_back(llvm::to_vector(llvm::seq<unsigned>(0, many)));
+    if (linear == Linear::Each)
+      for (unsigned i = 0; i < many; ++i)
+        rule.linear.push_back({i});
+    if (linear == Linear::First)
+      rule.linear.push_back({0});
+    if (linear == Linear::Values) // a select: both branches
+      rule.linear.push_back({1, 2});
+    return rule;
+  }
+};
+
+struct ConvertRule : ShardingRuleOpInterface::ExternalModel<ConvertRule, ConvertOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto from = cast<RankedTensorType>(op->getOperand(0).getType()),
+         to = cast<RankedTensorType>(op->getResult(0).getType());
+    ShardingRule rule = ShardingRule::getElementwise(to.getShape(), 1, 1);
+    // A sum of rounded parts is not the rounded sum: only widening is linear.
+    auto narrow = dyn_cast<FloatType>(from.getElementType()), wide = dyn_cast<FloatType>(to.getElementType());
+    if (narrow && wide && narrow.getWidth() <= wide.getWidth())
+      rule.linear.push_back({0});
+    return rule;
+  }
+};
+
+template <Linear linear, typename... Ops>
+void attach(MLIRContext *context) {
+  (Ops::template attachInterface<ElementwiseRule<Ops, linear>>(*context), ...);
+}
+
+} // namespace
+
+void registerElementwiseRules(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    attach<Linear::None, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp,
+           SinOp, CosOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, RemainderOp, MaximumOp, MinimumOp,
+           PowerOp, AndOp, OrOp, XorOp, CompareOp, GeluOp, CotangentOp>(context);
+    attach<Linear::All, AddOp, SubtractOp>(context);
+    attach<Linear::Each, MultiplyOp>(context);
+    attach<Linear::First, NegateOp, DivideOp, GeluGradOp, ConstrainOp, GradientOp>(context);
+    attach<Linear::Values, SelectOp>(context);
+    ConvertOp::attachInterface<ConvertRule>(*context);
+  });
+}
+
+} // namespace par

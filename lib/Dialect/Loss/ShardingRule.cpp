@@ -1,0 +1,47 @@
+#include "par/Interfaces/ShardingRule.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Tokens are parallel; the classes are taken apart before they are cut.
+ShardingRule getClassRule(Value logits) {
+  ShardingRule rule = ShardingRule::getElementwise(cast<RankedTensorType>(logits.getType()).getShape(), 1, 0);
+  for (unsigned factor : rule.operands[0].back())
+    rule.factors[factor].kind = FactorKind::Expand;
+  return rule;
+}
+
+struct CrossEntropyRule : ShardingRuleOpInterface::ExternalModel<CrossEntropyRule, CrossEntropyOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = getClassRule(cast<CrossEntropyOp>(op).getLogits());
+    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef(logits).drop_back());
+    rule.operands = {logits, token};
+    rule.results = {token, token};
+    return rule;
+  }
+};
+
+struct CrossEntropyGradRule
+    : ShardingRuleOpInterface::ExternalModel<CrossEntropyGradRule, CrossEntropyGradOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = getClassRule(cast<CrossEntropyGradOp>(op).getLogits());
+    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef(logits).drop_back());
+    rule.operands = {token, logits, token, token};
+    rule.results = {logits};
+    rule.linear = {{0}};
+    return rule;
+  }
+};
+
+} // namespace
+
+void registerLossRules(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    CrossEntropyOp::attachInterface<CrossEntropyRule>(*context);
+    CrossEntropyGradOp::attachInterface<CrossEntropyGradRule>(*context);
+  });
+}
+
+} // namespace par
