@@ -64,7 +64,7 @@ float coefficient(void *const *ptr, int operand, uint64_t present) {
 void adamw(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   auto [begin, end] = elements(imm[0], tile0, tile1);
   double beta1 = immediateReal(imm[1]), beta2 = immediateReal(imm[2]);
-  double step = static_cast<double>(*static_cast<const int64_t *>(ptr[4]));
+  double step = *static_cast<const float *>(ptr[4]);
   double lr = *static_cast<const float *>(ptr[5]) * immediateReal(imm[5]);
   double correction1 = 1.0 - std::pow(beta1, step), correction2 = 1.0 - std::pow(beta2, step);
   AdamwScalars s;

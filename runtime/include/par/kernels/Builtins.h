@@ -52,10 +52,10 @@ using O = BuiltinOperand;
 using I = BuiltinImmediate;
 
 // Optimizers. `coef`, where has_coef is 1, multiplies the gradient first (the clip coefficient). The rate is
-// lr * lr_scale. `step` counts from 1 (already incremented for this update).
+// lr * lr_scale. `step` is the count of this step, from 1.
 inline constexpr std::array adamwOperands{
     O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},   O{"m", Update, "f32", "n"},
-    O{"v", Update, "f32", "n"}, O{"step", Read, "i64", ""}, O{"lr", Read, "f32", ""},
+    O{"v", Update, "f32", "n"}, O{"step", Read, "f32", ""}, O{"lr", Read, "f32", ""},
     O{"coef", Read, "f32", "", 6}};
 inline constexpr std::array adamwImmediates{I{"n"},         I{"beta1", true},        I{"beta2", true},
                                             I{"eps", true}, I{"weight_decay", true}, I{"lr_scale", true},

@@ -1,0 +1,65 @@
+// What the runtime throws: place, sentence, notes and the exit code of plan.md section 5.
+#pragma once
+
+#include "par/core/Messages.h"
+
+#include <exception>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace par::core {
+
+/// Exit codes of par-run.
+enum ExitCode : int { exitError = 1, exitUsage = 2, exitRefused = 3, exitDeadRank = 4, exitNan = 5, exitInterrupted = 130 };
+
+/// Replaces each `{}` of the text by the next value.
+template <typename... Values>
+std::string format(std::string_view text, const Values &...values) {
+  std::ostringstream out;
+  auto upTo = [&] {
+    size_t at = text.find("{}");
+    out << text.substr(0, at);
+    text.remove_prefix(at == std::string_view::npos ? text.size() : at + 2);
+  };
+  ((upTo(), out << values), ...);
+  out << text;
+  return out.str();
+}
+
+/// "1,204,224": for byte counts in messages.
+std::string grouped(uint64_t number);
+
+class Failure : public std::exception {
+public:
+  template <typename... Values>
+  static Failure at(std::string place, Message message, const Values &...values) {
+    return Failure(std::move(place), format(textOf(message), values...));
+  }
+  Failure(std::string place, std::string sentence, int code = exitError) : code(code) {
+    text = place + (place.empty() ? "error: " : ": error: ") + sentence;
+  }
+  /// A text that has its form already: what par-verify says.
+  static Failure verbatim(std::string text, int code) {
+    Failure failure("", "", code);
+    failure.text = std::move(text);
+    return failure;
+  }
+  Failure &&note(const std::string &sentence) && {
+    text += "\n  note: " + sentence;
+    return std::move(*this);
+  }
+  Failure &&exitsWith(int newCode) && {
+    code = newCode;
+    return std::move(*this);
+  }
+  /// "PLACE: error: SENTENCE\n  note: ..."
+  const char *what() const noexcept override { return text.c_str(); }
+  int exitCode() const { return code; }
+
+private:
+  std::string text;
+  int code;
+};
+
+} // namespace par::core

@@ -1,0 +1,31 @@
+// A whole run of par-run: what is opened before ranks exist, and what every rank then does.
+#pragma once
+
+#include "par/core/Checkpoint.h"
+#include "par/core/Options.h"
+
+namespace par::core {
+
+/// Everything that is checked and opened once, before ranks start; ranks share it read-only.
+struct Job {
+  RunOptions options;
+  format::Bundle bundle;
+  std::string name; ///< the bundle as typed, without a trailing slash
+  std::unique_ptr<Dataset> dataset, evalDataset;
+  std::optional<WeightStore> weights; ///< absent with --init and --resume
+  std::optional<Checkpoint> checkpoint;
+  uint64_t seed = 0;
+  bool shuffled = true;
+  uint64_t steps = 0; ///< last step of training
+
+  bool trains() const { return !options.eval; }
+};
+
+/// Reads and verifies the bundle, checks the machine, opens data and weights. Throws Failure.
+Job prepareJob(const RunOptions &options);
+/// What one rank does; returns its exit code.
+int runRank(const Job &job, comm::Control &control);
+/// par-run's main without the reading of arguments: returns the exit code and prints errors.
+int runTool(const RunOptions &options);
+
+} // namespace par::core

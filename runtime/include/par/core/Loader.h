@@ -1,0 +1,90 @@
+// A program made ready to run on one rank: kernels and library calls bound, entries expanded once into flat lists
+// of steps whose operands are addresses.
+#pragma once
+
+#include "par/comm/Communicator.h"
+#include "par/cpu/KernelObject.h"
+#include "par/cpu/Matmul.h"
+#include "par/format/Bundle.h"
+
+#include <memory>
+
+namespace par::core {
+
+/// One instruction of one run. Which fields count depends on `op`.
+struct Step {
+  format::Op op = format::Op::Kernel;
+  uint32_t queue = 0;
+  const char *id = "";    ///< "stage0/forward:12"
+  int64_t microbatch = 0;
+  int32_t provenance = -1;
+  uint32_t operands = 0;  ///< index of the first in ExpandedEntry::pointers
+  // kernel
+  kernels::KernelFunction function = nullptr;
+  uint32_t immediates = 0; ///< index of the first in ExpandedEntry::immediates
+  uint32_t tiles = 1;
+  // call
+  const cpu::Matmul *matmul = nullptr;
+  bool bias = false, workspace = false;
+  // coll, send, recv, group: `units` communications from `firstUnit`
+  uint32_t firstUnit = 0, units = 0;
+  // wait: the step that signals, or -1
+  int64_t awaited = -1;
+  // copy, fill, feed, fetch
+  uint64_t bytes = 0;
+  format::DType type = format::DType::F32;
+  double value = 0;
+  const format::Input *input = nullptr;
+  const format::Output *output = nullptr;
+};
+
+/// An entry as a flat list in issue order.
+struct ExpandedEntry {
+  std::string name;
+  std::vector<Step> steps;
+  std::vector<void *> pointers;
+  std::vector<uint64_t> immediates;
+  std::vector<comm::Communication> communications;
+};
+
+/// The memory of one rank.
+struct Arenas {
+  std::byte *dev = nullptr, *host = nullptr;
+};
+
+/// What one rank runs: the program of its role with everything bound.
+class LoadedProgram {
+public:
+  /// Binds kernels and calls. `folder` is the bundle's. Throws Failure.
+  LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas,
+                const cpu::MatmulChoices &choices);
+
+  const format::Program &program() const { return source; }
+  /// Throws Failure if the program has no such entry.
+  const ExpandedEntry &entry(const std::string &name);
+  bool has(const std::string &name) const { return source.findEntry(name) != format::kNone; }
+  /// Address of slot `slot` of a buffer.
+  std::byte *address(uint32_t buffer, uint32_t slot) const;
+  /// The queue that the walking thread itself executes.
+  uint32_t mainQueue() const;
+
+private:
+  friend class Expander;
+
+  void bindKernels(const std::string &folder);
+  void bindCalls(const cpu::MatmulChoices &choices);
+  void nameInstructions();
+
+  const format::Bundle &bundle;
+  const format::Program &source;
+  std::string place;
+  uint32_t rank;
+  Arenas arenas;
+  cpu::KernelObject object;
+  std::vector<kernels::KernelFunction> functions;
+  std::vector<std::unique_ptr<cpu::Matmul>> matmuls;
+  std::vector<std::vector<std::string>> ids; ///< by block, by instruction
+  std::vector<std::unique_ptr<ExpandedEntry>> expanded;
+};
+
+} // namespace par::core

@@ -1,0 +1,93 @@
+// Every sentence that par-run says when something is wrong, in one table: a test walks it and finds each quoted.
+// `{}` stands for a value. How a message is printed: Failure.h.
+#pragma once
+
+#include <iterator>
+#include <string_view>
+
+namespace par::core {
+
+struct MessageText {
+  std::string_view key, text;
+};
+
+#define PAR_MESSAGES(M)                                                                                                \
+  /* files */                                                                                                          \
+  M(cannotOpen, "cannot open: {}")                                                                                     \
+  M(cannotWrite, "cannot write: {}")                                                                                   \
+  M(tooShort, "is {} bytes, too short for a safetensors file")                                                         \
+  M(headerTooLong, "header of {} bytes does not fit into the file of {}")                                              \
+  M(headerNotJson, "header is not a JSON object: {}")                                                                  \
+  M(badTensorEntry, "entry \"{}\" of the header needs dtype, shape and data_offsets: {}")                              \
+  M(unknownDtype, "tensor \"{}\" has the type {}, which is not supported")                                             \
+  M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
+  /* bundle and machine */                                                                                             \
+  M(wrongWorld, "this bundle is for {} ranks ({}), the launcher started {} ({})")                                      \
+  M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
+  M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
+  M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
+  M(notElf, "is not an ELF shared object for x86-64")                                                                  \
+  M(elfDependency, "has a {}; a kernel object has no dependency, no undefined symbol and no initialiser")              \
+  M(noKernel, "kernel \"{}\" is not in the kernel object: {}")                                                         \
+  M(noBuiltin, "kernel \"{}\" asks for the builtin \"{}\", which this runtime does not have")                          \
+  M(builtinMismatch, "kernel \"{}\": builtin {} takes {} {}, the program gives {}")                                    \
+  M(libraryFailed, "call \"{}\": oneDNN refused {} (status {})")                                                       \
+  M(workspaceTooSmall, "call \"{}\" needs a workspace of {} bytes, the bundle allows {}")                              \
+  M(noEntry, "this bundle has no entry \"{}\"; it has {}")                                                             \
+  M(unsupportedInstruction, "{}: {} is not supported yet")                                                             \
+  /* weights */                                                                                                        \
+  M(noWeights, "no weights: {} was compiled without them; give --weights FILE, or --init to start from train.init")    \
+  M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
+  M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
+  M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
+  M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
+  M(unknownWeights, "is neither a .safetensors file nor a checkpoint folder")                                          \
+  /* data */                                                                                                           \
+  M(inputWithoutData, "input \"{}\" {} gets no data ({}); add --data, or set inputs.{}.value: ones")                   \
+  M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
+  M(arrayShape, "array \"{}\" is {}; input \"{}\" takes {} a sample")                                                  \
+  M(arrayMissing, "holds no array \"{}\"; it has {}")                                                                  \
+  M(arrayRows, "array \"{}\" has {} rows, \"{}\" has {}")                                                              \
+  M(valueRange, "array \"{}\" holds {} in row {}; input \"{}\" takes {}{}")                                            \
+  M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
+  M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \
+  M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
+  M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
+  M(textVocabulary, "byte {} at {} is outside of the model's {} symbols")                                              \
+  M(textTooShort, "{} bytes are fewer than one batch of {} windows of {}")                                             \
+  M(noData, "no data: give --data FILE or --text FILE (inputs: {})")                                                   \
+  /* checkpoints */                                                                                                    \
+  M(noCheckpoint, "no complete checkpoint in this folder")                                                             \
+  M(checkpointSize, "{} is {} bytes, its manifest says {}{}")                                                          \
+  M(checkpointIndex, "index.json: {}")                                                                                 \
+  M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
+  M(saveExists, "is a file, not a folder of checkpoints")                                                              \
+  /* the run */                                                                                                        \
+  M(lossIsNan, "loss is {} on rank {} ({}): it became non-finite in this step")                                        \
+  M(unknownFlag, "unknown flag \"{}\"")                                                                                \
+  M(notYet, "{} is not supported yet")                                                                                 \
+  M(flagValue, "{} needs {}")                                                                                          \
+  M(flagBad, "{} takes {}, not \"{}\"")                                                                                \
+  M(flagUnderLauncher, "-n is refused under a launcher ({}): it starts the ranks")                                     \
+  M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
+  M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
+  M(flagsExclude, "{} and {} exclude each other")                                                                      \
+  M(flagNeeds, "{} needs {}")                                                                                          \
+  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}")
+
+inline constexpr MessageText messageTable[] = {
+#define M(KEY, TEXT) {#KEY, TEXT},
+    PAR_MESSAGES(M)
+#undef M
+};
+
+/// Names of the sentences: Message::cannotOpen, ...
+enum class Message {
+#define M(KEY, TEXT) KEY,
+  PAR_MESSAGES(M)
+#undef M
+};
+
+inline constexpr std::string_view textOf(Message message) { return messageTable[static_cast<int>(message)].text; }
+
+} // namespace par::core

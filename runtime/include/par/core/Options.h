@@ -1,0 +1,43 @@
+// The command line of par-run (plan.md section 3.2).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace par::core {
+
+struct RunOptions {
+  std::string bundle;
+  // where
+  std::optional<uint32_t> n, rank, world;
+  std::string master, comm = "auto";
+  int threads = 0; ///< 0: what the bundle was compiled for
+  double timeout = 5;
+  // data
+  std::vector<std::string> data;
+  std::string text, labels, order;
+  // weights
+  std::vector<std::string> weights;
+  bool init = false;
+  std::string resume;
+  // how long
+  std::optional<uint64_t> steps, epochs;
+  bool eval = false;
+  uint64_t evalEvery = 0;
+  std::string evalData;
+  // results
+  std::string save, exportTo, metrics, trace;
+  uint64_t saveEvery = 0, keep = 2, logEvery = 0;
+  std::map<std::string, double> set;
+  bool dryRun = false, checkArena = false, help = false;
+};
+
+/// Reads the arguments after the program's name. Throws Failure with exit code 2 for what is wrong, or not there yet.
+RunOptions parseOptions(const std::vector<std::string> &arguments);
+/// What --help prints.
+std::string usage();
+
+} // namespace par::core

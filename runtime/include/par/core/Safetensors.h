@@ -1,0 +1,95 @@
+// Reads and writes the safetensors format: 8 bytes of header length, a JSON header, data. Files are mapped, never
+// copied; every length is checked against the file before it is used.
+#pragma once
+
+#include "par/format/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace par::core {
+
+using format::DType;
+
+/// A file mapped for reading; move-only.
+class MappedFile {
+public:
+  MappedFile() = default;
+  /// Throws Failure if it cannot be opened.
+  explicit MappedFile(const std::string &path);
+  MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+  std::span<const std::byte> bytes() const { return {data, size}; }
+  const std::string &path() const { return name; }
+
+private:
+  const std::byte *data = nullptr;
+  size_t size = 0;
+  std::string name;
+};
+
+/// One array of a file.
+struct ArrayView {
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;
+};
+
+/// Number of elements; a scalar has one.
+int64_t elementCount(std::span<const int64_t> shape);
+/// "f32[2, 3]", "i64[]".
+std::string describeArray(DType type, std::span<const int64_t> shape);
+/// "[2, 3]".
+std::string describeShape(std::span<const int64_t> shape);
+
+class SafetensorsReader {
+public:
+  /// Maps the file and checks the whole header; throws Failure naming file and tensor.
+  explicit SafetensorsReader(const std::string &path);
+  const std::map<std::string, ArrayView> &arrays() const { return content; }
+  /// Null if there is none of that name.
+  const ArrayView *find(const std::string &name) const;
+  const std::map<std::string, std::string> &metadata() const { return meta; }
+  const std::string &path() const { return file.path(); }
+
+private:
+  MappedFile file;
+  std::map<std::string, ArrayView> content;
+  std::map<std::string, std::string> meta;
+};
+
+/// What a file is going to hold, in the order of the data.
+struct ArrayHeader {
+  std::string name;
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+};
+
+/// Header first, data in any order and by several processes: each opens the same path with the same headers.
+class SafetensorsWriter {
+public:
+  /// `create`: makes the file at its full length and writes the header; otherwise opens what another made.
+  SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
+                    const std::map<std::string, std::string> &metadata = {});
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter &) = delete;
+  SafetensorsWriter &operator=(const SafetensorsWriter &) = delete;
+  /// Writes bytes of array `index` from byte `offset` of it.
+  void write(size_t index, uint64_t offset, std::span<const std::byte> bytes);
+  /// To the disk; throws Failure.
+  void sync();
+  uint64_t totalBytes() const { return total; }
+
+private:
+  std::string path;
+  int descriptor = -1;
+  std::vector<uint64_t> begins;
+  uint64_t total = 0;
+};
+
+} // namespace par::core

@@ -1,0 +1,93 @@
+// One rank's run of a bundle: arena, state, feeding and results.
+#pragma once
+
+#include "par/core/Data.h"
+#include "par/core/Executor.h"
+#include "par/core/Weights.h"
+
+#include <functional>
+#include <map>
+
+namespace par::core {
+
+struct SessionOptions {
+  int threads = 1;
+  bool checkArena = false;
+};
+
+/// The rows of one step.
+struct StepRows {
+  const Dataset *dataset = nullptr;
+  const RowOrder *order = nullptr;
+  uint64_t position = 0; ///< of the step's first row
+};
+
+/// What the arena held, for --check-arena and the last line.
+struct ArenaUse {
+  uint64_t bound = 0;    ///< bytes that the program declares
+  uint64_t touched = 0;  ///< high-water mark of bytes that were written
+};
+
+class Session : private EntryHost {
+public:
+  /// Connects, binds and expands. Every rank calls it. `bundle` must outlive the session.
+  Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+          const SessionOptions &options);
+  ~Session() override;
+
+  uint32_t rank() const { return control.rank(); }
+  const format::Manifest &manifest() const { return bundle.manifest; }
+  /// The buffer of a tensor on this rank, empty where it has none. Slot 0 of versioned buffers.
+  std::span<std::byte> tensor(const std::string &name) const;
+
+  /// Gives every tensor its value: weights from the store, or by their rules where it is null; the rest by rules.
+  void initialize(const WeightStore *weights, uint64_t seed);
+  /// Gives every tensor its value from a whole checkpoint.
+  void restore(const WeightStore &checkpoint);
+
+  void setHyper(const std::string &name, double value);
+  bool has(const std::string &entry) const { return loaded->has(entry); }
+  /// Runs an entry on these rows; results() holds what it fetched.
+  void run(const std::string &entry, const StepRows &rows);
+  /// Scalars fetched by this rank in the last run, by name of the output.
+  const std::map<std::string, double> &results() const { return fetched; }
+
+  comm::Control &jobControl() { return control; }
+  comm::Endpoint &endpoint() { return *link; }
+  ArenaUse arenaUse() const { return use; }
+  /// Bytes of the arena that are resident now, in whole pages.
+  uint64_t residentArena();
+  /// Steps and times of the last run of an entry, for traces.
+  const ExpandedEntry &lastEntry() const { return *last; }
+  const std::vector<Stamp> &stamps() const { return executor->stamps(); }
+
+private:
+  void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;
+  void fetch(const format::Output &output, int64_t microbatch, format::DType type,
+             std::span<const std::byte> from) override;
+  void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) const;
+  void poison();
+  void measureArena();
+
+  const format::Bundle &bundle;
+  comm::Control &control;
+  const format::Program &program;
+  std::unique_ptr<comm::Endpoint> link;
+  std::vector<std::byte> hostArena;
+  std::unique_ptr<LoadedProgram> loaded;
+  cpu::ThreadPool pool;
+  std::unique_ptr<Executor> executor;
+  bool checkArena;
+  ArenaUse use;
+  StepRows current;
+  std::map<std::string, double> fetched, hypers;
+  std::vector<std::byte> scratch;
+  const ExpandedEntry *last = nullptr;
+};
+
+/// "pp 1, dp 0, tp 1"; "" without a mesh.
+std::string coordinatesOf(const format::Manifest &manifest, uint32_t rank);
+/// "pp 2 x dp 2 x tp 2"; "1 rank" without a mesh.
+std::string meshOf(const format::Manifest &manifest);
+
+} // namespace par::core

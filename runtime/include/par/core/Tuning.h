@@ -1,0 +1,16 @@
+// Which routine computes each matrix product. Rank 0 decides for all (replicas must not diverge) and keeps what it
+// measured beside the bundle, so that two runs on one machine compute the same bits.
+#pragma once
+
+#include "par/comm/Control.h"
+#include "par/cpu/Matmul.h"
+#include "par/format/Bundle.h"
+
+namespace par::core {
+
+/// Collective. The choices for all products of all programs of the bundle in `folder`. They are read from and
+/// written to FOLDER.tuning.json, where each processor model and number of threads has its own.
+cpu::MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+                                   int threads);
+
+} // namespace par::core

@@ -1,0 +1,54 @@
+// Where the values of tensors come from: the model file, safetensors files, a checkpoint, or the init rules.
+#pragma once
+
+#include "par/core/Safetensors.h"
+#include "par/format/Manifest.h"
+
+#include <map>
+#include <memory>
+
+namespace par::core {
+
+/// A block of a global array, dense, in a mapped file.
+struct Piece {
+  std::vector<int64_t> start, size;
+  const std::byte *data = nullptr;
+};
+
+/// A global array, whole or in pieces (rectangles) that need not be those of the bundle.
+struct StoredArray {
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  std::vector<Piece> pieces;
+};
+
+/// Arrays by canonical name, with the files they lie in.
+struct WeightStore {
+  std::string place; ///< for messages: "gpt2.safetensors", "ckpt/200"
+  std::map<std::string, StoredArray> arrays;
+  std::vector<std::shared_ptr<SafetensorsReader>> readers;
+  std::vector<std::shared_ptr<MappedFile>> files;
+
+  const StoredArray *find(const std::string &name) const;
+};
+
+/// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
+WeightStore openSafetensors(const std::vector<std::string> &paths);
+/// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
+/// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle);
+
+/// Whether a tensor's value is a weight (parameter, frozen, buffer, or a copy of one) rather than state that
+/// training makes.
+bool isWeight(const format::Tensor &tensor);
+/// The name under which a tensor's value is stored: a copy's is that of the tensor it copies.
+const std::string &sourceName(const format::Tensor &tensor);
+
+/// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
+void checkWeights(const format::Manifest &manifest, const WeightStore &store);
+
+/// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are missing.
+void loadTensor(std::byte *to, const format::Tensor &tensor, uint32_t rank, const StoredArray &from,
+                const std::string &place);
+
+} // namespace par::core

@@ -1,0 +1,35 @@
+// The compiled kernels of a bundle. The object is checked before it is loaded: it must be a shared object for this
+// machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. (Running a bundle
+// still is running its author's code.)
+#pragma once
+
+#include "par/kernels/Builtins.h"
+
+#include <string>
+
+namespace par::cpu {
+
+class KernelObject {
+public:
+  KernelObject() = default;
+  /// Checks and loads `path`; throws core::Failure.
+  explicit KernelObject(const std::string &path);
+  KernelObject(KernelObject &&other) noexcept { *this = std::move(other); }
+  KernelObject &operator=(KernelObject &&other) noexcept {
+    std::swap(handle, other.handle);
+    std::swap(path, other.path);
+    return *this;
+  }
+  ~KernelObject();
+  /// Throws core::Failure if there is no such symbol; `kernel` is the name for the message.
+  kernels::KernelFunction function(const std::string &symbol, const std::string &kernel) const;
+
+private:
+  void *handle = nullptr;
+  std::string path;
+};
+
+/// Throws core::Failure unless the bytes of `path` are a kernel object as described above.
+void checkKernelObject(const std::string &path);
+
+} // namespace par::cpu

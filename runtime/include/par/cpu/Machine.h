@@ -1,0 +1,16 @@
+// What this machine can do.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace par::cpu {
+
+/// True if the processor has the feature ("avx512f", "avx2", "x86-64-v3", ...); false for unknown names too.
+bool hasFeature(std::string_view name);
+/// The best level of this machine: "x86-64-v4", "x86-64-v3" or "x86-64".
+std::string isaLevel();
+/// The processor's model, as /proc/cpuinfo has it.
+std::string processorName();
+
+} // namespace par::cpu

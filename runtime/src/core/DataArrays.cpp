@@ -1,0 +1,172 @@
+// Samples from safetensors files.
+#include "par/core/Data.h"
+#include "par/core/Failure.h"
+
+#include <cstring>
+#include <filesystem>
+
+namespace par::core {
+namespace {
+
+using format::Input;
+
+/// One shard of an input's rows.
+struct Shard {
+  const ArrayView *array = nullptr;
+  uint64_t firstRow = 0;
+  std::string place, name;
+};
+
+std::string rangeOf(const Input &input) {
+  return input.limit > 0 ? core::format(" in [0, {}) or the ignored -100", input.limit) : "";
+}
+
+class ArrayDataset : public Dataset {
+public:
+  ArrayDataset(const std::vector<std::string> &specs, const format::Manifest &manifest) {
+    for (const std::string &spec : specs)
+      addFile(spec, manifest);
+  }
+
+  uint64_t rows() const override { return count; }
+  bool has(const std::string &input) const override { return shards.count(input) > 0; }
+  std::string describe() const override { return paths + ": " + grouped(count) + " rows"; }
+  std::string feeds() const override {
+    std::string names;
+    for (const auto &[name, parts] : shards)
+      names += (names.empty() ? "\"" : " and \"") + name + "\"";
+    return "--data feeds " + (names.empty() ? "nothing" : names);
+  }
+
+  const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
+    const auto &parts = shards.at(input.name);
+    size_t part = parts.size() - 1;
+    while (parts[part].firstRow > row)
+      --part;
+    const Shard &shard = parts[part];
+    uint64_t elements = elementCount(input.shape) / std::max<int64_t>(1, input.shape[0]);
+    uint64_t local = row - shard.firstRow, fileBytes = elements * format::sizeOf(shard.array->type);
+    const std::byte *data = shard.array->data.data() + local * fileBytes;
+    if (shard.array->type != input.type)
+      data = widen(data, shard.array->type, elements, scratch);
+    checkRange(input, shard, local, data, elements);
+    return data;
+  }
+
+  const std::byte *whole(const Input &input) const override {
+    return shards.at(input.name).front().array->data.data();
+  }
+
+private:
+  /// "F" or "F:input=array,input=array".
+  void addFile(const std::string &spec, const format::Manifest &manifest) {
+    size_t colon = spec.find(':');
+    std::string path = spec.substr(0, colon);
+    if (std::filesystem::path(path).extension() != ".safetensors")
+      throw Failure::at(path, Message::unknownData);
+    std::map<std::string, std::string> renamed;
+    for (size_t at = colon; at != std::string::npos && at < spec.size();) {
+      size_t end = spec.find(',', at + 1);
+      std::string pair = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+      size_t equals = pair.find('=');
+      if (equals == std::string::npos)
+        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec);
+      renamed[pair.substr(0, equals)] = pair.substr(equals + 1);
+      at = end;
+    }
+    auto reader = std::make_shared<SafetensorsReader>(path);
+    paths += (paths.empty() ? "" : ", ") + path;
+    uint64_t rowsHere = 0;
+    std::string first;
+    for (const Input &input : manifest.inputs) {
+      auto alias = renamed.find(input.name);
+      const std::string &name = alias == renamed.end() ? input.name : alias->second;
+      const ArrayView *array = reader->find(name);
+      if (!array && alias != renamed.end())
+        throw Failure::at(path, Message::arrayMissing, name, listNames(*reader));
+      if (!array)
+        continue;
+      check(input, name, *array, path);
+      if (input.microbatched) {
+        auto rows = static_cast<uint64_t>(array->shape[0]);
+        if (!first.empty() && rows != rowsHere)
+          throw Failure::at(path, Message::arrayRows, name, rows, first, rowsHere);
+        rowsHere = rows;
+        first = name;
+      }
+      shards[input.name].push_back({array, count, path, name});
+    }
+    count += rowsHere;
+    readers.push_back(std::move(reader));
+  }
+
+  static std::string listNames(const SafetensorsReader &reader) {
+    std::string names;
+    for (const auto &[name, array] : reader.arrays())
+      names += (names.empty() ? "" : ", ") + name;
+    return names;
+  }
+
+  void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
+    if (array.type != input.type && !(widens(array.type) && input.type == DType::I64))
+      throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
+                        format::toString(input.type), rangeOf(input));
+    size_t skip = input.microbatched ? 1 : 0;
+    bool fits = array.shape.size() == input.shape.size();
+    for (size_t d = skip; fits && d < input.shape.size(); ++d)
+      fits = array.shape[d] == input.shape[d];
+    if (!fits)
+      throw Failure::at(path, Message::arrayShape, name, describeArray(array.type, array.shape), input.name,
+                        describeArray(input.type, std::span(input.shape).subspan(skip)));
+  }
+
+  static bool widens(DType type) { return type == DType::I32 || type == DType::I16 || type == DType::U8; }
+
+  template <typename T>
+  static void widenAs(const std::byte *from, uint64_t elements, std::byte *to) {
+    for (uint64_t i = 0; i < elements; ++i) {
+      T narrow;
+      std::memcpy(&narrow, from + i * sizeof(T), sizeof(T));
+      int64_t wide = narrow;
+      std::memcpy(to + i * sizeof wide, &wide, sizeof wide);
+    }
+  }
+
+  static const std::byte *widen(const std::byte *from, DType type, uint64_t elements, std::vector<std::byte> &scratch) {
+    scratch.resize(elements * sizeof(int64_t));
+    if (type == DType::I32)
+      widenAs<int32_t>(from, elements, scratch.data());
+    else if (type == DType::I16)
+      widenAs<int16_t>(from, elements, scratch.data());
+    else
+      widenAs<uint8_t>(from, elements, scratch.data());
+    return scratch.data();
+  }
+
+  /// An index outside of its table would read other memory; it is refused here, where the sample is known.
+  static void checkRange(const Input &input, const Shard &shard, uint64_t row, const std::byte *data,
+                         uint64_t elements) {
+    if (input.type != DType::I64 || input.limit <= 0)
+      return;
+    for (uint64_t i = 0; i < elements; ++i) {
+      int64_t value;
+      std::memcpy(&value, data + i * sizeof value, sizeof value);
+      if (value != -100 && (value < 0 || value >= input.limit))
+        throw Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
+                          format::toString(input.type), rangeOf(input));
+    }
+  }
+
+  std::vector<std::shared_ptr<SafetensorsReader>> readers;
+  std::map<std::string, std::vector<Shard>> shards;
+  uint64_t count = 0;
+  std::string paths;
+};
+
+} // namespace
+
+std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest) {
+  return std::make_unique<ArrayDataset>(specs, manifest);
+}
+
+} // namespace par::core

@@ -1,0 +1,74 @@
+// Next-token windows over the bytes of a file.
+#include "par/core/Data.h"
+#include "par/core/Failure.h"
+
+#include <cstring>
+
+namespace par::core {
+namespace {
+
+using format::Input;
+using format::TextFeed;
+
+class TextDataset : public Dataset {
+public:
+  TextDataset(const std::string &path, const format::Manifest &manifest, const TextFeed &feed, uint64_t shift)
+      : file(path), feed(feed), shift(shift) {
+    const Input *tokens = manifest.findInput(feed.tokens);
+    if (!tokens || tokens->shape.size() != 2 || tokens->type != DType::I64)
+      throw Failure::at(path, Message::textWithoutFeed);
+    length = static_cast<uint64_t>(tokens->shape[1]);
+    uint64_t bytes = file.bytes().size();
+    windows = bytes < shift ? 0 : (bytes - shift) / length;
+    if (windows < manifest.batch)
+      throw Failure::at(path, Message::textTooShort, grouped(bytes), manifest.batch, length);
+    for (uint64_t i = 0; tokens->limit > 0 && i < bytes; ++i)
+      if (std::to_integer<int64_t>(file.bytes()[i]) >= tokens->limit)
+        throw Failure::at(path, Message::textVocabulary, std::to_integer<int>(file.bytes()[i]), i, tokens->limit);
+  }
+
+  uint64_t rows() const override { return windows; }
+  bool has(const std::string &input) const override { return input == feed.tokens || input == feed.labels; }
+  std::string describe() const override {
+    return core::format("{}: {} bytes, {} windows of {}", file.path(), grouped(file.bytes().size()), windows, length);
+  }
+  std::string feeds() const override {
+    return "--text feeds \"" + feed.tokens + "\"" + (feed.labels.empty() ? "" : " and \"" + feed.labels + "\"");
+  }
+
+  const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
+    uint64_t first = row * length + (input.name == feed.labels && feed.labels != feed.tokens ? shift : 0);
+    scratch.resize(length * sizeof(int64_t));
+    for (uint64_t i = 0; i < length; ++i) {
+      auto token = std::to_integer<int64_t>(file.bytes()[first + i]);
+      std::memcpy(scratch.data() + i * sizeof token, &token, sizeof token);
+    }
+    return scratch.data();
+  }
+
+  const std::byte *whole(const Input &) const override { return nullptr; }
+
+private:
+  MappedFile file;
+  TextFeed feed;
+  uint64_t shift; ///< labels are the tokens so much later
+  uint64_t length = 0, windows = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest,
+                                  const std::string &labels) {
+  if (!manifest.text)
+    throw Failure::at(path, Message::textWithoutFeed);
+  TextFeed::Mode mode = manifest.text->mode;
+  if (labels == "next")
+    mode = TextFeed::Next;
+  else if (labels == "same")
+    mode = TextFeed::Same;
+  if (mode == TextFeed::Unknown && !manifest.text->labels.empty())
+    throw Failure::at(path, Message::labelsUnknown).exitsWith(exitUsage);
+  return std::make_unique<TextDataset>(path, manifest, *manifest.text, mode == TextFeed::Next ? 1 : 0);
+}
+
+} // namespace par::core

@@ -1,0 +1,172 @@
+#include "par/core/Job.h"
+
+#include "par/comm/Launch.h"
+#include "par/core/Failure.h"
+#include "par/cpu/Machine.h"
+#include "par/verify/Verify.h"
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+namespace par::core {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// "isa: avx512f" and the like. Devices other than the CPU are error 14.
+void checkNeeds(const format::Manifest &manifest, const std::string &name) {
+  for (const std::string &need : manifest.needs) {
+    size_t colon = need.find(": ");
+    std::string kind = need.substr(0, colon), value = colon == std::string::npos ? "" : need.substr(colon + 2);
+    if (kind == "cuda")
+      throw Failure::at(name, Message::noDevice, "cuda " + value, "CUDA");
+    if (kind != "isa")
+      throw Failure::at(name, Message::unknownNeed, need);
+    if (!cpu::hasFeature(value))
+      throw Failure::at(name, Message::missingIsa, value);
+  }
+}
+
+format::Bundle openBundle(const std::string &name) {
+  auto bundle = format::readBundle(name);
+  if (!bundle)
+    throw Failure("", bundle.message());
+  checkNeeds(bundle->manifest, name);
+  verify::Verdict verdict = verify::verifyBundle(*bundle);
+  if (!verdict)
+    throw Failure::verbatim(verify::format(verdict, name), exitRefused);
+  return std::move(*bundle);
+}
+
+WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest) {
+  for (const std::string &path : paths) {
+    if (paths.size() == 1 && fs::is_directory(path))
+      return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path)).store;
+    if (!path.ends_with(".safetensors") && !path.ends_with(".json"))
+      throw Failure::at(path, Message::unknownWeights);
+  }
+  WeightStore store = openSafetensors(paths);
+  checkWeights(manifest, store);
+  return store;
+}
+
+/// Initial values: a checkpoint to go on from, files, the rules, or the model file.
+void openInitialValues(Job &job) {
+  const RunOptions &options = job.options;
+  std::string resume = options.resume;
+  if (resume == "auto") {
+    bool any = fs::is_directory(options.save);
+    try {
+      resume = any ? newestCheckpoint(options.save) : "";
+    } catch (const Failure &) {
+      resume.clear(); // nothing saved yet: the first start of a job that is restarted with the same command
+    }
+  }
+  if (!resume.empty()) {
+    job.checkpoint = openCheckpoint(isCheckpoint(resume) ? resume : newestCheckpoint(resume));
+    job.seed = job.checkpoint->position.seed;
+    job.shuffled = job.checkpoint->position.shuffled;
+  } else if (!options.weights.empty()) {
+    job.weights = openWeights(options.weights, job.bundle.manifest);
+  } else if (!options.init) {
+    job.weights = openModelFile(job.bundle.manifest, job.name);
+    checkWeights(job.bundle.manifest, *job.weights);
+  }
+}
+
+void openData(Job &job) {
+  const RunOptions &options = job.options;
+  const format::Manifest &manifest = job.bundle.manifest;
+  if (!options.data.empty())
+    job.dataset = openArrays(options.data, manifest);
+  else if (!options.text.empty())
+    job.dataset = openText(options.text, manifest, options.labels);
+  if (!options.dryRun || job.dataset)
+    checkFed(manifest, job.dataset.get(), job.name);
+  if (!options.evalData.empty()) {
+    job.evalDataset = options.evalData.ends_with(".safetensors") ? openArrays({options.evalData}, manifest)
+                                                                 : openText(options.evalData, manifest, options.labels);
+    checkFed(manifest, job.evalDataset.get(), job.name);
+  }
+  for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
+    if (dataset && dataset->rows() < manifest.batch)
+      throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
+}
+
+void checkHypers(const Job &job) {
+  for (const auto &[key, value] : job.options.set) {
+    bool known = key == "seed";
+    std::string names = "seed";
+    for (const format::Hyper &hyper : job.bundle.manifest.hypers) {
+      known |= hyper.name == key;
+      names += ", " + hyper.name;
+    }
+    if (!known)
+      throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
+  }
+}
+
+} // namespace
+
+Job prepareJob(const RunOptions &options) {
+  Job job;
+  job.options = options;
+  job.name = options.bundle;
+  while (job.name.size() > 1 && job.name.back() == '/')
+    job.name.pop_back();
+  job.bundle = openBundle(job.name);
+  checkHypers(job);
+  const format::Manifest &manifest = job.bundle.manifest;
+  auto seed = options.set.find("seed");
+  job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);
+  job.shuffled = options.order.empty() ? job.trains() : options.order == "shuffled";
+  openInitialValues(job);
+  openData(job);
+  uint64_t rows = job.dataset ? job.dataset->rows() : 0;
+  uint64_t epochs = options.epochs.value_or(1);
+  job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
+  return job;
+}
+
+namespace {
+
+comm::Launch launchOf(const Job &job) {
+  comm::Launch launch;
+  launch.bundle = job.name;
+  launch.bundleRanks = static_cast<uint32_t>(job.bundle.manifest.ranks.size());
+  launch.mesh = meshOf(job.bundle.manifest);
+  launch.n = job.options.n;
+  launch.transport = job.options.comm == "inproc" ? comm::Transport::inproc
+                     : job.options.comm == "shm"  ? comm::Transport::shm
+                                                  : comm::Transport::automatic;
+  launch.rank = job.options.rank;
+  launch.world = job.options.world;
+  launch.master = job.options.master;
+  launch.timeout = job.options.timeout;
+  return launch;
+}
+
+} // namespace
+
+int runTool(const RunOptions &options) {
+  try {
+    Job job = prepareJob(options);
+    return comm::run(launchOf(job), [&job](comm::Control &control) {
+      try {
+        return runRank(job, control);
+      } catch (const Failure &failure) {
+        control.fail(failure.exitCode(), failure.what());
+      }
+    });
+  } catch (const Failure &failure) {
+    std::cerr << failure.what() << std::endl;
+    return failure.exitCode();
+  } catch (const std::exception &error) {
+    std::cerr << error.what() << std::endl;
+    return exitError;
+  }
+}
+
+} // namespace par::core

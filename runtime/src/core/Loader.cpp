@@ -1,0 +1,220 @@
+#include "par/core/Loader.h"
+
+#include "par/core/Failure.h"
+
+#include <filesystem>
+#include <map>
+
+namespace par::core {
+
+using format::Op;
+
+LoadedProgram::LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas,
+                             const cpu::MatmulChoices &choices)
+    : bundle(bundle), source(bundle.programs[bundle.manifest.ranks[rank].role]), place(folder), rank(rank),
+      arenas(arenas) {
+  bindKernels(folder);
+  bindCalls(choices);
+  nameInstructions();
+}
+
+namespace {
+
+/// Operands and immediates of a builtin as the program gives them, held against the table.
+void checkBuiltin(const format::Kernel &kernel, const std::string &place) {
+  const kernels::BuiltinKernel *builtin = kernels::findBuiltin(kernel.symbol);
+  if (!builtin)
+    throw Failure::at(place, Message::noBuiltin, kernel.name, kernel.symbol);
+  if (kernel.imms != builtin->immediates.size())
+    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->immediates.size(),
+                      "immediates", kernel.imms);
+  size_t required = 0;
+  for (const auto &operand : builtin->operands)
+    required += operand.onlyIf < 0;
+  if (kernel.operands.size() < required || kernel.operands.size() > builtin->operands.size())
+    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->operands.size(), "operands",
+                      kernel.operands.size());
+}
+
+} // namespace
+
+void LoadedProgram::bindKernels(const std::string &folder) {
+  for (const format::Kernel &kernel : source.kernels)
+    if (!kernel.builtin) {
+      object = cpu::KernelObject((std::filesystem::path(folder) / "kernels-x86.so").string());
+      break;
+    }
+  for (const format::Kernel &kernel : source.kernels) {
+    if (kernel.builtin)
+      checkBuiltin(kernel, place);
+    functions.push_back(kernel.builtin ? kernels::builtinFunction(kernel.symbol)
+                                       : object.function(kernel.symbol, kernel.name));
+  }
+}
+
+void LoadedProgram::bindCalls(const cpu::MatmulChoices &choices) {
+  for (const format::Call &call : source.calls) {
+    auto choice = choices.find(cpu::shapeKey(call));
+    matmuls.push_back(
+        cpu::makeMatmul(call, choice == choices.end() ? cpu::MatmulChoice::Sgemm : choice->second, place));
+  }
+}
+
+void LoadedProgram::nameInstructions() {
+  for (uint32_t block = 0; block < source.blocks.size(); ++block) {
+    ids.emplace_back();
+    for (size_t n = 0; n < source.blocks[block].instructions.size(); ++n)
+      ids.back().push_back(format::instructionId(source, block, n));
+  }
+}
+
+std::byte *LoadedProgram::address(uint32_t buffer, uint32_t slot) const {
+  const format::Buffer &self = source.buffers[buffer];
+  const format::Buffer &owner = self.of == format::kNone ? self : source.buffers[self.of];
+  std::byte *arena = self.space == format::Space::Dev ? arenas.dev : arenas.host;
+  return arena + owner.at[slot] + (self.of == format::kNone ? 0 : self.offset);
+}
+
+uint32_t LoadedProgram::mainQueue() const {
+  for (uint32_t i = 0; i < source.queues.size(); ++i)
+    if (source.queues[i] == "compute")
+      return i;
+  return 0;
+}
+
+/// Expands one entry: every instruction of every run becomes a step, groups become one.
+class Expander {
+public:
+  Expander(const LoadedProgram &loaded, const format::Entry &entry) : loaded(loaded), program(loaded.source) {
+    out.name = entry.name;
+    for (const format::Run &run : entry.runs)
+      expandRun(run);
+  }
+  ExpandedEntry take() { return std::move(out); }
+
+private:
+  void expandRun(const format::Run &run) {
+    const auto &instructions = program.blocks[run.block].instructions;
+    for (size_t n = 0; n < instructions.size(); ++n) {
+      const format::Instruction &instruction = instructions[n];
+      Step step;
+      step.op = instruction.op;
+      step.queue = instruction.queue;
+      step.id = loaded.ids[run.block][n].c_str();
+      step.microbatch = run.microbatch;
+      step.provenance = instruction.provenance;
+      step.operands = static_cast<uint32_t>(out.pointers.size());
+      for (const format::Operand &operand : instruction.operands)
+        out.pointers.push_back(pointer(operand, run));
+      step.firstUnit = static_cast<uint32_t>(out.communications.size());
+      if (instruction.op == Op::Group)
+        for (uint64_t i = 0; i < instruction.n; ++i)
+          addCommunication(instructions[n + 1 + i], run, loaded.ids[run.block][n + 1 + i].c_str());
+      else
+        fillIn(step, instruction, run);
+      step.units = static_cast<uint32_t>(out.communications.size()) - step.firstUnit;
+      out.steps.push_back(step);
+      if (instruction.op == Op::Group)
+        n += instruction.n;
+    }
+  }
+
+  void *pointer(const format::Operand &operand, const format::Run &run) const {
+    uint32_t slot = format::slotOf(operand.slot, format::depthOf(program, operand.buffer), run);
+    return loaded.address(operand.buffer, slot);
+  }
+
+  void fillIn(Step &step, const format::Instruction &instruction, const format::Run &run) {
+    const format::Manifest &manifest = loaded.bundle.manifest;
+    switch (instruction.op) {
+    case Op::Kernel:
+      step.function = loaded.functions[instruction.kernel];
+      step.tiles = program.kernels[instruction.kernel].tiles;
+      step.immediates = static_cast<uint32_t>(out.immediates.size());
+      for (const format::Imm &imm : instruction.imms)
+        out.immediates.push_back(bind(imm));
+      return;
+    case Op::Call:
+      step.matmul = loaded.matmuls[instruction.call].get();
+      step.bias = program.calls[instruction.call].bias;
+      step.workspace = program.calls[instruction.call].workspace > 0;
+      return;
+    case Op::Coll:
+    case Op::Send:
+    case Op::Recv:
+      addCommunication(instruction, run, step.id);
+      return;
+    case Op::Signal:
+      latest[eventKey(instruction, run)] = static_cast<int64_t>(out.steps.size());
+      return;
+    case Op::Wait:
+      if (auto found = latest.find(eventKey(instruction, run)); found != latest.end())
+        step.awaited = found->second;
+      return;
+    default:
+      break;
+    }
+    const format::Buffer &buffer = program.buffers[instruction.operands[0].buffer];
+    step.type = buffer.type;
+    bool counted = instruction.op == Op::Copy || instruction.op == Op::Fill;
+    step.bytes = counted ? instruction.n * format::sizeOf(buffer.type) : buffer.bytes();
+    step.value = instruction.value;
+    step.input = instruction.op == Op::Feed ? manifest.findInput(instruction.name) : nullptr;
+    step.output = instruction.op == Op::Fetch ? manifest.findOutput(instruction.name) : nullptr;
+  }
+
+  uint64_t bind(const format::Imm &imm) const {
+    int64_t value = imm.value;
+    if (!imm.axis.empty())
+      value += imm.scale * static_cast<int64_t>(
+                               format::coordinateOf(loaded.bundle.manifest, loaded.rank, imm.axis).value_or(0));
+    return static_cast<uint64_t>(value);
+  }
+
+  std::pair<uint32_t, uint32_t> eventKey(const format::Instruction &instruction, const format::Run &run) const {
+    uint32_t depth = program.events[instruction.event].depth;
+    return {instruction.event, format::slotOf(instruction.eventSlot, depth, run)};
+  }
+
+  void addCommunication(const format::Instruction &instruction, const format::Run &run, const char *id) {
+    comm::Communication c;
+    c.op = instruction.op;
+    c.kind = instruction.coll;
+    c.reduction = instruction.reduction;
+    c.type = instruction.type;
+    c.communicator = comm::indexOf(loaded.bundle.manifest, program.comms[instruction.comm].name, loaded.rank);
+    c.peer = instruction.root;
+    if (instruction.op != Op::Coll)
+      c.peer = instruction.peer[static_cast<size_t>(run.microbatch) % instruction.peer.size()];
+    c.tag = instruction.tag;
+    c.n = instruction.n;
+    c.id = id;
+    if (instruction.op != Op::Recv)
+      c.in = pointer(instruction.operands.front(), run);
+    if (instruction.op != Op::Send)
+      c.out = pointer(instruction.operands.back(), run);
+    out.communications.push_back(c);
+  }
+
+  const LoadedProgram &loaded;
+  const format::Program &program;
+  ExpandedEntry out;
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> latest; ///< event and slot -> step of its last signal
+};
+
+const ExpandedEntry &LoadedProgram::entry(const std::string &name) {
+  for (const auto &known : expanded)
+    if (known->name == name)
+      return *known;
+  uint32_t index = source.findEntry(name);
+  if (index == format::kNone) {
+    std::string names;
+    for (const format::Entry &entry : source.entries)
+      names += (names.empty() ? "" : ", ") + entry.name;
+    throw Failure::at(place, Message::noEntry, name, names);
+  }
+  expanded.push_back(std::make_unique<ExpandedEntry>(Expander(*this, source.entries[index]).take()));
+  return *expanded.back();
+}
+
+} // namespace par::core

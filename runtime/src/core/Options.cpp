@@ -1,0 +1,192 @@
+#include "par/core/Options.h"
+
+#include "par/core/Failure.h"
+
+#include <charconv>
+#include <functional>
+
+namespace par::core {
+namespace {
+
+template <typename... Values>
+[[noreturn]] void refuse(Message message, const Values &...values) {
+  throw Failure::at("par-run", message, values...).exitsWith(exitUsage);
+}
+
+uint64_t wholeNumber(const std::string &flag, const std::string &text, uint64_t least) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > (uint64_t(1) << 40))
+    refuse(Message::flagBad, flag, "a whole number of at least " + std::to_string(least), text);
+  return value;
+}
+
+double realNumber(const std::string &flag, const std::string &text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    refuse(Message::flagBad, flag, "a number", text);
+  return value;
+}
+
+const std::string &oneOf(const std::string &flag, const std::string &text, std::initializer_list<const char *> words,
+                         const char *all) {
+  for (const char *word : words)
+    if (text == word)
+      return text;
+  refuse(Message::flagBad, flag, all, text);
+}
+
+/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken.
+struct Flag {
+  const char *name, *value, *meaning;
+  std::function<void(RunOptions &, const std::string &)> take;
+};
+
+void takeSet(RunOptions &options, const std::string &text) {
+  size_t equals = text.find('=');
+  if (equals == std::string::npos)
+    refuse(Message::flagBad, "--set", "KEY=VALUE", text);
+  options.set[text.substr(0, equals)] = realNumber("--set", text.substr(equals + 1));
+}
+
+#define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
+#define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
+#define MARK(FIELD) [](RunOptions &o, const std::string &) { o.FIELD = true; }
+#define COUNT(NAME, FIELD, LEAST)                                                                                      \
+  [](RunOptions &o, const std::string &v) { o.FIELD = static_cast<decltype(o.FIELD)>(wholeNumber(NAME, v, LEAST)); }
+
+const std::vector<Flag> &flags() {
+  static const std::vector<Flag> table = {
+      {"-n", "N", "start N local ranks; the only legal value is the bundle's", COUNT("-n", n, 1)},
+      {"--comm", "auto|inproc|shm", "what carries the buffers; inproc: ranks are threads",
+       [](RunOptions &o, const std::string &v) {
+         if (v == "mpi" || v == "nccl")
+           refuse(Message::notYet, "--comm " + v);
+         o.comm = oneOf("--comm", v, {"auto", "inproc", "shm"}, "auto, inproc or shm");
+       }},
+      {"--threads", "N", "threads of each rank", COUNT("--threads", threads, 1)},
+      {"--rank", "R", "this process's rank, with --world and --master", COUNT("--rank", rank, 0)},
+      {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
+      {"--master", "HOST:PORT", "where rank 0 listens", TEXT(master)},
+      {"--timeout", "S", "seconds without a heartbeat until a rank counts as lost",
+       [](RunOptions &o, const std::string &v) { o.timeout = realNumber("--timeout", v); }},
+      {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
+       LIST(data)},
+      {"--text", "F", "the file's bytes as tokens, in windows", TEXT(text)},
+      {"--labels", "next|same", "labels are the next tokens, or the same",
+       [](RunOptions &o, const std::string &v) { o.labels = oneOf("--labels", v, {"next", "same"}, "next or same"); }},
+      {"--order", "shuffled|sequential", "order of samples; default: shuffled to train, sequential to evaluate",
+       [](RunOptions &o, const std::string &v) {
+         o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
+       }},
+      {"--weights", "F", "a .safetensors file, its index.json, or a checkpoint; repeat for shards", LIST(weights)},
+      {"--init", "", "start from train.init", MARK(init)},
+      {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", TEXT(resume)},
+      {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},
+      {"--epochs", "E", "train for E passes over the data", COUNT("--epochs", epochs, 1)},
+      {"--eval", "", "only forward and loss", MARK(eval)},
+      {"--eval-every", "N", "evaluate every N steps, on --eval-data", COUNT("--eval-every", evalEvery, 1)},
+      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text", TEXT(evalData)},
+      {"--save", "DIR", "write checkpoints", TEXT(save)},
+      {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
+      {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
+      {"--export", "F.safetensors", "write the whole weights at the end", TEXT(exportTo)},
+      {"--metrics", "F.jsonl", "one JSON object a step", TEXT(metrics)},
+      {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
+      {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", TEXT(trace)},
+      {"--set", "K=V", "lr, clip or seed", takeSet},
+      {"--on-nan", "stop", "what to do when the loss is not finite",
+       [](RunOptions &, const std::string &v) {
+         if (v == "skip")
+           refuse(Message::notYet, "--on-nan skip");
+         oneOf("--on-nan", v, {"stop"}, "stop or skip");
+       }},
+      {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
+      {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
+      {"--help", "", "this", MARK(help)},
+  };
+  return table;
+}
+
+/// Flags of plan.md that are not there yet.
+constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input",  "--stride", "--into",
+                                      "--output", "--from",      "--calibrate"};
+
+void checkTogether(const RunOptions &options) {
+  auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
+    if (a && b)
+      refuse(Message::flagsExclude, nameA, nameB);
+  };
+  auto need = [](bool a, bool b, const char *nameA, const char *nameB) {
+    if (a && !b)
+      refuse(Message::flagNeeds, nameA, nameB);
+  };
+  exclude(options.init, !options.weights.empty(), "--init", "--weights");
+  exclude(!options.data.empty(), !options.text.empty(), "--data", "--text");
+  exclude(options.steps.has_value(), options.epochs.has_value(), "--steps", "--epochs");
+  exclude(options.eval, options.evalEvery > 0, "--eval", "--eval-every");
+  exclude(options.eval, !options.save.empty(), "--eval", "--save");
+  need(options.saveEvery > 0, !options.save.empty(), "--save-every", "--save DIR");
+  need(options.resume == "auto", !options.save.empty(), "--resume auto", "--save DIR");
+  need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
+  need(!options.labels.empty(), !options.text.empty(), "--labels", "--text F");
+  need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
+  if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors"))
+    refuse(Message::notYet, "--export to other than .safetensors");
+}
+
+} // namespace
+
+RunOptions parseOptions(const std::vector<std::string> &arguments) {
+  RunOptions options;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i], value;
+    if (!name.starts_with("-")) {
+      if (!options.bundle.empty())
+        refuse(Message::twoBundles, options.bundle, name);
+      options.bundle = name;
+      continue;
+    }
+    size_t equals = name.starts_with("--") ? name.find('=') : std::string::npos;
+    bool attached = equals != std::string::npos;
+    if (attached) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    for (const char *later : laterFlags)
+      if (name == later)
+        refuse(Message::notYet, name);
+    const Flag *found = nullptr;
+    for (const Flag &flag : flags())
+      if (name == flag.name)
+        found = &flag;
+    if (!found)
+      refuse(Message::unknownFlag, name);
+    bool takesValue = *found->value != 0;
+    if (takesValue && !attached) {
+      if (++i == arguments.size())
+        refuse(Message::flagValue, name, found->value);
+      value = arguments[i];
+    } else if (!takesValue && attached) {
+      refuse(Message::flagBad, name, "no value", value);
+    }
+    found->take(options, value);
+  }
+  if (options.bundle.empty() && !options.help)
+    refuse(Message::noBundle);
+  checkTogether(options);
+  return options;
+}
+
+std::string usage() {
+  std::string text = "par-run BUNDLE [flags]: train or evaluate a bundle on its ranks\n";
+  for (const Flag &flag : flags()) {
+    std::string name = std::string("  ") + flag.name + (*flag.value ? " " : "") + flag.value;
+    name.resize(std::max<size_t>(name.size() + 2, 34), ' ');
+    text += name + flag.meaning + "\n";
+  }
+  return text;
+}
+
+} // namespace par::core

@@ -1,0 +1,175 @@
+#include "Progress.h"
+
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace par::core {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string print(const char *text, ...) {
+  char line[512];
+  va_list values;
+  va_start(values, text);
+  vsnprintf(line, sizeof line, text, values);
+  va_end(values);
+  return line;
+}
+
+void say(const std::string &line) {
+  fputs((line + "\n").c_str(), stdout);
+  fflush(stdout);
+}
+
+} // namespace
+
+std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string StepReport::encode() const {
+  // Hexadecimal floats: exact, and they know NaN, which JSON does not.
+  std::string text = print("%a %llu %llu", ms, static_cast<unsigned long long>(sentBytes),
+                           static_cast<unsigned long long>(peakBytes));
+  for (const auto &[name, value] : metrics)
+    text += print(" %a ", value) + name;
+  return text;
+}
+
+StepReport StepReport::decode(const std::string &text) {
+  StepReport report;
+  const char *at = text.c_str();
+  char *end;
+  report.ms = strtod(at, &end);
+  report.sentBytes = strtoull(end, &end, 10);
+  report.peakBytes = strtoull(end, &end, 10);
+  while (*end == ' ') {
+    double value = strtod(end, &end);
+    char *name = end + 1;
+    for (end = name; *end && *end != ' ';)
+      ++end;
+    report.metrics[std::string(name, end)] = value;
+  }
+  return report;
+}
+
+StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports) {
+  StepSummary summary;
+  std::vector<StepReport> decoded;
+  for (const std::string &text : reports)
+    decoded.push_back(StepReport::decode(text));
+  for (size_t rank = 0; rank < decoded.size(); ++rank) {
+    summary.ms = std::max(summary.ms, decoded[rank].ms);
+    summary.sentBytes += decoded[rank].sentBytes;
+    summary.peakBytes = std::max(summary.peakBytes, decoded[rank].peakBytes);
+    auto loss = decoded[rank].metrics.find("loss");
+    if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)
+      summary.badRank = static_cast<int>(rank);
+  }
+  auto value = [&](const char *name, double &to) {
+    const format::Output *output = manifest.findOutput(name);
+    if (!output || output->ranks.empty() || !decoded[output->ranks.front()].metrics.count(name))
+      return false;
+    to = decoded[output->ranks.front()].metrics[name];
+    return true;
+  };
+  summary.hasLoss = value("loss", summary.loss);
+  summary.hasGradNorm = value("grad_norm", summary.gradNorm);
+  return summary;
+}
+
+Progress::Progress(const Job &job, const comm::Control &control) : job(job), speaks(control.rank() == 0) {
+  const format::Manifest &manifest = job.bundle.manifest;
+  every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
+  firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
+  if (manifest.text)
+    if (const format::Input *tokens = manifest.findInput(manifest.text->tokens); tokens && tokens->shape.size() == 2)
+      tokensPerRow = static_cast<uint64_t>(tokens->shape[1]);
+  if (speaks && !job.options.metrics.empty()) {
+    metrics.open(job.options.metrics, job.checkpoint ? std::ios::app : std::ios::trunc);
+    if (!metrics)
+      throw Failure::at(job.options.metrics, Message::cannotWrite, "cannot be opened");
+  }
+  began = std::chrono::steady_clock::now();
+}
+
+void Progress::start() {
+  const format::Manifest &manifest = job.bundle.manifest;
+  size_t ranks = manifest.ranks.size();
+  std::string plan = manifest.planHash.substr(0, 6), many = std::to_string(ranks);
+  std::string line = job.name + ": " + many + (ranks == 1 ? " rank" : " ranks");
+  if (ranks > 1)
+    line += job.options.comm == "inproc" ? ", inproc" : ", shm";
+  line += ", plan " + plan + (ranks > 1 ? " (" + many + " of " + many + " agree)" : "");
+  if (job.dataset)
+    line += ", data " + job.dataset->describe();
+  if (speaks)
+    say(line);
+}
+
+std::string Progress::rate(double ms) const {
+  double rows = static_cast<double>(job.bundle.manifest.batch) * 1000 / ms;
+  if (tokensPerRow == 0)
+    return print("%5.0f samples/s", rows);
+  double tokens = rows * static_cast<double>(tokensPerRow);
+  return tokens >= 10000 ? print("%3.0f k tok/s", tokens / 1000) : print("%5.0f tok/s", tokens);
+}
+
+void Progress::step(const StepSummary &s, const std::string &saved) {
+  if (!speaks)
+    return;
+  times.push_back(s.ms);
+  peak = std::max(peak, s.peakBytes);
+  if (!saved.empty())
+    lastSave = saved;
+  if (metrics.is_open()) {
+    json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
+    if (s.hasGradNorm)
+      line["grad_norm"] = s.gradNorm;
+    line["ms"] = s.ms;
+    line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
+    line["sent_bytes"] = s.sentBytes;
+    line["peak_bytes"] = s.peakBytes;
+    metrics << line.dump() << std::endl;
+  }
+  if (s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
+    return;
+  std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
+                           static_cast<unsigned long long>(job.steps), s.loss, s.lr);
+  if (s.hasGradNorm)
+    line += print("  |g| %.2f", s.gradNorm);
+  line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
+  say(line + (saved.empty() ? "" : "   saved " + saved));
+}
+
+void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
+  if (!speaks)
+    return;
+  std::string what = tokensPerRow ? "windows" : "samples";
+  std::string line = print("eval    %llu %s  loss %.4f  perplexity %.2f", static_cast<unsigned long long>(rows),
+                           what.c_str(), loss, std::exp(loss));
+  say(line + (afterStep ? "  after step " + std::to_string(afterStep) : ""));
+}
+
+void Progress::done(uint64_t bound) {
+  if (!speaks || times.empty())
+    return;
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
+  double median = times[times.size() / 2], predicted = static_cast<double>(job.bundle.manifest.predictedNs) / 1e6;
+  std::string line = print("done    %zu steps in %.1f s; median %.1f ms", times.size(), seconds, median);
+  if (predicted > 0)
+    line += print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
+  line += "; peak " + inMiB(peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
+  if (!lastSave.empty())
+    line += "; next: par-run " + job.name + " --eval --weights " + lastSave +
+            (job.options.text.empty() ? " --data FILE" : " --text FILE");
+  say(line);
+}
+
+} // namespace par::core

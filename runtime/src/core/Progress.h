@@ -1,0 +1,71 @@
+// What par-run prints: progress lines, the metrics file, the trace.
+#pragma once
+
+#include "par/core/Job.h"
+
+#include <chrono>
+#include <fstream>
+
+namespace par::core {
+
+/// What one rank says of a step; all ranks' are exchanged after each step.
+struct StepReport {
+  double ms = 0;
+  uint64_t sentBytes = 0, peakBytes = 0;
+  std::map<std::string, double> metrics;
+
+  std::string encode() const;
+  static StepReport decode(const std::string &text);
+};
+
+/// A step seen over all ranks.
+struct StepSummary {
+  uint64_t step = 0;
+  double loss = 0, lr = 0, gradNorm = 0, ms = 0;
+  bool hasLoss = false, hasGradNorm = false;
+  uint64_t sentBytes = 0, peakBytes = 0;
+  int badRank = -1; ///< the first whose loss is not finite
+};
+StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
+
+/// Rank 0's voice; silent on others.
+class Progress {
+public:
+  Progress(const Job &job, const comm::Control &control);
+  void start();
+  /// A line every so many steps, for the first and the last one, and where something was saved.
+  void step(const StepSummary &summary, const std::string &saved);
+  void evaluated(uint64_t rows, double loss, uint64_t afterStep);
+  void done(uint64_t bound);
+
+private:
+  std::string rate(double ms) const;
+
+  const Job &job;
+  bool speaks;
+  uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
+  std::ofstream metrics;
+  std::vector<double> times;
+  uint64_t peak = 0;
+  std::string lastSave;
+  std::chrono::steady_clock::time_point began;
+};
+
+/// Collects the instructions of some steps and writes them as one Perfetto trace.
+class Trace {
+public:
+  /// `spec` is F or F:A-B.
+  explicit Trace(const std::string &spec);
+  void add(Session &session, uint64_t step, const format::Program &program);
+  /// Collective.
+  void write(comm::Control &control);
+
+private:
+  std::string path, events;
+  uint64_t first = 1, last = 10;
+};
+
+/// "14.2 MiB".
+std::string inMiB(uint64_t bytes);
+
+} // namespace par::core

@@ -1,0 +1,201 @@
+#include "par/core/Session.h"
+
+#include "par/core/Failure.h"
+#include "par/core/Rectangles.h"
+#include "par/core/Tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace par::core {
+
+std::string coordinatesOf(const format::Manifest &manifest, uint32_t rank) {
+  std::string text;
+  for (size_t i = 0; i < manifest.mesh.size(); ++i)
+    text += (i ? ", " : "") + manifest.mesh[i].name + " " + std::to_string(manifest.ranks[rank].coordinate[i]);
+  return text;
+}
+
+std::string meshOf(const format::Manifest &manifest) {
+  std::string text;
+  for (const format::MeshAxis &axis : manifest.mesh)
+    text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+  return text.empty() ? "one rank" : text;
+}
+
+namespace {
+
+/// Bytes of poison after the arena in a checked run; nothing may touch them.
+constexpr uint64_t guardBytes = 1 << 16;
+/// A quiet NaN in f32 and f64, an absurd index in i64.
+constexpr uint32_t poisonWord = 0x7ff5a5a5;
+
+comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank) {
+  comm::Hello hello;
+  hello.format = core::format("{}.{}", format::kFormatMajor, format::kFormatMinor);
+  hello.bundleHash = manifest.bundleHash;
+  hello.planHash = manifest.planHash;
+  hello.coordinates = rank < manifest.ranks.size() ? coordinatesOf(manifest, rank) : "";
+  hello.isa = "";
+  hello.libraries = cpu::libraryVersion();
+  hello.ranks = static_cast<uint32_t>(manifest.ranks.size());
+  hello.mesh = meshOf(manifest);
+  return hello;
+}
+
+} // namespace
+
+Session::Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+                 const SessionOptions &options)
+    : bundle(bundle), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
+      pool(options.threads), checkArena(options.checkArena) {
+  control.meet(helloOf(bundle.manifest, control.rank()));
+  use.bound = program.arena.state + program.arena.pool;
+  link = control.connect(comm::tableOf(bundle.manifest), use.bound + (checkArena ? guardBytes : 0));
+  hostArena.resize(program.arena.host);
+  cpu::setLibraryThreads(options.threads);
+  loaded = std::make_unique<LoadedProgram>(bundle, folder, control.rank(),
+                                           Arenas{link->arena().data(), hostArena.data()},
+                                           agreeOnProducts(bundle, folder, control, options.threads));
+  executor = std::make_unique<Executor>(loaded->mainQueue(), program.queues.size(), *link, control, pool);
+  for (const format::Hyper &hyper : bundle.manifest.hypers)
+    hypers[hyper.name] = hyper.value;
+}
+
+Session::~Session() = default;
+
+std::span<std::byte> Session::tensor(const std::string &name) const {
+  for (uint32_t i = 0; i < program.buffers.size(); ++i)
+    if (program.buffers[i].kind == format::BufferKind::State && program.buffers[i].tensor == name)
+      return {loaded->address(i, 0), program.buffers[i].bytes()};
+  return {};
+}
+
+/// Calls visit for every slot of every state buffer with its tensor.
+void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) const {
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const format::Buffer &buffer = program.buffers[i];
+    if (buffer.kind != format::BufferKind::State || buffer.of != format::kNone)
+      continue;
+    if (const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor))
+      for (uint32_t slot = 0; slot < format::depthOf(program, i); ++slot)
+        visit(*tensor, loaded->address(i, slot));
+  }
+}
+
+void Session::initialize(const WeightStore *weights, uint64_t seed) {
+  forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
+    const StoredArray *array = weights && isWeight(tensor) ? weights->find(sourceName(tensor)) : nullptr;
+    if (array)
+      return loadTensor(to, tensor, rank(), *array, weights->place);
+    const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+    if (part)
+      core::initialize(to, tensor.type, tensor.layout, *part, tensor.init, sourceName(tensor), seed);
+  });
+}
+
+void Session::restore(const WeightStore &checkpoint) {
+  forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
+    const StoredArray *array = checkpoint.find(sourceName(tensor));
+    if (!array)
+      throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
+                        bundle.manifest.tensors.size());
+    loadTensor(to, tensor, rank(), *array, checkpoint.place);
+  });
+}
+
+void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }
+
+void Session::run(const std::string &entry, const StepRows &rows) {
+  current = rows;
+  fetched.clear();
+  last = &loaded->entry(entry);
+  if (checkArena)
+    poison();
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const format::Buffer &buffer = program.buffers[i];
+    if (buffer.kind != format::BufferKind::Hyper)
+      continue;
+    double value = hypers[buffer.tensor];
+    auto narrow = static_cast<float>(value);
+    auto integer = static_cast<int64_t>(value);
+    const void *from = buffer.type == DType::F32 ? &narrow : buffer.type == DType::F64 ? static_cast<void *>(&value) : &integer;
+    std::memcpy(loaded->address(i, 0), from, format::sizeOf(buffer.type));
+  }
+  executor->run(*last, *this);
+  if (checkArena)
+    measureArena();
+}
+
+void Session::feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
+  const format::Rectangle *part = format::rectangleOf(input.layout, rank());
+  std::memset(to.data(), 0, to.size());
+  if (!part)
+    return;
+  uint64_t elementBytes = format::sizeOf(input.type);
+  if (!input.microbatched) {
+    std::vector<int64_t> origin(part->start.size(), 0);
+    copyBlock(to.data(), input.layout.local, origin, current.dataset->whole(input), input.layout.shape, part->start,
+              part->size, elementBytes);
+    return;
+  }
+  // Row by row: rows of a step need not lie side by side.
+  int64_t rowsOfMicrobatch = input.layout.shape[0];
+  std::vector<int64_t> rowShape = input.layout.shape, fromStart = part->start, size = part->size;
+  std::vector<int64_t> toStart(part->start.size(), 0);
+  rowShape[0] = size[0] = 1;
+  fromStart[0] = 0;
+  for (int64_t r = 0; r < part->size[0]; ++r) {
+    uint64_t inStep = static_cast<uint64_t>(microbatch * rowsOfMicrobatch + part->start[0] + r);
+    uint64_t row = current.order->at(current.position + inStep);
+    toStart[0] = r;
+    copyBlock(to.data(), input.layout.local, toStart, current.dataset->row(input, row, scratch), rowShape, fromStart,
+              size, elementBytes);
+  }
+}
+
+void Session::fetch(const format::Output &output, int64_t, format::DType type, std::span<const std::byte> from) {
+  if (!output.metric)
+    return;
+  float narrow;
+  double value = 0;
+  if (type == DType::F32) {
+    std::memcpy(&narrow, from.data(), sizeof narrow);
+    value = narrow;
+  } else {
+    std::memcpy(&value, from.data(), sizeof value);
+  }
+  fetched[output.name] = value;
+}
+
+void Session::poison() {
+  auto arena = link->arena().subspan(program.arena.state);
+  auto *words = reinterpret_cast<uint32_t *>(arena.data());
+  std::fill_n(words, arena.size() / sizeof *words, poisonWord);
+}
+
+void Session::measureArena() {
+  auto arena = link->arena();
+  auto *words = reinterpret_cast<const uint32_t *>(arena.data());
+  uint64_t word = arena.size() / sizeof *words, first = program.arena.state / sizeof *words;
+  while (word > first && words[word - 1] == poisonWord)
+    --word;
+  use.touched = std::max(use.touched, word * sizeof *words);
+}
+
+uint64_t Session::residentArena() {
+  auto arena = link->arena();
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident((arena.size() + page - 1) / page);
+  if (resident.empty() || mincore(arena.data(), arena.size(), resident.data()) != 0)
+    return 0;
+  uint64_t pages = 0;
+  for (unsigned char flags : resident)
+    pages += flags & 1;
+  return std::min<uint64_t>(pages * page, arena.size());
+}
+
+} // namespace par::core

@@ -1,0 +1,169 @@
+// What one rank does: start, step, save, evaluate, end.
+#include "Progress.h"
+
+#include "par/core/Failure.h"
+#include "par/core/LearningRate.h"
+
+#include <cmath>
+
+namespace par::core {
+namespace {
+
+class RankRun {
+public:
+  RankRun(const Job &job, comm::Control &control)
+      : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
+        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace) {}
+
+  int run() {
+    progress.start();
+    if (options.dryRun)
+      return 0;
+    giveValues();
+    int code = options.eval ? evaluateOnly() : train();
+    if (!options.exportTo.empty())
+      exportWeights(session, options.exportTo);
+    trace.write(control);
+    if (options.checkArena)
+      reportArenas();
+    return code;
+  }
+
+private:
+  static SessionOptions sessionOptions(const Job &job) {
+    int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
+    return {threads, job.options.checkArena};
+  }
+
+  void giveValues() {
+    if (job.checkpoint) {
+      session.restore(job.checkpoint->store);
+      position = job.checkpoint->position;
+    } else {
+      session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
+      position = {0, 0, job.seed, job.shuffled};
+    }
+    for (const auto &[key, value] : options.set)
+      session.setHyper(key, value);
+  }
+
+  double rateOf(uint64_t step) const {
+    if (auto set = options.set.find("lr"); set != options.set.end())
+      return set->second;
+    if (manifest.lr)
+      return learningRate(*manifest.lr, step);
+    for (const format::Hyper &hyper : manifest.hypers)
+      if (hyper.name == "lr")
+        return hyper.value;
+    return 0;
+  }
+
+  int train() {
+    RowOrder order(job.dataset->rows(), job.shuffled, job.seed);
+    std::string saved = job.checkpoint ? job.checkpoint->store.place : "";
+    int code = 0;
+    while (position.step < job.steps) {
+      if (!control.startStep(position.step + 1)) {
+        code = exitInterrupted;
+        break;
+      }
+      StepSummary summary = step(order);
+      if (summary.badRank >= 0)
+        failNonFinite(summary, saved);
+      lastLoss = summary.loss;
+      std::string savedNow = savesAfter(position.step) ? save() : "";
+      saved = savedNow.empty() ? saved : savedNow;
+      progress.step(summary, savedNow);
+      if (options.evalEvery && position.step % options.evalEvery == 0)
+        evaluate(*job.evalDataset, position.step);
+    }
+    if (code == exitInterrupted && !options.save.empty() && position.step > 0)
+      save();
+    progress.done(session.arenaUse().bound);
+    return code;
+  }
+
+  /// One optimizer step; every rank gets the same summary.
+  StepSummary step(const RowOrder &order) {
+    double lr = rateOf(position.step);
+    session.setHyper("lr", lr);
+    auto began = std::chrono::steady_clock::now();
+    uint64_t sentBefore = session.endpoint().sentBytes();
+    session.run("train", {job.dataset.get(), &order, position.rows});
+    StepReport report;
+    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+    report.sentBytes = session.endpoint().sentBytes() - sentBefore;
+    report.peakBytes = session.residentArena();
+    report.metrics = session.results();
+    StepSummary summary = summarize(manifest, control.allGather("step", report.encode()));
+    ++position.step;
+    position.rows += manifest.batch;
+    summary.step = position.step;
+    summary.lr = lr;
+    trace.add(session, position.step, job.bundle.programs[manifest.ranks[session.rank()].role]);
+    return summary;
+  }
+
+  bool savesAfter(uint64_t step) const {
+    return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
+  }
+
+  std::string save() { return saveCheckpoint(session, options.save, position, static_cast<unsigned>(options.keep)); }
+
+  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::string &saved) {
+    auto rank = static_cast<uint32_t>(summary.badRank);
+    std::string note = core::format("the last finite loss was {}", lastLoss);
+    if (std::isnan(lastLoss))
+      note = "no loss was finite before";
+    note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
+                          : "; the last saved state is in " + saved + "; try --resume " + saved;
+    throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
+                      std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank))
+        .note(note)
+        .exitsWith(exitNan);
+  }
+
+  int evaluateOnly() {
+    evaluate(*job.dataset, 0);
+    return 0;
+  }
+
+  /// Mean loss over whole batches, in order.
+  void evaluate(const Dataset &dataset, uint64_t afterStep) {
+    RowOrder order(dataset.rows(), !afterStep && job.shuffled, job.seed);
+    uint64_t batches = dataset.rows() / manifest.batch;
+    double sum = 0;
+    for (uint64_t i = 0; i < batches; ++i) {
+      session.run("eval", {&dataset, &order, i * manifest.batch});
+      StepReport report;
+      report.metrics = session.results();
+      sum += summarize(manifest, control.allGather("eval", report.encode())).loss;
+    }
+    progress.evaluated(batches * manifest.batch, sum / static_cast<double>(batches), afterStep);
+  }
+
+  /// --check-arena: what each rank touched of what was predicted.
+  void reportArenas() {
+    ArenaUse use = session.arenaUse();
+    auto all = control.gather("arena", core::format("rank {}: touched {} of {} bytes", session.rank(),
+                                                    grouped(use.touched), grouped(use.bound)));
+    for (const std::string &line : all)
+      printf("arena   %s\n", line.c_str());
+  }
+
+  const Job &job;
+  const RunOptions &options;
+  comm::Control &control;
+  const format::Manifest &manifest;
+  Session session;
+  Progress progress;
+  Trace trace;
+  RunPosition position;
+  double lastLoss = std::nan("");
+};
+
+} // namespace
+
+int runRank(const Job &job, comm::Control &control) { return RankRun(job, control).run(); }
+
+} // namespace par::core

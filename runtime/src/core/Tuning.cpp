@@ -1,0 +1,82 @@
+#include "par/core/Tuning.h"
+
+#include "par/cpu/Machine.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace par::core {
+
+using nlohmann::json;
+
+namespace {
+
+/// "demo.par/" and "demo.par" both give demo.par.tuning.json.
+std::string tuningFile(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  return folder + ".tuning.json";
+}
+
+json readTuning(const std::string &path) {
+  std::ifstream in(path);
+  json all = json::parse(in, nullptr, false);
+  return all.is_object() ? all : json::object();
+}
+
+/// Written beside and renamed, so that nobody reads half a file; a folder that cannot be written is no error.
+void writeTuning(const std::string &path, const json &all) {
+  std::string part = path + "." + std::to_string(getpid());
+  bool good = false;
+  {
+    std::ofstream out(part);
+    out << all.dump(1) << '\n';
+    out.flush();
+    good = out.good();
+  }
+  std::error_code ignored;
+  if (good)
+    std::filesystem::rename(part, path, ignored);
+  if (!good || ignored)
+    std::filesystem::remove(part, ignored);
+}
+
+std::string decide(const format::Bundle &bundle, const std::string &folder, int threads) {
+  std::string path = tuningFile(folder);
+  json all = readTuning(path);
+  std::string machine = cpu::processorName() + ", " + cpu::isaLevel() + ", " + cpu::libraryVersion() + ", " +
+                        std::to_string(threads) + " threads";
+  json &known = all[machine];
+  if (!known.is_object())
+    known = json::object();
+  json chosen = json::object();
+  bool measured = false;
+  for (const format::Program &program : bundle.programs)
+    for (const format::Call &call : program.calls) {
+      std::string key = cpu::shapeKey(call);
+      if (!known.contains(key)) {
+        bool primitive = cpu::tryMatmul(call) == cpu::MatmulChoice::Primitive;
+        known[key] = primitive ? "primitive" : "sgemm";
+        measured |= primitive || cpu::worthTrying(call);
+      }
+      chosen[key] = known[key];
+    }
+  if (measured)
+    writeTuning(path, all);
+  return chosen.dump();
+}
+
+} // namespace
+
+cpu::MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+                                   int threads) {
+  std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
+  cpu::MatmulChoices choices;
+  for (const auto &[key, choice] : json::parse(control.broadcast("tuning", text)).items())
+    choices[key] = choice == "primitive" ? cpu::MatmulChoice::Primitive : cpu::MatmulChoice::Sgemm;
+  return choices;
+}
+
+} // namespace par::core

@@ -1,0 +1,191 @@
+#include "par/core/Weights.h"
+
+#include "par/core/Failure.h"
+#include "par/core/Rectangles.h"
+#include "par/format/Sha256.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace par::core {
+
+namespace fs = std::filesystem;
+using format::Tensor;
+using format::TensorKind;
+
+const StoredArray *WeightStore::find(const std::string &name) const {
+  auto found = arrays.find(name);
+  return found == arrays.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+/// The files that a Hugging Face index.json names, beside it.
+std::vector<std::string> filesOfIndex(const std::string &path) {
+  std::set<std::string> names;
+  try {
+    std::ifstream in(path);
+    for (const auto &[name, file] : nlohmann::json::parse(in).at("weight_map").items())
+      names.insert((fs::path(path).parent_path() / file.get<std::string>()).string());
+  } catch (const nlohmann::json::exception &error) {
+    throw Failure::at(path, Message::cannotOpen, error.what());
+  }
+  return {names.begin(), names.end()};
+}
+
+Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
+  return {std::vector<int64_t>(shape.size(), 0), shape, data};
+}
+
+} // namespace
+
+WeightStore openSafetensors(const std::vector<std::string> &paths) {
+  WeightStore store;
+  for (const std::string &path : paths) {
+    store.place += (store.place.empty() ? "" : ", ") + path;
+    bool index = fs::path(path).extension() == ".json";
+    for (const std::string &file : index ? filesOfIndex(path) : std::vector{path}) {
+      auto reader = std::make_shared<SafetensorsReader>(file);
+      for (const auto &[name, array] : reader->arrays())
+        store.arrays[name] = {array.type, array.shape, {wholePiece(array.shape, array.data.data())}};
+      store.readers.push_back(std::move(reader));
+    }
+  }
+  return store;
+}
+
+namespace {
+
+/// The compiled model file as it was named, or by its last name beside the bundle.
+fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
+  for (const fs::path &path : {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()})
+    if (fs::is_regular_file(path))
+      return path;
+  return {};
+}
+
+void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle) {
+  MappedFile file(path.string());
+  auto bytes = file.bytes();
+  if (bytes.size() != model.size)
+    throw Failure::at(bundle, Message::modelChanged, path.string(),
+                      grouped(bytes.size()) + " bytes, not " + grouped(model.size));
+  std::string hash = format::sha256({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  if (hash != model.sha256)
+    throw Failure::at(bundle, Message::modelChanged, path.string(), "other content");
+}
+
+} // namespace
+
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
+  WeightStore store;
+  fs::path model = findModel(manifest.model, bundle);
+  bool any = false, all = true;
+  for (const Tensor &tensor : manifest.tensors)
+    if (isWeight(tensor) && tensor.kind != TensorKind::Copy)
+      (tensor.source ? any : all) = tensor.source.has_value();
+  if (!any || model.empty())
+    throw Failure::at(bundle, Message::noWeights, manifest.model.name);
+  checkUnchanged(manifest.model, model, bundle);
+  store.place = model.string();
+  std::map<std::string, std::shared_ptr<MappedFile>> open;
+  for (const Tensor &tensor : manifest.tensors) {
+    if (!tensor.source || tensor.kind == TensorKind::Copy)
+      continue;
+    fs::path path = model.filename() == tensor.source->file ? model : model.parent_path() / tensor.source->file;
+    auto &file = open[path.string()];
+    if (!file)
+      file = std::make_shared<MappedFile>(path.string());
+    uint64_t offset = tensor.source->offset, length = tensor.source->length;
+    uint64_t needed = static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
+    if (offset > file->bytes().size() || length > file->bytes().size() - offset || length != needed)
+      throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length,
+                        file->bytes().size(), needed);
+    store.arrays[tensor.name] = {tensor.source->type, tensor.stored,
+                                 {wholePiece(tensor.stored, file->bytes().data() + offset)}};
+  }
+  for (auto &[path, file] : open)
+    store.files.push_back(file);
+  return store;
+}
+
+bool isWeight(const Tensor &tensor) {
+  return tensor.kind == TensorKind::Parameter || tensor.kind == TensorKind::Frozen ||
+         tensor.kind == TensorKind::Buffer || tensor.kind == TensorKind::Copy;
+}
+
+const std::string &sourceName(const Tensor &tensor) {
+  return tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
+}
+
+namespace {
+
+/// A buffer that no file needs to hold: the compiler made it, its rule says the value.
+bool optionalWeight(const Tensor &tensor) { return tensor.kind == TensorKind::Buffer && !tensor.source; }
+
+bool sameShape(const Tensor &tensor, const StoredArray &array) {
+  return array.shape == tensor.stored || array.shape == tensor.layout.shape;
+}
+
+} // namespace
+
+void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
+  size_t total = 0, present = 0, matching = 0;
+  const Tensor *missing = nullptr, *wrong = nullptr;
+  for (const Tensor &tensor : manifest.tensors) {
+    if (!isWeight(tensor) || tensor.kind == TensorKind::Copy || optionalWeight(tensor))
+      continue;
+    ++total;
+    const StoredArray *array = store.find(tensor.name);
+    present += array != nullptr;
+    bool fits = array && sameShape(tensor, *array) && array->type == tensor.type;
+    matching += fits;
+    if (!array && !missing)
+      missing = &tensor;
+    if (array && !fits && !wrong)
+      wrong = &tensor;
+  }
+  if (wrong) {
+    const StoredArray *array = store.find(wrong->name);
+    if (!sameShape(*wrong, *array))
+      throw Failure::at(store.place, Message::wrongShape, wrong->name, describeShape(array->shape),
+                        describeShape(wrong->stored), matching);
+    throw Failure::at(store.place, Message::wrongType, wrong->name, describeArray(array->type, array->shape),
+                      describeArray(wrong->type, wrong->stored));
+  }
+  if (missing)
+    throw Failure::at(store.place, Message::missingTensor, missing->name, present, total);
+}
+
+void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from, const std::string &place) {
+  const format::Layout &layout = tensor.layout;
+  uint64_t elementBytes = format::sizeOf(tensor.type);
+  const format::Rectangle *part = format::rectangleOf(layout, rank);
+  std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * elementBytes);
+  if (!part)
+    return;
+  // A whole array of another shape has the same elements in the same order.
+  bool whole = from.pieces.size() == 1 && from.pieces[0].size == from.shape;
+  std::vector<Piece> reshaped{whole ? wholePiece(layout.shape, from.pieces[0].data) : Piece{}};
+  int64_t loaded = 0;
+  for (const Piece &piece : whole ? reshaped : from.pieces) {
+    std::vector<int64_t> start, size;
+    if (!intersect(part->start, part->size, piece.start, piece.size, start, size))
+      continue;
+    std::vector<int64_t> toStart(start), fromStart(start);
+    for (size_t d = 0; d < start.size(); ++d) {
+      toStart[d] -= part->start[d];
+      fromStart[d] -= piece.start[d];
+    }
+    copyBlock(to, layout.local, toStart, piece.data, piece.size, fromStart, size, elementBytes);
+    loaded += elementCount(size);
+  }
+  int64_t wanted = elementCount(part->size);
+  if (loaded != wanted)
+    throw Failure::at(place, Message::checkpointCover, tensor.name, wanted - loaded, wanted, rank);
+}
+
+} // namespace par::core

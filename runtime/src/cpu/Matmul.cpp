@@ -1,0 +1,193 @@
+#include "par/cpu/Matmul.h"
+
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <dnnl.hpp>
+#include <sstream>
+
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
+namespace par::cpu {
+
+using core::Failure;
+using core::Message;
+using format::Call;
+
+Matmul::~Matmul() = default;
+
+std::string shapeKey(const Call &call) {
+  std::ostringstream key;
+  key << format::toString(call.type) << ' ' << (call.transA ? 't' : 'n') << (call.transB ? 't' : 'n') << ' ';
+  for (size_t i = 0; i < call.batch.size(); ++i)
+    key << call.batch[i] << '(' << call.strideA[i] << ',' << call.strideB[i] << ',' << call.strideC[i] << ") ";
+  key << call.m << 'x' << call.n << 'x' << call.k << " ld " << call.lda << ',' << call.ldb << ',' << call.ldc;
+  key << " alpha " << call.alpha << " beta " << call.beta << (call.bias ? " bias" : "");
+  return key.str();
+}
+
+namespace {
+
+int64_t matrices(const Call &call) {
+  int64_t count = 1;
+  for (int64_t size : call.batch)
+    count *= size;
+  return count;
+}
+
+/// Element offset of matrix `index` of an operand with these batch strides.
+int64_t offsetOf(const Call &call, const std::vector<int64_t> &strides, int64_t index) {
+  int64_t offset = 0;
+  for (size_t d = call.batch.size(); d-- > 0;) {
+    offset += index % call.batch[d] * strides[d];
+    index /= call.batch[d];
+  }
+  return offset;
+}
+
+/// One dnnl_sgemm a matrix.
+class SgemmMatmul : public Matmul {
+public:
+  explicit SgemmMatmul(const Call &call) : call(call) {
+    for (int64_t i = 0; i < matrices(call); ++i)
+      offsets.push_back({offsetOf(call, call.strideA, i), offsetOf(call, call.strideB, i),
+                         offsetOf(call, call.strideC, i)});
+  }
+
+  void run(const float *a, const float *b, const float *bias, float *c, void *) const override {
+    char transA = call.transA ? 'T' : 'N', transB = call.transB ? 'T' : 'N';
+    auto alpha = static_cast<float>(call.alpha), beta = static_cast<float>(call.beta);
+    for (const Offsets &at : offsets) {
+      if (bias)
+        addBias(c + at.c, bias);
+      dnnl_sgemm(transA, transB, call.m, call.n, call.k, alpha, a + at.a, call.lda, b + at.b, call.ldb,
+                 bias ? 1.0f : beta, c + at.c, call.ldc);
+    }
+  }
+
+private:
+  struct Offsets {
+    int64_t a, b, c;
+  };
+
+  /// C = beta C + bias, so that the product can be added to it.
+  void addBias(float *c, const float *bias) const {
+    auto beta = static_cast<float>(call.beta);
+    for (int64_t row = 0; row < call.m; ++row, c += call.ldc) {
+      if (beta == 0.0f)
+        std::copy_n(bias, call.n, c);
+      else
+        for (int64_t j = 0; j < call.n; ++j)
+          c[j] = beta * c[j] + bias[j];
+    }
+  }
+
+  Call call;
+  std::vector<Offsets> offsets;
+};
+
+const dnnl::engine &engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+/// Descriptor of an operand: batch dims (1 where the matrix is repeated), then the matrix as seen by the product.
+dnnl::memory::desc descriptor(const Call &call, const std::vector<int64_t> &strides, int64_t rows, int64_t cols,
+                              int64_t ld, bool transposed) {
+  dnnl::memory::dims dims, steps;
+  for (size_t d = 0; d < call.batch.size(); ++d) {
+    dims.push_back(strides[d] == 0 ? 1 : call.batch[d]);
+    steps.push_back(strides[d] == 0 ? std::max(rows, cols) * ld : strides[d]);
+  }
+  dims.insert(dims.end(), {rows, cols});
+  steps.insert(steps.end(), {transposed ? 1 : ld, transposed ? ld : 1});
+  return {dims, dnnl::memory::data_type::f32, steps};
+}
+
+class PrimitiveMatmul : public Matmul {
+public:
+  explicit PrimitiveMatmul(const Call &call)
+      : a(descriptor(call, call.strideA, call.m, call.k, call.lda, call.transA)),
+        b(descriptor(call, call.strideB, call.k, call.n, call.ldb, call.transB)),
+        c(descriptor(call, call.strideC, call.m, call.n, call.ldc, false)), withBias(call.bias) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (call.alpha != 1)
+      attributes.set_output_scales(0, {static_cast<float>(call.alpha)});
+    if (call.beta != 0) {
+      dnnl::post_ops sum;
+      sum.append_sum(static_cast<float>(call.beta));
+      attributes.set_post_ops(sum);
+    }
+    dnnl::memory::dims biasDims(call.batch.size() + 1, 1);
+    biasDims.push_back(call.n);
+    bias = dnnl::memory::desc(biasDims, dnnl::memory::data_type::f32, dnnl::memory::dims(biasDims.size(), 1));
+    auto operation = withBias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    dnnl::matmul::primitive_desc chosen(operation, attributes, engine());
+    scratchpad = chosen.scratchpad_desc();
+    primitive = dnnl::matmul(chosen);
+  }
+
+  size_t workspaceBytes() const { return scratchpad.get_size(); }
+
+  void run(const float *ptrA, const float *ptrB, const float *ptrBias, float *ptrC, void *workspace) const override {
+    dnnl::stream stream(engine());
+    auto memory = [](const dnnl::memory::desc &desc, const void *ptr) {
+      return dnnl::memory(desc, engine(), const_cast<void *>(ptr));
+    };
+    std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, memory(a, ptrA)},
+                                                    {DNNL_ARG_WEIGHTS, memory(b, ptrB)},
+                                                    {DNNL_ARG_DST, memory(c, ptrC)}};
+    if (withBias)
+      arguments.emplace(DNNL_ARG_BIAS, memory(bias, ptrBias));
+    if (workspaceBytes() > 0)
+      arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratchpad, workspace));
+    primitive.execute(stream, arguments);
+    stream.wait();
+  }
+
+private:
+  dnnl::memory::desc a, b, c, bias, scratchpad;
+  dnnl::matmul primitive;
+  bool withBias;
+};
+
+/// Whether the primitive computes this call: it scales the bias too, and wants each batch dim of C in A or B.
+bool primitiveFits(const Call &call) {
+  if (call.bias && (call.alpha != 1 || call.beta != 0))
+    return false;
+  for (size_t d = 0; d < call.batch.size(); ++d)
+    if (call.batch[d] > 1 && call.strideA[d] == 0 && call.strideB[d] == 0)
+      return false;
+  return call.batch.size() <= 8;
+}
+
+} // namespace
+
+std::unique_ptr<Matmul> makeMatmul(const Call &call, MatmulChoice choice, const std::string &place) {
+  if (call.kind != "matmul" || call.type != format::DType::F32)
+    throw Failure::at(place, Message::libraryFailed, call.name, call.kind + " of " + std::string(toString(call.type)),
+                      "not supported yet");
+  if (choice == MatmulChoice::Sgemm || !primitiveFits(call))
+    return std::make_unique<SgemmMatmul>(call);
+  try {
+    auto primitive = std::make_unique<PrimitiveMatmul>(call);
+    if (primitive->workspaceBytes() > call.workspace)
+      throw Failure::at(place, Message::workspaceTooSmall, call.name, primitive->workspaceBytes(), call.workspace);
+    return primitive;
+  } catch (const dnnl::error &error) {
+    throw Failure::at(place, Message::libraryFailed, call.name, shapeKey(call), error.status);
+  }
+}
+
+void setLibraryThreads(int threads) {
+  if (omp_set_num_threads)
+    omp_set_num_threads(threads);
+}
+
+std::string libraryVersion() {
+  const dnnl_version_t *version = dnnl_version();
+  return core::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+} // namespace par::cpu

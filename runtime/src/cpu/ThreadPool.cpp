@@ -1,0 +1,65 @@
+#include "par/cpu/ThreadPool.h"
+
+#include <algorithm>
+
+namespace par::cpu {
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 1; i < threads; ++i)
+    workers.emplace_back([this] { work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex);
+    ending = true;
+  }
+  wake.notify_all();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void ThreadPool::runPart(const Job &job, uint32_t part) {
+  uint32_t begin = uint64_t(job.tiles) * part / job.parts, end = uint64_t(job.tiles) * (part + 1) / job.parts;
+  job.function(job.ptr, job.imm, begin, end);
+}
+
+void ThreadPool::run(kernels::KernelFunction function, void *const *ptr, const uint64_t *imm, uint32_t tiles) {
+  if (workers.empty() || tiles < 2) {
+    function(ptr, imm, 0, tiles);
+    return;
+  }
+  std::unique_lock lock(mutex);
+  // A few parts a thread, so that one that is late does not hold up the others.
+  auto parts = std::min<uint32_t>(tiles, 4 * (static_cast<uint32_t>(workers.size()) + 1));
+  job = {function, ptr, imm, tiles, parts};
+  nextPart = 0;
+  partsLeft = parts;
+  wake.notify_all();
+  while (nextPart < parts) {
+    uint32_t part = nextPart++;
+    lock.unlock();
+    runPart(job, part);
+    lock.lock();
+    --partsLeft;
+  }
+  finished.wait(lock, [this] { return partsLeft == 0; });
+}
+
+void ThreadPool::work() {
+  std::unique_lock lock(mutex);
+  while (true) {
+    wake.wait(lock, [this] { return ending || nextPart < job.parts; });
+    if (ending)
+      return;
+    Job mine = job;
+    uint32_t part = nextPart++;
+    lock.unlock();
+    runPart(mine, part);
+    lock.lock();
+    if (--partsLeft == 0)
+      finished.notify_one();
+  }
+}
+
+} // namespace par::cpu

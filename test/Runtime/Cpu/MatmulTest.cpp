@@ -1,0 +1,116 @@
+// Both of the library's routines compute the product that a call describes.
+#include "par/core/Failure.h"
+#include "par/cpu/Matmul.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace par;
+
+namespace {
+
+format::Call callOf(int64_t m, int64_t n, int64_t k, bool transA, bool transB) {
+  format::Call call;
+  call.name = "product";
+  call.m = m, call.n = n, call.k = k;
+  call.transA = transA, call.transB = transB;
+  call.lda = transA ? m : k, call.ldb = transB ? k : n, call.ldc = n;
+  call.workspace = 1 << 20;
+  return call;
+}
+
+std::vector<float> randoms(uint64_t n) {
+  static std::mt19937 generator(3);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(n);
+  for (float &value : values)
+    value = uniform(generator);
+  return values;
+}
+
+int64_t at(const std::vector<int64_t> &strides, const std::vector<int64_t> &batch, int64_t index) {
+  int64_t offset = 0;
+  for (size_t d = batch.size(); d-- > 0; index /= batch[d])
+    offset += index % batch[d] * strides[d];
+  return offset;
+}
+
+void expectProduct(const format::Call &call, cpu::MatmulChoice choice) {
+  auto a = randoms(call.extent('a')), b = randoms(call.extent('b')), c = randoms(call.extent('c'));
+  auto bias = randoms(static_cast<uint64_t>(call.n)), before = c;
+  std::vector<std::byte> workspace(call.workspace);
+  cpu::makeMatmul(call, choice, "toy")->run(a.data(), b.data(), call.bias ? bias.data() : nullptr, c.data(),
+                                            workspace.data());
+  int64_t matrices = 1;
+  for (int64_t size : call.batch)
+    matrices *= size;
+  for (int64_t i = 0; i < matrices; ++i)
+    for (int64_t r = 0; r < call.m; ++r)
+      for (int64_t j = 0; j < call.n; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < call.k; ++k) {
+          int64_t ia = at(call.strideA, call.batch, i) + (call.transA ? k * call.lda + r : r * call.lda + k);
+          int64_t ib = at(call.strideB, call.batch, i) + (call.transB ? j * call.ldb + k : k * call.ldb + j);
+          sum += static_cast<double>(a[static_cast<size_t>(ia)]) * b[static_cast<size_t>(ib)];
+        }
+        auto ic = static_cast<size_t>(at(call.strideC, call.batch, i) + r * call.ldc + j);
+        double expected = call.alpha * sum + call.beta * before[ic] + (call.bias ? bias[static_cast<size_t>(j)] : 0);
+        ASSERT_NEAR(c[ic], expected, 1e-4) << cpu::shapeKey(call);
+      }
+}
+
+class MatmulTest : public testing::TestWithParam<cpu::MatmulChoice> {};
+
+TEST_P(MatmulTest, plainAndTransposed) {
+  for (bool transA : {false, true})
+    for (bool transB : {false, true})
+      expectProduct(callOf(17, 33, 29, transA, transB), GetParam());
+}
+
+TEST_P(MatmulTest, accumulatesScalesAndAddsBias) {
+  format::Call call = callOf(8, 24, 40, true, false);
+  call.beta = 1;
+  expectProduct(call, GetParam());
+  call.alpha = 0.125;
+  expectProduct(call, GetParam());
+  call = callOf(9, 16, 12, false, false);
+  call.bias = true;
+  expectProduct(call, GetParam());
+}
+
+// Heads as they lie in [batch, sequence, heads, width], and one matrix for a whole batch.
+TEST_P(MatmulTest, batchesByStride) {
+  format::Call call = callOf(6, 6, 5, false, true);
+  call.batch = {2, 3};
+  call.lda = call.ldb = 15;
+  call.strideA = call.strideB = {90, 5};
+  call.strideC = {108, 36};
+  expectProduct(call, GetParam());
+  call = callOf(6, 7, 5, false, false);
+  call.batch = {4};
+  call.strideA = {30}, call.strideB = {0}, call.strideC = {42};
+  expectProduct(call, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Choices, MatmulTest,
+                         testing::Values(cpu::MatmulChoice::Sgemm, cpu::MatmulChoice::Primitive));
+
+TEST(Matmul, refusesOtherTypes) {
+  format::Call call = callOf(4, 4, 4, false, false);
+  call.type = format::DType::BF16;
+  try {
+    cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "toy.par");
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_STREQ(failure.what(),
+                 "toy.par: error: call \"product\": oneDNN refused matmul of bf16 (status not supported yet)");
+  }
+}
+
+TEST(Matmul, smallProductsAreNotTried) {
+  EXPECT_FALSE(cpu::worthTrying(callOf(64, 64, 64, false, false)));
+  EXPECT_EQ(cpu::tryMatmul(callOf(64, 64, 64, false, false)), cpu::MatmulChoice::Sgemm);
+  EXPECT_TRUE(cpu::worthTrying(callOf(1024, 768, 768, false, false)));
+}
+
+} // namespace
