@@ -6,13 +6,62 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Diagnosis.h"
 #include "comm/Local.h"
+#include "comm/Processes.h"
+
+#include <unistd.h>
 
 using namespace par::comm;
 
-int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
-  if (launch.n.value_or(1) > 1 && launch.transport == Transport::shm) {
-    printLine(errorLine(launch.bundle, "--comm shm is not supported yet"));
-    return 2;
+namespace {
+
+std::map<std::string, std::string> environmentOfProcess() {
+  std::map<std::string, std::string> result;
+  for (char **entry = environ; *entry; ++entry) {
+    std::string_view text = *entry;
+    size_t equals = text.find('=');
+    if (equals != text.npos)
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  return runThreads(launch, launch.n.value_or(1), rankMain);
+  return result;
+}
+
+/// Error 13.
+void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
+  if (world == launch.bundleRanks)
+    return;
+  std::string mesh = launch.mesh.empty() ? "" : " (" + launch.mesh + ")";
+  throw LaunchError(2, "this bundle is for " + std::to_string(launch.bundleRanks) +
+                           (launch.bundleRanks == 1 ? " rank" : " ranks") + mesh + ", " + who);
+}
+
+int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
+  checkWorld(launch, place.world,
+             "the launcher started " + std::to_string(place.world) + " (" + place.worldSource + ")");
+  if (place.world == 1)
+    return runThreads(launch, 1, rankMain);
+  if (launch.transport == Transport::inproc)
+    throw LaunchError(2, "--comm inproc runs all ranks in one process, and " + place.worldSource +
+                             " says that a launcher has started them");
+  return runLaunched(launch, place, rankMain);
+}
+
+} // namespace
+
+int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
+  std::optional<Place> place;
+  try {
+    place = findPlace(launch, environmentOfProcess());
+    if (place)
+      return runPlaced(launch, *place, rankMain);
+    uint32_t world = launch.n.value_or(launch.bundleRanks);
+    checkWorld(launch, world, "-n asks for " + std::to_string(world));
+    if (world == 1 || launch.transport == Transport::inproc)
+      return runThreads(launch, world, rankMain);
+    return runForked(launch, world, rankMain);
+  } catch (const LaunchError &error) {
+    // What all ranks find out by themselves, one says.
+    if (!place || place->rank == 0 || error.code == exitRankLost)
+      printLine(errorLine(launch.bundle, error.what()));
+    return error.code;
+  }
 }

@@ -251,4 +251,5 @@ TEST_P(Conformance, OneRank) {
             0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc), transportName);
+INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc, Transport::shm),
+                         transportName);

@@ -26,7 +26,8 @@ struct Place {
   std::string host = "127.0.0.1"; ///< of the rendezvous
   uint16_t port = 0;
   bool agentStore = false; ///< torchrun's agent may hold `port`: the first free of the 16 above it is taken
-  std::string source;      ///< what said so: "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "--world", ...
+  std::string job; ///< the launcher's name of the job, "" where it has none: another job's ranks are refused
+  std::string rankSource, worldSource; ///< what said so: "RANK" and "WORLD_SIZE", "--rank" and "--world", ...
 };
 
 /// Which communicator carries the buffers.
@@ -48,16 +49,26 @@ struct Launch {
 /// Exit code of a job in which a rank died or stopped, or ranks disagreed.
 inline constexpr int exitRankLost = 4;
 
-/// Reads the place from flags or the environment; nullopt where neither says anything. Throws
-/// std::runtime_error ("error: ..." without the bundle's name) when two disagree or one is incomplete.
+/// What is wrong with how the job was started; what() is the message without "NAME: error: ".
+struct LaunchError : std::runtime_error {
+  LaunchError(int code, const std::string &message) : std::runtime_error(message), code(code) {}
+  int code; ///< exit code
+};
+
+/// Reads the place from flags or the environment (of torchrun, Open MPI, PMI or Slurm); nullopt where neither
+/// says anything. Throws LaunchError when two disagree or one is incomplete. Slurm with fewer tasks than
+/// another launcher has ranks has started that launcher, not the ranks, and does not count.
 std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
-/// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code; an
+/// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code: not 0
+/// ends the job everywhere, and the rank has said why (Control::fail() says it once for all ranks). An
 /// exception out of it ends the job with exitRankLost and its text. Call from the main thread while there is
-/// no other one. A job of one rank uses neither sockets nor shared memory.
+/// no other one. A job of one rank, and `inproc`, use neither sockets nor shared memory.
 ///
-/// Codes: the ranks' own if they agree, 130 after an interrupt that finished its step, exitRankLost where a
-/// rank died, stopped answering, or the ranks did not agree.
+/// The first SIGINT or SIGTERM lets startStep() answer false on all ranks at the same step (130, 143 when all
+/// have ended well); the second ends at once. Codes: 0; the code of the rank that ended the job; 2 for errors
+/// of the launch (and 1 where bundles differ); exitRankLost where a rank died, stopped answering, or ranks
+/// did not match.
 int run(const Launch &launch, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm

@@ -1,0 +1,221 @@
+//===- Forked.cpp - par-run -n N -------------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parent forks the ranks and stays: it hosts the rendezvous, beats, and watches its children. Everything
+// that they share is inherited and has no name, so that nothing is left, however they end; they end with the
+// parent.
+//
+//===----------------------------------------------------------------------===//
+#include "comm/Diagnosis.h"
+#include "comm/Interrupt.h"
+#include "comm/Local.h"
+#include "comm/Processes.h"
+#include "comm/Pulse.h"
+#include "comm/Remote.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+/// What a job of forked ranks consists of, made before the first fork.
+struct Job {
+  Job(const Launch &launch, uint32_t world)
+      : launch(launch), world(world), files(SharedFiles::create(world)),
+        memory(files.board.map(Board::bytesFor(world))), board(*Board::make(memory.bytes.data(), world)),
+        token(randomHex(16)) {}
+
+  const Launch &launch;
+  uint32_t world;
+  SharedFiles files;
+  Mapping memory;
+  Board &board;
+  std::string token;
+};
+
+/// Blocks the signals that end a job until the destructor.
+class SignalsHeld {
+public:
+  SignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigprocmask(SIG_BLOCK, &held, &before);
+  }
+  ~SignalsHeld() { release(); }
+  void release() { sigprocmask(SIG_SETMASK, &before, nullptr); }
+
+private:
+  sigset_t before;
+};
+
+/// All that a child does.
+int childMain(Job &job, uint32_t rank, uint16_t port, const std::function<int(Control &)> &rankMain) {
+  Pulse pulse(job.board, rank, job.launch.timeout, job.launch.bundle);
+  Place place;
+  place.port = port;
+  Join join{job.token, hostName(), "-n", "-n", rank, job.world, uint64_t(getpid())};
+  try {
+    Joined joined = joinHost(place, join, job.launch.joinTimeout);
+    RemoteControl control(job.board, job.launch.bundle, rank, rank, std::move(joined.connection), job.files);
+    return runRank(control, job.board, rankMain);
+  } catch (const std::exception &error) {
+    if (job.board.claim())
+      printLine(errorLine(job.launch.bundle, error.what()));
+    job.board.abort(exitRankLost, error.what());
+    return exitRankLost;
+  }
+}
+
+struct Child {
+  pid_t pid = 0;
+  int process = -1; ///< pidfd; -1 when reaped
+};
+
+/// The parent's side.
+class Parent {
+public:
+  Parent(Job &job, std::vector<Child> children)
+      : job(job), children(std::move(children)), patience(job.launch.timeout) {}
+
+  /// Returns when all children have ended.
+  void watch(Host &host);
+
+private:
+  void reap();
+  void judge();
+  void lose(uint32_t rank, std::string_view how, double seconds);
+  void endLingering();
+  std::vector<int> living() const;
+  double silence(uint32_t rank) const { return double(now() - job.board[rank].beat.load()) / 1e9; }
+
+  Job &job;
+  std::vector<Child> children;
+  Patience patience;
+  int64_t abortSeen = 0;
+};
+
+} // namespace
+
+std::vector<int> Parent::living() const {
+  std::vector<int> processes;
+  for (const Child &child : children)
+    if (child.process >= 0)
+      processes.push_back(child.process);
+  return processes;
+}
+
+void Parent::watch(Host &host) {
+  for (std::vector<int> alive = living(); !alive.empty(); alive = living()) {
+    host.step(100, alive);
+    job.board.parentBeat.store(now());
+    patience.look();
+    reap();
+    judge();
+    endLingering();
+  }
+}
+
+void Parent::reap() {
+  for (uint32_t rank = 0; rank < children.size(); ++rank) {
+    Child &child = children[rank];
+    int status = 0;
+    if (child.process < 0 || waitpid(child.pid, &status, WNOHANG) != child.pid)
+      continue;
+    close(child.process);
+    child.process = -1;
+    if (!job.board[rank].finished.load() && !job.board.aborted())
+      lose(rank, howEnded(status), silence(rank));
+  }
+}
+
+void Parent::judge() {
+  for (uint32_t rank = 0; rank < children.size() && !job.board.aborted(); ++rank) {
+    std::optional<double> seconds = patience.exhausted(job.board[rank].beat.load());
+    if (children[rank].process < 0 || job.board[rank].finished.load() || !seconds)
+      continue;
+    lose(rank, "stopped answering", *seconds);
+    kill(children[rank].pid, SIGKILL);
+  }
+}
+
+void Parent::lose(uint32_t rank, std::string_view how, double seconds) {
+  std::string line = errorLine(job.launch.bundle, lostRank(job.board, rank, how, seconds));
+  if (job.board.claim())
+    printLine(line);
+  job.board.abort(exitRankLost, line);
+}
+
+// Ranks leave by themselves when the job ends; one that is stopped cannot.
+void Parent::endLingering() {
+  if (!job.board.aborted())
+    return;
+  if (!abortSeen)
+    abortSeen = now();
+  if (now() - abortSeen > 2'000'000'000)
+    for (const Child &child : children)
+      if (child.process >= 0)
+        kill(child.pid, SIGKILL);
+}
+
+static Child forkRank(Job &job, uint32_t rank, const Listener &listener, SignalsHeld &held,
+                      const std::function<int(Control &)> &rankMain) {
+  pid_t parent = getpid();
+  // A child that is stopped before its first beat is judged from here on.
+  job.board[rank].beat.store(now());
+  pid_t pid = fork();
+  if (pid < 0)
+    throw LaunchError(exitRankLost,
+                      "cannot start rank " + std::to_string(rank) + ": " + std::strerror(errno));
+  if (pid > 0)
+    return {pid, int(syscall(SYS_pidfd_open, pid, 0))};
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(exitRankLost);
+  // Ctrl-C reaches the whole group of processes; the parent decides what it means.
+  signal(SIGINT, SIG_IGN);
+  held.release();
+  int code = childMain(job, rank, listener.port(), rankMain);
+  std::cout.flush();
+  fflush(nullptr);
+  _exit(code);
+}
+
+int par::comm::runForked(const Launch &launch, uint32_t world,
+                         const std::function<int(Control &)> &rankMain) {
+  Job job(launch, world);
+  Listener listener = Listener::loopback();
+  job.board.parent.store(getpid());
+  job.board.parentBeat.store(now());
+  // What is buffered now must not be written by every child.
+  std::cout.flush();
+  fflush(nullptr);
+  std::vector<Child> children;
+  SignalsHeld held;
+  try {
+    for (uint32_t rank = 0; rank < world; ++rank)
+      children.push_back(forkRank(job, rank, listener, held, rankMain));
+  } catch (...) {
+    for (const Child &child : children)
+      kill(child.pid, SIGKILL);
+    throw;
+  }
+  Interrupt interrupt(job.board);
+  held.release();
+  Host host(std::move(listener), launch.bundle, job.token, launch.joinTimeout, job.board, nullptr);
+  Parent(job, std::move(children)).watch(host);
+  return job.board.aborted() ? job.board.code() : interrupt.exitCode();
+}

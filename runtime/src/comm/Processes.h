@@ -1,0 +1,22 @@
+//===- Processes.h - ranks that are processes ------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_PROCESSES_H
+#define PAR_SRC_COMM_PROCESSES_H
+
+#include "par/comm/Launch.h"
+
+namespace par::comm {
+
+/// Forks `world` ranks, hosts their rendezvous, watches them, and returns the job's exit code.
+int runForked(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain);
+
+/// Runs the rank that a launcher has made this process; rank 0 hosts the rendezvous in a thread.
+int runLaunched(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_PROCESSES_H

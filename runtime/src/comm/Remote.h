@@ -1,0 +1,52 @@
+//===- Remote.h - a rank's control plane over a socket ---------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_REMOTE_H
+#define PAR_SRC_COMM_REMOTE_H
+
+#include "comm/Host.h"
+
+namespace par::comm {
+
+/// A connection that has been welcomed.
+struct Joined {
+  Connection connection;
+  std::string localName; ///< where the host passes its descriptors on
+};
+
+/// The host refused this rank; what() is the line to print.
+struct Refused : LaunchError {
+  using LaunchError::LaunchError;
+};
+
+/// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. Throws
+/// LaunchError or Refused.
+Joined joinHost(const Place &place, const Join &join, double timeout);
+
+/// The control plane of a rank that is a process.
+class RemoteControl final : public BoardControl {
+public:
+  RemoteControl(Board &board, std::string bundle, uint32_t rank, uint32_t localRank, Connection connection,
+                SharedFiles &files)
+      : BoardControl(board, std::move(bundle), rank), local(localRank), connection(std::move(connection)),
+        files(files) {}
+
+  uint32_t localRank() const override { return local; }
+  std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
+
+protected:
+  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
+                                 uint32_t root) override;
+
+private:
+  uint32_t local;
+  Connection connection;
+  SharedFiles &files;
+};
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_REMOTE_H

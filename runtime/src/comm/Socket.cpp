@@ -1,0 +1,209 @@
+//===- Socket.cpp - listening, connecting, passing descriptors -------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "comm/Socket.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+/// Addresses of host and port, freed at the end.
+std::shared_ptr<addrinfo> resolve(const std::string &host, uint16_t port, bool passive) {
+  addrinfo hints{}, *result = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &result) != 0)
+    return nullptr;
+  return {result, freeaddrinfo};
+}
+
+int newSocket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+
+/// A listening socket, or -1 with errno.
+int listenAt(const addrinfo &address) {
+  int fd = newSocket(address.ai_family), yes = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (fd >= 0 && bind(fd, address.ai_addr, address.ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+    return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+sockaddr_un localAddress(const std::string &name, socklen_t &size) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A leading zero: the abstract name space, which ends with its last socket.
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  size = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+// The kernel passes at most 253 descriptors in one message.
+constexpr size_t maxDescriptors = 128;
+
+} // namespace
+
+Listener::~Listener() {
+  if (fd >= 0)
+    close(fd);
+}
+
+std::vector<uint16_t> par::comm::portsOf(const Place &place) {
+  if (!place.agentStore)
+    return {place.port};
+  std::vector<uint16_t> ports;
+  for (int i = 1; i <= 16 && place.port + i <= 65535; ++i)
+    ports.push_back(uint16_t(place.port + i));
+  return ports;
+}
+
+Listener Listener::rendezvous(const Place &place) {
+  int error = 0;
+  for (uint16_t port : portsOf(place)) {
+    std::shared_ptr<addrinfo> address = resolve(place.host, port, true);
+    if (!address)
+      throw LaunchError(2, "host \"" + place.host + "\" of the rendezvous is unknown here");
+    if (int fd = listenAt(*address); fd >= 0)
+      return Listener(fd);
+    error = errno;
+    if (error != EADDRINUSE)
+      break;
+  }
+  if (error == EADDRINUSE)
+    throw LaunchError(2, "port " + std::to_string(place.port) + " on " + place.host +
+                             " is in use; give --master " + place.host +
+                             ":PORT, or stop the job that holds it");
+  throw LaunchError(2, "cannot listen on " + place.host + ":" + std::to_string(place.port) + ": " +
+                           std::strerror(error) + "; rank 0 must run on that host");
+}
+
+Listener Listener::loopback() {
+  std::shared_ptr<addrinfo> address = resolve("127.0.0.1", 0, true);
+  int fd = address ? listenAt(*address) : -1;
+  if (fd < 0)
+    throw LaunchError(2, std::string("cannot listen on 127.0.0.1: ") + std::strerror(errno));
+  return Listener(fd);
+}
+
+Listener Listener::local(std::string &name) {
+  name = "par-" + randomHex(16);
+  socklen_t size;
+  sockaddr_un address = localAddress(name, size);
+  int fd = newSocket(AF_UNIX);
+  if (bind(fd, reinterpret_cast<sockaddr *>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0)
+    throw LaunchError(2, std::string("cannot listen on a local socket: ") + std::strerror(errno));
+  return Listener(fd);
+}
+
+uint16_t Listener::port() const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+int Listener::accept() const { return accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); }
+
+int par::comm::connectTo(const std::string &host, uint16_t port) {
+  std::shared_ptr<addrinfo> address = resolve(host, port, false);
+  if (!address)
+    return -1;
+  int fd = newSocket(address->ai_family);
+  if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}
+
+int par::comm::connectLocal(const std::string &name) {
+  socklen_t size;
+  sockaddr_un address = localAddress(name, size);
+  int fd = newSocket(AF_UNIX);
+  if (connect(fd, reinterpret_cast<sockaddr *>(&address), size) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}
+
+bool par::comm::sameUser(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 && credentials.uid == getuid();
+}
+
+void par::comm::sendDescriptors(int socket, const std::vector<int> &descriptors) {
+  for (size_t begin = 0; begin < descriptors.size(); begin += maxDescriptors) {
+    size_t n = std::min(maxDescriptors, descriptors.size() - begin);
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(maxDescriptors * sizeof(int))> space{};
+    char byte = 'd';
+    iovec data{&byte, 1};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = space.data();
+    message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+    cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(n * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data() + begin, n * sizeof(int));
+    sendmsg(socket, &message, MSG_NOSIGNAL);
+  }
+}
+
+std::vector<int> par::comm::receiveDescriptors(int socket, size_t count) {
+  std::vector<int> descriptors;
+  while (descriptors.size() < count) {
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(maxDescriptors * sizeof(int))> space{};
+    char byte;
+    iovec data{&byte, 1};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = space.data();
+    message.msg_controllen = space.size();
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) <= 0)
+      throw std::runtime_error("rank 0 did not pass its shared memory on");
+    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        continue;
+      size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int), old = descriptors.size();
+      descriptors.resize(old + n);
+      std::memcpy(descriptors.data() + old, CMSG_DATA(header), n * sizeof(int));
+    }
+  }
+  return descriptors;
+}
+
+std::string par::comm::hostName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string par::comm::randomHex(size_t bytes) {
+  std::string result;
+  for (size_t i = 0; i < bytes; ++i) {
+    uint8_t byte = 0;
+    if (getrandom(&byte, 1, 0) != 1)
+      throw std::runtime_error("no random numbers");
+    result += "0123456789abcdef"[byte >> 4];
+    result += "0123456789abcdef"[byte & 15];
+  }
+  return result;
+}

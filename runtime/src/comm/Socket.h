@@ -1,0 +1,57 @@
+//===- Socket.h - listening, connecting, passing descriptors ---------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_SOCKET_H
+#define PAR_SRC_COMM_SOCKET_H
+
+#include "par/comm/Launch.h"
+
+namespace par::comm {
+
+/// A listening socket. Closes it.
+class Listener {
+public:
+  explicit Listener(int socket) : fd(socket) {}
+  Listener(Listener &&other) : fd(std::exchange(other.fd, -1)) {}
+  Listener &operator=(Listener &&) = delete;
+  ~Listener();
+
+  /// Listens where `place` says, on the first free port of those that it admits. Throws LaunchError (error
+  /// 20).
+  static Listener rendezvous(const Place &place);
+  /// Listens on a free port of the loopback interface.
+  static Listener loopback();
+  /// Listens on a fresh name that no file system holds; `name` is set.
+  static Listener local(std::string &name);
+
+  int socket() const { return fd; }
+  uint16_t port() const;
+  /// A connection that waits, or -1.
+  int accept() const;
+
+private:
+  int fd;
+};
+
+/// The ports on which the rendezvous of `place` may be.
+std::vector<uint16_t> portsOf(const Place &place);
+/// A connected TCP socket, or -1.
+int connectTo(const std::string &host, uint16_t port);
+/// A socket connected to a local name, or -1.
+int connectLocal(const std::string &name);
+/// Whether the process at the other end of a local socket has this user.
+bool sameUser(int socket);
+/// Sends and receives descriptors; receiving throws std::runtime_error if they do not come.
+void sendDescriptors(int socket, const std::vector<int> &descriptors);
+std::vector<int> receiveDescriptors(int socket, size_t count);
+
+std::string hostName();
+/// `bytes` random bytes in hex.
+std::string randomHex(size_t bytes);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_SOCKET_H
