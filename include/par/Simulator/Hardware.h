@@ -1,0 +1,47 @@
+//===- Hardware.h - what a machine does in a nanosecond ---------*- C++ -*-===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAR_SIMULATOR_HARDWARE_H
+#define PAR_SIMULATOR_HARDWARE_H
+
+#include "par/format/Program.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace par {
+
+/// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that what is
+/// decided by them is the same on every machine that compiles.
+struct Hardware {
+  std::string name;
+  int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in products; 0: as f32
+  int64_t memory = 1;                          ///< bytes per microsecond
+  int64_t link = 1;                            ///< bytes per microsecond between two ranks
+  int64_t latency = 0;                         ///< ns of one message
+  int64_t launch = 0;                          ///< ns to issue one instruction
+  bool overlap = true; ///< communication runs beside compute; otherwise it takes the rank's one engine
+  int64_t cores = 0;   ///< that all ranks share; 0: each has its own
+
+  /// Reads the YAML of a hardware file; `where` begins messages.
+  static llvm::Expected<Hardware> parse(llvm::StringRef text, llvm::StringRef where);
+  /// The hardware file of this name that ships with Par ("cpu"), or the file at this path.
+  static llvm::Expected<Hardware> find(llvm::StringRef nameOrPath);
+
+  int64_t peak(format::DType type) const;
+  /// ns of a local op: the larger of computing `flops` and moving `bytes` (read plus written), and the launch.
+  int64_t localTime(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
+  /// ns of `bytes` from one rank to another.
+  int64_t transferTime(int64_t bytes) const;
+  /// ns of a collective among `members`; `bytes` is that of the instruction's n. Ring and recursive halving move
+  /// all_reduce 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes
+  /// (Thakur et al. 2005); log2 P messages deep, all_reduce twice.
+  int64_t collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const;
+};
+
+} // namespace par
+
+#endif // PAR_SIMULATOR_HARDWARE_H

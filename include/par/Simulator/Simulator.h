@@ -1,0 +1,69 @@
+//===- Simulator.h - plays emitted programs in simulated time ---*- C++ -*-===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAR_SIMULATOR_SIMULATOR_H
+#define PAR_SIMULATOR_SIMULATOR_H
+
+#include "par/Simulator/Hardware.h"
+#include "par/format/Bundle.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace par {
+
+/// One instruction, or one group, on one rank, with its simulated time. An instruction that communicates carries
+/// the time of the transfer; what it waited for its peers lies before.
+struct PlayedInstruction {
+  uint32_t rank, queue;
+  uint32_t block, instruction; ///< of the rank's program
+  uint32_t run;                ///< of the entry
+  bool communication = false;
+  int64_t start = 0, duration = 0; ///< ns
+};
+
+/// Where a rank's time goes; the three add up to the step. ns.
+struct RankTime {
+  int64_t compute = 0;       ///< local instructions
+  int64_t communication = 0; ///< transfers while no local instruction runs: exposed
+  int64_t idle = 0;          ///< neither: the bubble, and waiting for slower peers
+};
+
+/// Live bytes of a role's arena (state included) from `time` on.
+struct MemorySample {
+  int64_t time, bytes;
+};
+
+struct Simulation {
+  int64_t step = 0;              ///< ns of the entry
+  std::vector<RankTime> ranks;   ///< per rank
+  std::vector<PlayedInstruction> instructions; ///< by rank, in issue order
+  /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by fragmentation.
+  std::vector<std::vector<MemorySample>> memory;
+
+  /// Shares of all ranks' time, in 1/1000.
+  int64_t computePermille() const, bubblePermille() const, communicationPermille() const;
+  /// The largest sample of a role.
+  int64_t peakLive(uint32_t role) const;
+  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %"; the
+  /// parenthesis only with more than one stage.
+  std::string describe(llvm::StringRef schedule, unsigned stages, unsigned microbatches) const;
+};
+
+/// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued before it,
+/// communication starts when all who take part have reached it (groups as one), local instructions take one engine
+/// a rank. Where the hardware does not overlap, communication takes that engine too.
+///
+/// Expects a bundle that par-verify accepts. Fails on an entry that no program has, and on a deadlock.
+llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry,
+                                    const Hardware &hardware);
+
+/// Writes the simulation as a Perfetto (Chrome trace event) file: one process a rank, one thread a queue, memory
+/// as counters.
+void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os);
+
+} // namespace par
+
+#endif // PAR_SIMULATOR_SIMULATOR_H

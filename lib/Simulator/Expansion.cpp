@@ -1,0 +1,149 @@
+#include "Expansion.h"
+#include "llvm/ADT/STLExtras.h"
+#include <map>
+#include <numeric>
+
+using namespace par;
+using namespace par::format;
+
+namespace {
+
+/// Expands entries rank by rank, and meets communications across ranks.
+class Expander {
+public:
+  Expander(const Bundle &bundle, const Hardware &hardware, Expansion &result)
+      : bundle(bundle), hardware(hardware), result(result) {}
+
+  void expandRank(uint32_t rank, const Entry &entry);
+  /// Numbers what happens at once.
+  void finish();
+
+private:
+  /// What both sides of a communication say alike: communicator, group, sender and receiver (or all), and how many
+  /// of these came before.
+  using Meeting = std::array<uint64_t, 5>;
+
+  void expandRun(uint32_t runIndex, const Run &run);
+  size_t addNode(const Block &block, size_t index, const Run &run);
+  void meet(const Instruction &instruction, const Run &run, uint32_t node);
+  void link(const Instruction &instruction, const Run &run, uint32_t node);
+  uint32_t find(uint32_t node);
+
+  const Bundle &bundle;
+  const Hardware &hardware;
+  Expansion &result;
+  std::map<Meeting, uint32_t> firstAt;
+
+  // Of the rank at hand.
+  const Program *program = nullptr;
+  uint32_t rank = 0, runIndex = 0;
+  std::vector<int64_t> lastOnQueue;
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> lastSignal; ///< by event and slot
+  std::map<std::array<uint64_t, 4>, uint64_t> count;           ///< of communications of a kind
+};
+
+} // namespace
+
+static bool communicates(Op op) {
+  return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group;
+}
+
+void Expander::expandRank(uint32_t newRank, const Entry &entry) {
+  rank = newRank;
+  program = &bundle.programs[bundle.manifest.ranks[rank].role];
+  lastOnQueue.assign(program->queues.size(), -1);
+  lastSignal.clear();
+  count.clear();
+  for (auto [index, run] : llvm::enumerate(entry.runs))
+    expandRun(index, run);
+}
+
+void Expander::expandRun(uint32_t index, const Run &run) {
+  runIndex = index;
+  const Block &block = program->blocks[run.block];
+  for (size_t at = 0; at < block.instructions.size();)
+    at += addNode(block, at, run);
+}
+
+/// Adds the instruction at `index`, or the group that begins there; returns how many instructions that were.
+size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
+  const Instruction &first = block.instructions[index];
+  uint32_t node = result.nodes.size();
+  result.nodes.push_back({rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
+                          communicates(first.op), 0, 0});
+  result.before.push_back({lastOnQueue[first.queue], -1});
+  result.joint.push_back(node);
+  lastOnQueue[first.queue] = node;
+  size_t length = first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
+  for (const Instruction &instruction : llvm::ArrayRef(block.instructions).slice(index, length)) {
+    if (communicates(instruction.op) && instruction.op != Op::Group)
+      meet(instruction, run, node);
+    else
+      result.nodes[node].duration += instructionTime(*program, instruction, 1, hardware);
+    link(instruction, run, node);
+  }
+  return length;
+}
+
+/// Joins the node with those of the other ranks that take part in the same communication.
+void Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
+  const auto &communicators = bundle.manifest.communicators;
+  const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
+  auto membership = comm ? membershipOf(*comm, rank) : std::nullopt;
+  if (!membership)
+    return;
+  uint64_t from = ~0ull, to = ~0ull;
+  if (instruction.op != Op::Coll && !instruction.peer.empty()) {
+    uint32_t peer = instruction.peer[run.microbatch % instruction.peer.size()];
+    bool send = instruction.op == Op::Send;
+    from = send ? membership->member : peer;
+    to = send ? peer : membership->member;
+  }
+  uint64_t place = comm - communicators.data();
+  uint64_t number = count[{place, membership->group, from, to}]++;
+  Meeting meeting{place, membership->group, from, to, number};
+  auto [entry, isFirst] = firstAt.try_emplace(meeting, node);
+  if (!isFirst)
+    result.joint[find(node)] = find(entry->second);
+  int64_t members = comm->groups[membership->group].size();
+  result.nodes[node].duration += instructionTime(*program, instruction, members, hardware);
+}
+
+/// A wait follows the last signal of its event's slot that was issued before it.
+void Expander::link(const Instruction &instruction, const Run &run, uint32_t node) {
+  if (instruction.op != Op::Signal && instruction.op != Op::Wait)
+    return;
+  const Event &event = program->events[instruction.event];
+  std::pair slot(instruction.event, slotOf(instruction.eventSlot, event.depth, run));
+  if (instruction.op == Op::Signal)
+    lastSignal[slot] = node;
+  else if (auto found = lastSignal.find(slot); found != lastSignal.end())
+    result.before[node][1] = found->second;
+}
+
+uint32_t Expander::find(uint32_t node) {
+  while (result.joint[node] != node)
+    node = result.joint[node] = result.joint[result.joint[node]];
+  return node;
+}
+
+void Expander::finish() {
+  for (uint32_t node = 0; node < result.joint.size(); ++node)
+    result.joint[node] = find(node);
+}
+
+llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry,
+                                           const Hardware &hardware) {
+  Expansion result;
+  Expander expander(bundle, hardware, result);
+  for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+    const Program &program = bundle.programs[bundle.manifest.ranks[rank].role];
+    uint32_t index = program.findEntry(std::string_view(entry));
+    if (index == kNone)
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "program '" + program.name + "' has no entry '" + entry + "'");
+    expander.expandRank(rank, program.entries[index]);
+  }
+  expander.finish();
+  return result;
+}

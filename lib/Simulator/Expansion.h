@@ -1,0 +1,33 @@
+// The instructions of all ranks as nodes of one graph.
+#ifndef PAR_LIB_SIMULATOR_EXPANSION_H
+#define PAR_LIB_SIMULATOR_EXPANSION_H
+
+#include "par/Simulator/Simulator.h"
+
+namespace par {
+
+/// The nodes of one entry on all ranks, in issue order of each rank, rank after rank.
+struct Expansion {
+  std::vector<PlayedInstruction> nodes;
+  /// What must end before each node on the same rank: the one before it on its queue, the signal that it awaits.
+  std::vector<std::array<int64_t, 2>> before; ///< -1: none
+  /// Nodes that happen at once (a collective's members, a send and its receive, groups that share one): the same
+  /// number, that of one of them.
+  std::vector<uint32_t> joint;
+};
+
+/// Fails on an entry that no program has.
+llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry,
+                                      const Hardware &hardware);
+
+/// ns of one instruction; `members` of its communicator take part.
+int64_t instructionTime(const format::Program &program, const format::Instruction &instruction,
+                        int64_t members, const Hardware &hardware);
+
+/// Live bytes of a program's arena over the entry, for one rank's nodes.
+std::vector<MemorySample> liveBytes(const format::Program &program, const format::Entry &entry,
+                                    llvm::ArrayRef<PlayedInstruction> nodes);
+
+} // namespace par
+
+#endif // PAR_LIB_SIMULATOR_EXPANSION_H

@@ -1,0 +1,142 @@
+#include "par/Simulator/Hardware.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/YAMLTraits.h"
+
+using namespace par;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+
+struct PeakTable {
+  Hardware &hardware;
+};
+
+struct HardwareFile {
+  const char *name;
+  const char *text;
+};
+
+const HardwareFile shippedFiles[] = {
+#include "par/Simulator/HardwareFiles.inc"
+};
+
+} // namespace
+
+template <>
+struct llvm::yaml::MappingTraits<PeakTable> {
+  static void mapping(IO &io, PeakTable &peak) {
+    io.mapRequired("f32", peak.hardware.f32);
+    io.mapRequired("f64", peak.hardware.f64);
+    io.mapOptional("bf16", peak.hardware.bf16);
+    io.mapOptional("f16", peak.hardware.f16);
+  }
+};
+
+template <>
+struct llvm::yaml::MappingTraits<Hardware> {
+  static void mapping(IO &io, Hardware &hardware) {
+    PeakTable peak{hardware};
+    io.mapRequired("name", hardware.name);
+    io.mapRequired("peak", peak);
+    io.mapRequired("memory", hardware.memory);
+    io.mapRequired("link", hardware.link);
+    io.mapRequired("latency", hardware.latency);
+    io.mapRequired("launch", hardware.launch);
+    io.mapOptional("overlap", hardware.overlap);
+    io.mapOptional("cores", hardware.cores);
+  }
+};
+
+static llvm::Error hardwareError(StringRef where, const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), where + ": " + message);
+}
+
+llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
+  std::string message;
+  auto keepFirst = [](const llvm::SMDiagnostic &diagnostic, void *context) {
+    auto &first = *static_cast<std::string *>(context);
+    if (first.empty())
+      first = (Twine(diagnostic.getLineNo()) + ": " + diagnostic.getMessage()).str();
+  };
+  Hardware hardware;
+  llvm::yaml::Input input(text, nullptr, keepFirst, &message);
+  input >> hardware;
+  if (input.error())
+    return hardwareError(where, message);
+  for (auto [key, value] : {std::pair("peak.f32", hardware.f32), std::pair("peak.f64", hardware.f64),
+                            std::pair("memory", hardware.memory), std::pair("link", hardware.link)})
+    if (value <= 0)
+      return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected more than 0");
+  for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
+                            std::pair("cores", hardware.cores), std::pair("peak.bf16", hardware.bf16),
+                            std::pair("peak.f16", hardware.f16)})
+    if (value < 0 || value > int64_t(1) << 40)
+      return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
+  return hardware;
+}
+
+llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
+  for (const HardwareFile &file : shippedFiles)
+    if (nameOrPath == file.name)
+      return parse(file.text, (nameOrPath + ".yaml").str());
+  if (!nameOrPath.ends_with(".yaml"))
+    return hardwareError(nameOrPath, "no hardware file of this name; there are " +
+                                         llvm::join(llvm::map_range(shippedFiles,
+                                                                    [](const HardwareFile &file) {
+                                                                      return StringRef(file.name);
+                                                                    }),
+                                                    ", ") +
+                                         ", or name a .yaml file");
+  auto buffer = llvm::MemoryBuffer::getFile(nameOrPath, /*IsText=*/true);
+  if (!buffer)
+    return hardwareError(nameOrPath, buffer.getError().message());
+  return parse((*buffer)->getBuffer(), nameOrPath);
+}
+
+/// ceil(amount / perMicrosecond) in ns, at most 2^56 (two years).
+static int64_t nanoseconds(__int128 amount, int64_t perMicrosecond) {
+  __int128 time = (amount * 1000 + perMicrosecond - 1) / perMicrosecond;
+  return static_cast<int64_t>(std::min(time, static_cast<__int128>(1) << 56));
+}
+
+int64_t Hardware::peak(format::DType type) const {
+  switch (type) {
+  case format::DType::F64:
+    return f64;
+  case format::DType::BF16:
+    return bf16 > 0 ? bf16 : f32;
+  case format::DType::F16:
+    return f16 > 0 ? f16 : f32;
+  default:
+    return f32;
+  }
+}
+
+int64_t Hardware::localTime(int64_t flops, int64_t bytes, format::DType type) const {
+  return launch + std::max(nanoseconds(flops, peak(type)), nanoseconds(bytes, memory));
+}
+
+int64_t Hardware::transferTime(int64_t bytes) const { return latency + nanoseconds(bytes, link); }
+
+int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const {
+  if (members <= 1)
+    return 0;
+  __int128 all = bytes;
+  int64_t depth = llvm::Log2_64_Ceil(members) * latency;
+  switch (kind) {
+  case format::CollKind::AllReduce:
+    return 2 * depth + nanoseconds(2 * all * (members - 1) / members, link);
+  case format::CollKind::AllGather:
+  case format::CollKind::ReduceScatter:
+  case format::CollKind::AllToAll:
+    return depth + nanoseconds(all * (members - 1), link);
+  case format::CollKind::Broadcast:
+  case format::CollKind::Reduce:
+    return depth + nanoseconds(all, link);
+  }
+  return 0;
+}

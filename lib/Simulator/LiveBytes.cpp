@@ -1,0 +1,80 @@
+#include "Expansion.h"
+#include "llvm/ADT/STLExtras.h"
+#include <map>
+
+using namespace par;
+using namespace par::format;
+
+namespace {
+
+/// The life of what one slot of a buffer holds.
+struct SlotLife {
+  int64_t begin = -1, end = -1; ///< ns; -1: nothing lives
+  bool wasRead = false;
+};
+
+/// Collects the lives of slots from accesses in issue order.
+class LifeCollector {
+public:
+  explicit LifeCollector(const Program &program) : program(program) {}
+
+  void access(const Operand &operand, const Run &run, const PlayedInstruction &node) {
+    bool isAlias = program.buffers[operand.buffer].of != kNone;
+    uint32_t owner = isAlias ? program.buffers[operand.buffer].of : operand.buffer;
+    const Buffer &buffer = program.buffers[owner];
+    if (buffer.space != Space::Dev || buffer.kind == BufferKind::State)
+      return;
+    uint32_t slot = slotOf(operand.slot, depthOf(program, operand.buffer), run);
+    SlotLife &life = lives[{owner, slot}];
+    // A write of all of it after a read begins a new life; a write through an alias may be one of several parts.
+    if (life.begin < 0 || (operand.access == Access::Write && !isAlias && life.wasRead)) {
+      close(owner, life);
+      life = {node.start, node.start, false};
+    }
+    life.begin = std::min(life.begin, node.start);
+    life.end = std::max(life.end, node.start + node.duration);
+    life.wasRead |= operand.access != Access::Write;
+  }
+
+  std::vector<MemorySample> finish() {
+    for (auto &[key, life] : lives)
+      close(key.first, life);
+    std::vector<MemorySample> samples{{0, static_cast<int64_t>(program.arena.state)}};
+    for (auto [time, delta] : change) {
+      if (time > samples.back().time)
+        samples.push_back({time, samples.back().bytes});
+      samples.back().bytes += delta;
+    }
+    return samples;
+  }
+
+private:
+  void close(uint32_t buffer, const SlotLife &life) {
+    if (life.begin < 0 || life.end == life.begin)
+      return;
+    change[life.begin] += program.buffers[buffer].bytes();
+    change[life.end] -= program.buffers[buffer].bytes();
+  }
+
+  const Program &program;
+  std::map<std::pair<uint32_t, uint32_t>, SlotLife> lives;
+  std::map<int64_t, int64_t> change; ///< of live bytes at a time
+};
+
+} // namespace
+
+std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &entry,
+                                         llvm::ArrayRef<PlayedInstruction> nodes) {
+  LifeCollector collector(program);
+  for (const PlayedInstruction &node : nodes) {
+    const auto &instructions = program.blocks[node.block].instructions;
+    const Instruction &first = instructions[node.instruction];
+    size_t length = first.op == Op::Group
+                        ? std::min<size_t>(first.n + 1, instructions.size() - node.instruction)
+                        : 1;
+    for (const Instruction &instruction : llvm::ArrayRef(instructions).slice(node.instruction, length))
+      for (const Operand &operand : instruction.operands)
+        collector.access(operand, entry.runs[node.run], node);
+  }
+  return collector.finish();
+}

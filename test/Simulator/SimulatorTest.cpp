@@ -1,0 +1,174 @@
+#include "par/Simulator/Simulator.h"
+#include "ToyBundles.h"
+#include "par/Solver/OrderTable.h"
+#include "llvm/Support/JSON.h"
+#include <gtest/gtest.h>
+
+using namespace par;
+using namespace par::format;
+
+/// 1 byte a ns of memory and link, nothing else costs anything.
+static Hardware plainHardware() {
+  Hardware hardware;
+  hardware.f32 = hardware.f64 = int64_t(1) << 30;
+  hardware.memory = hardware.link = 1000;
+  return hardware;
+}
+
+static int64_t sumOf(const RankTime &time) { return time.compute + time.communication + time.idle; }
+
+// fill 4 ns, feed 32 (on the same engine), copy 64, all_reduce 32, add: one (4) + y (32) + total (2 * 32), fetch 32.
+TEST(Simulator, ChainOfQueues) {
+  Bundle bundle = toy::allReduce(2);
+  auto simulation = simulate(bundle, "train", plainHardware());
+  ASSERT_TRUE(bool(simulation)) << llvm::toString(simulation.takeError());
+  EXPECT_EQ(simulation->step, 4 + 32 + 64 + 32 + 100 + 32);
+  for (const RankTime &rank : simulation->ranks) {
+    EXPECT_EQ(rank.compute, 4 + 32 + 64 + 100 + 32);
+    EXPECT_EQ(rank.communication, 32);
+    EXPECT_EQ(rank.idle, 0);
+  }
+  // y and one live together during the add, beside the state.
+  EXPECT_EQ(simulation->peakLive(0), int64_t(bundle.programs[0].arena.state) + 32 + 32 + 4);
+}
+
+// Twice the ranks on as many cores take no less; one core runs everything one after another.
+TEST(Simulator, SharedCores) {
+  Bundle bundle = toy::pipeline(2);
+  Hardware hardware = plainHardware();
+  hardware.overlap = false;
+  auto own = simulate(bundle, "train", hardware);
+  hardware.cores = 1;
+  auto shared = simulate(bundle, "train", hardware);
+  ASSERT_TRUE(own && shared);
+  int64_t work = 0;
+  for (const RankTime &rank : own->ranks)
+    work += rank.compute;
+  EXPECT_GE(shared->step, work);
+  EXPECT_LT(own->step, work);
+  for (const Simulation *simulation : {&*own, &*shared})
+    for (const RankTime &rank : simulation->ranks)
+      EXPECT_EQ(sumOf(rank), simulation->step);
+}
+
+TEST(Simulator, OverlapHelps) {
+  Bundle bundle = toy::pipeline(2);
+  Hardware hardware = plainHardware();
+  auto beside = simulate(bundle, "train", hardware);
+  hardware.overlap = false;
+  auto between = simulate(bundle, "train", hardware);
+  ASSERT_TRUE(beside && between);
+  EXPECT_LT(beside->step, between->step);
+}
+
+TEST(Simulator, GroupsStartAtOnce) {
+  Bundle bundle = toy::groups();
+  auto simulation = simulate(bundle, "train", plainHardware());
+  ASSERT_TRUE(bool(simulation)) << llvm::toString(simulation.takeError());
+  EXPECT_GT(simulation->communicationPermille(), 0);
+}
+
+/// One stage of a pipeline whose forwards take 1000 ns and backwards 2000 ns, each direction on its own queue.
+static Program pipelineStage(const OrderTable &table, unsigned stage) {
+  toy::ProgramBuilder b("stage" + std::to_string(stage), {"compute", "forward", "backward"});
+  b.buffer("f", BufferKind::Temp, {250});
+  b.buffer("b", BufferKind::Temp, {500});
+  b.buffer("in", BufferKind::Temp, {1});
+  b.comm("pf", "forward"), b.comm("pb", "backward");
+  for (const char *name : {"arrived0", "made0", "arrived1", "made1"})
+    b.event(name);
+  unsigned last = table.stages.size() - 1;
+  for (bool backward : {false, true}) {
+    std::string queue = backward ? "backward" : "forward", comm = backward ? "pb" : "pf";
+    std::string arrived = backward ? "arrived1" : "arrived0", made = backward ? "made1" : "made0";
+    b.block(queue);
+    if (stage != (backward ? last : 0)) {
+      b.recv(queue, comm, backward ? stage + 1 : stage - 1, 1, "in", 0);
+      b.signal(queue, arrived);
+    }
+    b.wait("compute", arrived);
+    b.fill("compute", backward ? 500 : 250, 0, backward ? "b" : "f");
+    b.signal("compute", made);
+    if (stage != (backward ? 0 : last)) {
+      b.wait(queue, made);
+      b.send(queue, comm, backward ? stage - 1 : stage + 1, 1, "in", 0);
+    }
+  }
+  for (const ScheduleSlot &slot : table.stages[stage].slots)
+    b.run("train", slot.kind == FragmentKind::Backward ? "backward" : "forward", slot.microbatch);
+  return b.program;
+}
+
+static Bundle pipelineBundle(const OrderTable &table) {
+  Bundle bundle;
+  std::vector<uint32_t> all;
+  for (unsigned stage = 0; stage < table.stages.size(); ++stage) {
+    bundle.programs.push_back(pipelineStage(table, stage));
+    bundle.manifest.ranks.push_back({stage, {stage}});
+    all.push_back(stage);
+  }
+  bundle.manifest.communicators = {{"pf", {all}}, {"pb", {all}}};
+  return bundle;
+}
+
+// Programs in the order of the order table take the time that the table predicts: bubble (p-1)/(m+p-1).
+TEST(Simulator, PipelineBubble) {
+  for (const Schedule &schedule : getSchedules()) {
+    OrderTableProblem problem{schedule.name.str(), 4, 8, {1000, 1000, 1000, 1000}, {2000, 2000, 2000, 2000}, 0};
+    OrderTable table = *problem.solve();
+    Hardware hardware = plainHardware();
+    hardware.link = 1 << 20; // 1 ns a message
+    auto simulation = simulate(pipelineBundle(table), "train", hardware);
+    ASSERT_TRUE(bool(simulation)) << llvm::toString(simulation.takeError());
+    EXPECT_GE(simulation->step, table.makespan);
+    EXPECT_LE(simulation->step, table.makespan + 50);
+    EXPECT_NEAR(simulation->bubblePermille(), table.bubblePermille(), 2);
+    EXPECT_EQ(simulation->describe(schedule.name, 4, 8),
+              "step 33 us: compute 73 %, bubble 27 % (" + schedule.name.str() +
+                  ", m = 8: closed form 27.3 %), exposed communication 0 %");
+    EXPECT_EQ(simulation->describe("", 1, 8),
+              "step 33 us: compute 73 %, bubble 27 %, exposed communication 0 %");
+  }
+}
+
+TEST(Simulator, Errors) {
+  Bundle bundle = toy::allReduce(2);
+  EXPECT_EQ(llvm::toString(simulate(bundle, "nope", plainHardware()).takeError()),
+            "program 'all' has no entry 'nope'");
+  // Each receives from the other before it sends.
+  toy::ProgramBuilder b("both", {"compute"});
+  b.buffer("x", BufferKind::Temp, {1});
+  b.comm("pair", "compute");
+  Bundle stuck;
+  for (uint32_t rank : {0, 1}) {
+    b.program.blocks.clear();
+    b.program.entries.clear();
+    b.block("swap");
+    b.recv("compute", "pair", 1 - rank, 1, "x", 1);
+    b.send("compute", "pair", 1 - rank, 1, "x", 2);
+    b.run("train", "swap");
+    stuck.programs.push_back(b.program);
+    stuck.manifest.ranks.push_back({rank, {rank}});
+  }
+  stuck.manifest.communicators = {{"pair", {{0, 1}}}};
+  EXPECT_EQ(llvm::toString(simulate(stuck, "train", plainHardware()).takeError()),
+            "rank 0 waits for ever in both/swap:0");
+}
+
+TEST(Simulator, TraceIsJson) {
+  Bundle bundle = toy::pipeline(1);
+  auto simulation = simulate(bundle, "train", plainHardware());
+  ASSERT_TRUE(bool(simulation));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeTrace(*simulation, bundle, os);
+  auto json = llvm::json::parse(text);
+  ASSERT_TRUE(bool(json));
+  unsigned intervals = 0, expected = 0;
+  for (const llvm::json::Value &event : *json->getAsObject()->getArray("traceEvents"))
+    intervals += event.getAsObject()->getString("ph") == "X";
+  for (const PlayedInstruction &node : simulation->instructions)
+    expected += node.duration > 0;
+  EXPECT_EQ(intervals, expected);
+  EXPECT_GT(expected, 40u);
+}
