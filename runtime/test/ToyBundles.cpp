@@ -251,12 +251,13 @@ Bundle par::toy::groups() {
     own.signal("data", "done");
     own.wait("compute", "done");
     own.fetch("compute", "theirs", "theirs");
+    own.fetch("compute", "b", "b");
     bundle.programs.push_back(own.program);
   }
   Manifest &m = bundle.manifest = manifestOf(bundle.programs);
   m.mesh = {{"dp", 2}};
   m.ranks = {{0, {0}}, {1, {1}}};
   m.communicators = {{"dp", {{0, 1}}}};
-  m.outputs = {{"theirs", DType::F32, {8}, false, {0, 1}}};
+  m.outputs = {{"theirs", DType::F32, {8}, false, {0, 1}}, {"b", DType::F32, {4}, false, {0, 1}}};
   return bundle;
 }

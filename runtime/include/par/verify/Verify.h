@@ -25,6 +25,8 @@ struct Proof {
   uint64_t longestChain = 0;
   /// Bytes of each role's arena.
   std::vector<uint64_t> arenas;
+  /// Files were read, and their hashes compared.
+  bool hashed = false;
 };
 
 /// A shortest witness: a headline and one line for each instruction concerned.

@@ -1,0 +1,98 @@
+//===- Verify.cpp - The proof from beginning to end -------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Model.h"
+
+#include <set>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+std::string_view par::verify::toString(Property property) {
+  static constexpr std::string_view names[] = {"V1", "V2", "V3", "V4", "V5", "V6"};
+  return names[size_t(property)];
+}
+
+/// V2 and V3 of one entry, among roles, and among ranks where that fails.
+static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry, Proof &proof) {
+  std::vector<Trace> traces = tracesOf(bundle, entry);
+  for (const Rank &rank : bundle.manifest.ranks) {
+    proof.communications += traces[rank.role].ops.size();
+    proof.groups += traces[rank.role].groups;
+  }
+  std::optional<Counterexample> found;
+  for (const Actors &actors : {roleActors(bundle), rankActors(bundle)}) {
+    uint64_t longest = 0;
+    Nodes nodes(actors, traces);
+    found = matchEntry(bundle, entry, actors, traces, nodes);
+    if (!found)
+      found = checkProgress(bundle, entry, actors, traces, nodes, longest);
+    if (!found) {
+      proof.longestChain = std::max(proof.longestChain, longest);
+      break;
+    }
+  }
+  return found;
+}
+
+/// Ranks whose sweeps may differ: those of different programs, and of different places in a communicator whose
+/// collectives share out parts of an operand.
+static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
+  std::vector<std::set<std::string>> parted(bundle.programs.size());
+  for (size_t role = 0; role < bundle.programs.size(); ++role)
+    for (const Block &block : bundle.programs[role].blocks)
+      for (const Instruction &it : block.instructions)
+        if (it.op == Op::Coll && it.operands.size() == 1 &&
+            (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter))
+          parted[role].insert(bundle.programs[role].comms[it.comm].name);
+  std::vector<uint32_t> ranks;
+  std::set<std::vector<uint32_t>> seen;
+  for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+    std::vector<uint32_t> key{bundle.manifest.ranks[rank].role};
+    for (const std::string &comm : parted[key[0]])
+      key.push_back(membershipOf(*bundle.manifest.findCommunicator(comm), rank).value_or(Membership()).member);
+    if (seen.insert(key).second)
+      ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+static std::optional<Counterexample> prove(const Bundle &bundle, const Options &options, Proof &proof) {
+  if (auto found = checkBundle(bundle))
+    return found;
+  proof.programs = bundle.programs.size();
+  proof.ranks = bundle.manifest.ranks.size();
+  for (const Program &program : bundle.programs)
+    proof.arenas.push_back(program.arena.state + program.arena.pool);
+  if (options.rank && *options.rank >= proof.ranks)
+    return Counterexample{Property::WellFormed, "no rank " + std::to_string(*options.rank), {}};
+  for (const Entry &entry : bundle.programs[0].entries)
+    if (auto found = communicate(bundle, entry.name, proof))
+      return found;
+  for (uint32_t rank : options.rank ? std::vector<uint32_t>{*options.rank} : ranksToSweep(bundle))
+    if (auto found = checkMemory(bundle, rank))
+      return found;
+  return checkPeak(bundle);
+}
+
+Verdict par::verify::verifyBundle(const Bundle &bundle, const Options &options) {
+  Verdict verdict;
+  verdict.counterexample = prove(bundle, options, verdict.proof);
+  return verdict;
+}
+
+Verdict par::verify::verifyBundle(const std::string &folder, const Options &options) {
+  Expected<Bundle> bundle = readBundle(folder);
+  Verdict verdict;
+  if (bundle) {
+    verdict = verifyBundle(*bundle, options);
+    verdict.proof.hashed = true;
+    return verdict;
+  }
+  verdict.counterexample = Counterexample{Property::WellFormed, bundle.message(), {}};
+  return verdict;
+}

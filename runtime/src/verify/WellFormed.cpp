@@ -1,0 +1,282 @@
+//===- WellFormed.cpp - V1: programs and manifest agree --------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Model.h"
+#include "format/Check.h"
+
+#include <set>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+namespace {
+using Found = std::optional<Counterexample>;
+
+class WellFormed {
+public:
+  explicit WellFormed(const Bundle &bundle) : bundle(bundle), manifest(bundle.manifest) {}
+  Found run();
+
+private:
+  Found entries();
+  Found buffers(uint32_t role);
+  Found state(const Program &program, uint32_t role, const Buffer &buffer);
+  Found run(uint32_t role, const Run &run);
+  Found instruction(uint32_t role, const Run &run, uint32_t n);
+  Found communication(uint32_t role, const Run &run, uint32_t n);
+  Found feed(uint32_t role, const Run &run, uint32_t n);
+  Found fetch(uint32_t role, const Run &run, uint32_t n);
+  Found complete();
+
+  Counterexample fail(const std::string &message) const { return {Property::WellFormed, message, {}}; }
+  Counterexample fail(uint32_t role, const Run &run, uint32_t n, const std::string &message) const {
+    return {Property::WellFormed, message, {describeStep(bundle, ranks[role].front(), run, n)}};
+  }
+
+  const Bundle &bundle;
+  const Manifest &manifest;
+  std::vector<std::vector<uint32_t>> ranks;         ///< [role]
+  std::vector<std::set<std::string>> held, fetched; ///< [role]: tensors, outputs
+};
+} // namespace
+
+static std::string number(uint64_t n) { return std::to_string(n); }
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "x" : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+static uint64_t elements(const std::vector<int64_t> &shape) {
+  uint64_t n = 1;
+  for (int64_t dim : shape)
+    n *= uint64_t(dim);
+  return n;
+}
+
+/// All programs have the same entries in the same order.
+Found WellFormed::entries() {
+  const Program &first = bundle.programs[0];
+  for (const Program &program : bundle.programs) {
+    bool same = program.entries.size() == first.entries.size();
+    for (size_t i = 0; same && i < first.entries.size(); ++i)
+      same = program.entries[i].name == first.entries[i].name;
+    if (!same)
+      return fail("programs '" + first.name + "' and '" + program.name + "' have different entries");
+    for (const Comm &comm : program.comms)
+      if (!manifest.findCommunicator(comm.name))
+        return fail("program '" + program.name + "': the manifest has no communicator '" + comm.name + "'");
+  }
+  return std::nullopt;
+}
+
+/// A state buffer holds the local part of its tensor on every rank of the role.
+Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buffer) {
+  const Tensor *tensor = manifest.findTensor(buffer.tensor);
+  std::string place = "program '" + program.name + "', buffer '" + buffer.name + "': ";
+  if (!tensor)
+    return fail(place + "the manifest has no tensor '" + buffer.tensor + "'");
+  if (!held[role].insert(buffer.tensor).second)
+    return fail(place + "another buffer holds tensor '" + buffer.tensor + "'");
+  if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
+    return fail(place + "it is " + describe(buffer) + ", tensor '" + buffer.tensor + "' is " +
+                std::string(toString(tensor->type)) + shapeText(tensor->layout.local));
+  for (uint32_t rank : ranks[role])
+    if (!rectangleOf(tensor->layout, rank))
+      return fail(place + "rank " + number(rank) + " holds no part of tensor '" + buffer.tensor + "'");
+  return std::nullopt;
+}
+
+Found WellFormed::buffers(uint32_t role) {
+  const Program &program = bundle.programs[role];
+  for (const Buffer &buffer : program.buffers) {
+    if (buffer.of != kNone)
+      continue;
+    if (buffer.kind == BufferKind::State)
+      if (Found found = state(program, role, buffer))
+        return found;
+    if (buffer.kind != BufferKind::Hyper)
+      continue;
+    bool known = false;
+    for (const Hyper &hyper : manifest.hypers)
+      known = known || hyper.name == buffer.tensor;
+    if (!known || buffer.type != DType::F32 || buffer.bytes() != 4 || buffer.index != Index::None)
+      return fail("program '" + program.name + "', buffer '" + buffer.name + "': '" + buffer.tensor +
+                  "' is not a hyper of the manifest, or the buffer is not one f32");
+  }
+  return std::nullopt;
+}
+
+/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit.
+Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
+  const Program &program = bundle.programs[role];
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  const Communicator &comm = *manifest.findCommunicator(program.comms[it.comm].name);
+  uint32_t peer = it.op == Op::Coll ? it.root : it.peer[uint64_t(run.microbatch) % it.peer.size()];
+  bool parted = it.op == Op::Coll && (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter ||
+                                      it.coll == CollKind::AllToAll);
+  for (uint32_t rank : ranks[role]) {
+    std::optional<Membership> own = membershipOf(comm, rank);
+    if (!own)
+      return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
+    size_t size = comm.groups[own->group].size();
+    if (peer >= size || (it.op != Op::Coll && peer == own->member))
+      return fail(role, run, n, "member " + number(peer) + " of communicator '" + comm.name + "' is " +
+                                    (peer >= size ? "not among its " + number(size) + " members"
+                                                  : "rank " + number(rank) + " itself"));
+    if (!parted)
+      continue;
+    for (const Operand &operand : it.operands) {
+      bool part = it.operands.size() == 2 && ((it.coll == CollKind::AllGather && operand.access == Access::Read) ||
+                                              (it.coll == CollKind::ReduceScatter && operand.access == Access::Write));
+      const Buffer &buffer = program.buffers[operand.buffer];
+      uint64_t count = buffer.bytes() / sizeOf(it.type);
+      if (it.n > count / (part ? 1 : size))
+        return fail(role, run, n, number(size) + " parts of " + number(it.n) + " elements do not fit '" +
+                                      buffer.name + "', " + describe(buffer));
+    }
+  }
+  return std::nullopt;
+}
+
+Found WellFormed::feed(uint32_t role, const Run &run, uint32_t n) {
+  const Program &program = bundle.programs[role];
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  const Buffer &buffer = program.buffers[it.operands[0].buffer];
+  const Input *input = manifest.findInput(it.name);
+  if (!input)
+    return fail(role, run, n, "the manifest has no input '" + it.name + "'");
+  if (input->type != buffer.type || elements(input->layout.local) != elements(buffer.shape))
+    return fail(role, run, n, "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
+                                  std::string(toString(input->type)) + shapeText(input->layout.local));
+  for (uint32_t rank : ranks[role])
+    if (!rectangleOf(input->layout, rank))
+      return fail(role, run, n, "rank " + number(rank) + " holds no part of input '" + it.name + "'");
+  return std::nullopt;
+}
+
+Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
+  const Program &program = bundle.programs[role];
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  const Buffer &buffer = program.buffers[it.operands[0].buffer];
+  const Output *output = manifest.findOutput(it.name);
+  if (!output)
+    return fail(role, run, n, "the manifest has no output '" + it.name + "'");
+  if (output->type != buffer.type || elements(output->shape) != elements(buffer.shape))
+    return fail(role, run, n, "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
+                                  std::string(toString(output->type)) + shapeText(output->shape));
+  fetched[role].insert(it.name);
+  return std::nullopt;
+}
+
+Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
+  const Program &program = bundle.programs[role];
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  if (it.provenance >= 0 && size_t(it.provenance) >= bundle.provenance.size())
+    return fail(role, run, n, "no line " + std::to_string(it.provenance) + " of provenance");
+  for (const Imm &imm : it.imms)
+    if (!imm.axis.empty() && !coordinateOf(manifest, ranks[role].front(), imm.axis))
+      return fail(role, run, n, "the mesh has no axis '" + imm.axis + "'");
+  for (const Operand &operand : it.operands)
+    if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
+      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+  if (it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv)
+    return communication(role, run, n);
+  if (it.op == Op::Feed)
+    return feed(role, run, n);
+  if (it.op == Op::Fetch)
+    return fetch(role, run, n);
+  return std::nullopt;
+}
+
+Found WellFormed::run(uint32_t role, const Run &run) {
+  const Program &program = bundle.programs[role];
+  if (uint64_t(run.microbatch) >= manifest.microbatches)
+    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for microbatch " +
+                std::to_string(run.microbatch) + " of " + number(manifest.microbatches));
+  for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)
+    if (Found found = instruction(role, run, n))
+      return found;
+  return std::nullopt;
+}
+
+/// Ranks that hold a tensor or report an output have a buffer or a fetch of it.
+Found WellFormed::complete() {
+  for (const Tensor &tensor : manifest.tensors)
+    for (const Rectangle &part : tensor.layout.parts)
+      for (uint32_t rank : part.ranks)
+        if (!held[manifest.ranks[rank].role].count(tensor.name))
+          return fail("rank " + number(rank) + " holds tensor '" + tensor.name + "', but its program '" +
+                      bundle.programs[manifest.ranks[rank].role].name + "' has no buffer for it");
+  for (const Output &output : manifest.outputs)
+    for (uint32_t rank : output.ranks)
+      if (!fetched[manifest.ranks[rank].role].count(output.name))
+        return fail("rank " + number(rank) + " gives output '" + output.name + "', but its program '" +
+                    bundle.programs[manifest.ranks[rank].role].name + "' never fetches it");
+  return std::nullopt;
+}
+
+Found WellFormed::run() {
+  if (Status sound = checkManifest(manifest, "manifest.json"); !sound)
+    return fail(sound.message());
+  if (bundle.programs.size() != manifest.roles)
+    return fail(number(bundle.programs.size()) + " programs for " + number(manifest.roles) + " roles");
+  for (size_t role = 0; role < bundle.programs.size(); ++role)
+    if (Status sound = checkProgram(bundle.programs[role], "role-" + number(role) + ".json"); !sound)
+      return fail(sound.message());
+  ranks.resize(manifest.roles);
+  held.resize(manifest.roles);
+  fetched.resize(manifest.roles);
+  for (uint32_t rank = 0; rank < manifest.ranks.size(); ++rank)
+    ranks[manifest.ranks[rank].role].push_back(rank);
+  if (Found found = entries())
+    return found;
+  for (uint32_t role = 0; role < manifest.roles; ++role) {
+    if (Found found = buffers(role))
+      return found;
+    // Blocks are the same under every microbatch but for lists of peers.
+    std::set<std::pair<uint32_t, int64_t>> seen;
+    for (const Entry &entry : bundle.programs[role].entries)
+      for (const Run &it : entry.runs)
+        if (seen.insert({it.block, it.microbatch}).second)
+          if (Found found = run(role, it))
+            return found;
+  }
+  return complete();
+}
+
+std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) { return WellFormed(bundle).run(); }
+
+std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
+  for (size_t role = 0; role < bundle.programs.size(); ++role) {
+    const Program &program = bundle.programs[role];
+    const Peak &peak = bundle.manifest.peak[role];
+    if (peak.state != program.arena.state || peak.pool != program.arena.pool)
+      return Counterexample{Property::Peak,
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
+                                number(program.arena.pool) + " bytes, the manifest says " + number(peak.state) +
+                                " + " + number(peak.pool),
+                            {}};
+    // Every extent is inside the arena by V1; the bound must also be reached, or it bounds nothing.
+    uint64_t state = 0, pool = 0;
+    for (const Buffer &buffer : program.buffers)
+      for (uint64_t at : buffer.at)
+        if (buffer.space == Space::Dev)
+          (at < program.arena.state ? state : pool) =
+              std::max(at < program.arena.state ? state : pool, at + buffer.bytes());
+    auto up = [](uint64_t n) { return (n + 255) / 256 * 256; };
+    if (up(state) < program.arena.state || up(std::max(pool, program.arena.state)) < program.arena.state + program.arena.pool)
+      return Counterexample{Property::Peak,
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
+                                number(program.arena.pool) + " bytes, but its buffers end at " + number(state) +
+                                " and " + number(pool),
+                            {}};
+  }
+  return std::nullopt;
+}

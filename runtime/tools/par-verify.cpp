@@ -1,0 +1,55 @@
+//===- par-verify.cpp - Bundle in, proof or counterexample out -----------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/verify/Verify.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+using namespace par::verify;
+
+static constexpr const char *kUsage = "usage: par-verify BUNDLE [--rank R] [--json]\n"
+                                      "Proves a bundle's communication and memory from its files alone.\n"
+                                      "exit status: 0 proved, 3 counterexample, 1 not a bundle, 2 wrong arguments\n";
+
+int main(int argc, char **argv) {
+  std::string folder;
+  Options options;
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--help") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    if (argument == "--json") {
+      json = true;
+    } else if (argument == "--rank" && i + 1 < argc) {
+      std::string text = argv[++i];
+      uint32_t rank = 0;
+      auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+      if (error != std::errc() || end != text.data() + text.size())
+        return std::fprintf(stderr, "par-verify: error: --rank takes a number, got '%s'\n", text.c_str()), 2;
+      options.rank = rank;
+    } else if (!argument.starts_with("-") && folder.empty()) {
+      folder = argument;
+    } else {
+      std::fprintf(stderr, "par-verify: error: unexpected argument '%s'\n%s", argument.c_str(), kUsage);
+      return 2;
+    }
+  }
+  if (folder.empty())
+    return std::fputs(kUsage, stderr), 2;
+  std::error_code missing;
+  if (!std::filesystem::exists(folder + "/manifest.json", missing))
+    return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", folder.c_str()), 1;
+  Verdict verdict = verifyBundle(folder, options);
+  std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
+  std::fputs(text.c_str(), verdict || json ? stdout : stderr);
+  return verdict ? 0 : 3;
+}

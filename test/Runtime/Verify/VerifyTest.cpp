@@ -1,0 +1,187 @@
+//===- VerifyTest.cpp - What par-verify proves and refuses ------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ToyBundles.h"
+#include "par/verify/Verify.h"
+
+#include <gtest/gtest.h>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+namespace {
+Instruction &at(Program &program, const char *block, size_t n) {
+  return program.blocks[program.findBlock(block)].instructions[n];
+}
+
+/// What is said about the bundle: "" when proved, else "V3 message | note | note".
+std::string complaint(const Bundle &bundle) {
+  Verdict verdict = verifyBundle(bundle);
+  if (verdict)
+    return "";
+  std::string text = std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
+  for (const std::string &note : verdict.counterexample->notes)
+    text += " | " + note;
+  return text;
+}
+
+template <typename Change>
+std::string broken(Bundle bundle, Change change) {
+  change(bundle);
+  return complaint(bundle);
+}
+} // namespace
+
+// The bundles built by hand are proved, and counted.
+TEST(Verify, Toys) {
+  for (const Bundle &bundle :
+       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups()})
+    EXPECT_EQ(complaint(bundle), "");
+  Verdict verdict = verifyBundle(toy::pipeline(2));
+  EXPECT_EQ(verdict.proof.programs, 2u);
+  EXPECT_EQ(verdict.proof.ranks, 4u);
+  EXPECT_EQ(verdict.proof.communications, 4u * 9);
+  EXPECT_EQ(verdict.proof.longestChain, 9u);
+  EXPECT_EQ(verifyBundle(toy::groups()).proof.groups, 4u);
+  EXPECT_EQ(par::verify::format(verdict, "t"), "t: proved: 2 programs, 4 ranks: 36 communications, 0 groups, longest "
+                                               "wait chain 9; arenas 0.001 and 0.000 MiB\n");
+}
+
+// V1: programs and manifest agree.
+TEST(Verify, WellFormed) {
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].buffers[0].tensor = "w9"; }),
+            "V1 program 'stage0', buffer 'w0': the manifest has no tensor 'w9'");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[1].entries[0].name = "eval"; }),
+            "V1 programs 'stage0' and 'stage1' have different entries");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.communicators[0].name = "qf"; }),
+            "V1 program 'stage0': the manifest has no communicator 'pf'");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].entries[0].runs[0].microbatch = 4; }),
+            "V1 program 'stage0', block 'feed' runs for microbatch 4 of 4");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {0}; }),
+            "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    block sendact, "
+            "microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {2}; }),
+            "V1 member 2 of communicator 'pf' is not among its 2 members | rank 0  stage0/sendact:1  send r act    block "
+            "sendact, microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).name = "z"; }),
+            "V1 the manifest has no input 'z' | rank 0  stage0/feed:1  feed z w x    block feed, microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs[0].ranks = {0, 1}; }),
+            "V1 rank 0 gives output 'out', but its program 'stage0' never fetches it");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).provenance = 3; }),
+            "V1 no line 3 of provenance | rank 0  stage0/feed:1  feed x w x    block feed, microbatch 0");
+}
+
+// V2: both sides of a communication say the same.
+TEST(Verify, Matching) {
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).n = 4; }),
+            "V2 mismatch: ranks 0 and 1 differ on communicator 'pf' of entry train: count, 8 and 4 | rank 0  "
+            "stage0/sendact:1  send f32[2x4] to 1    block sendact, microbatch 0 | rank 1  stage1/recvact:1  recv f32[4] "
+            "from 0    block recvact, microbatch 0");
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).tag = 7; }).find("tag, 1 and 7"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) {
+              std::swap(b.programs[1].entries[0].runs[0], b.programs[1].entries[0].runs[1]);
+            }).find("microbatch, 0 and 1"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin() + 7); })
+                .find("one has 4 operations, the other 3"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::groups(), [](Bundle &b) { at(b.programs[1], "step", 5).reduction = Reduction::Max; })
+                .find("reduction, sum and max"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::groups(), [](Bundle &b) {
+              auto &list = b.programs[1].blocks[0].instructions;
+              list.erase(list.begin() + 4);
+            }).find("size of group, 2 and 0"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::groups(), [](Bundle &b) {
+              auto &list = b.programs[0].blocks[0].instructions;
+              list.erase(list.begin() + 7, list.begin() + 9); // the group and its send
+            }).find("nothing is sent for this receive"),
+            std::string::npos);
+}
+
+// V3: two ranks that send before they receive wait for each other; in a group they do not.
+TEST(Verify, Deadlock) {
+  std::string text = broken(toy::groups(), [](Bundle &b) {
+    for (Program &program : b.programs)
+      program.blocks[0].instructions.erase(program.blocks[0].instructions.begin() + 7);
+  });
+  EXPECT_EQ(text, "V3 deadlock: ranks 0 and 1 wait for each other in entry train | rank 0  rank0/step:7  send f32[8] to "
+                  "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send f32[8] "
+                  "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
+  // Receive before use, send after produce: the obvious order of 1F1B (design.md, "Order").
+  text = broken(toy::pipeline(), [](Bundle &b) {
+    auto &runs = b.programs[0].entries[0].runs;
+    std::swap(runs[10], runs[11]); // recvgrad 1 after sendact 2, which stage 1 receives after sendgrad 1
+  });
+  EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos) << text;
+  // Half a group waits for itself: its other half stands behind.
+  text = broken(toy::groups(), [](Bundle &b) {
+    auto &list = b.programs[0].blocks[0].instructions;
+    list.erase(list.begin() + 7);
+  });
+  EXPECT_NE(text.find("V3 deadlock: rank 0 waits for itself in entry train"), std::string::npos) << text;
+}
+
+// V4: without the wait between them, an asynchronous reduction races with what writes and reads its operand.
+TEST(Verify, Race) {
+  for (auto [block, n] : {std::pair("update", 2), std::pair("update", 5), std::pair("sendact", 0), std::pair("forward", 1),
+                          std::pair("recvgrad", 0), std::pair("feed", 0)}) {
+    std::string text = broken(toy::pipeline(2), [&](Bundle &b) {
+      auto &list = b.programs[0].blocks[b.programs[0].findBlock(block)].instructions;
+      ASSERT_EQ(list[n].op, Op::Wait);
+      list.erase(list.begin() + n);
+    });
+    EXPECT_EQ(text.find("V4 race: two instructions touch '"), 0u) << block << ": " << text;
+  }
+}
+
+// V5: every read sees the value that was last written under its buffer and microbatch.
+TEST(Verify, Values) {
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "forward", 2).operands[0].buffer = 3; }),
+            "V5 uninitialised: bytes [320, 352) are read as 'gact' of microbatch 0, but nothing wrote them in this entry | "
+            "rank 0  stage0/forward:2  call product r gact, r w0, w act    block forward, microbatch 0");
+  for (const char *name : {"x", "act"}) {
+    // A depth of one: the second microbatch overwrites the first.
+    std::string text = broken(toy::pipeline(), [&](Bundle &b) {
+      b.programs[0].buffers[b.programs[0].findBuffer(name)].at.pop_back();
+    });
+    EXPECT_TRUE(text.find("V5 overwritten: ") == 0 || text.find("V4 race: ") == 0) << text;
+  }
+  // Shifted onto live bytes.
+  std::string shifted = broken(toy::pipeline(), [](Bundle &b) {
+    Program &p = b.programs[0];
+    p.buffers[p.findBuffer("act")].at[0] = p.buffers[p.findBuffer("x")].at[0];
+  });
+  EXPECT_EQ(shifted.find("V5 overlap: operands 0 and 2 of one instruction share bytes"), 0u) << shifted;
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
+                .find("V5 microbatch 1 touches 'x' of microbatch 0"),
+            std::string::npos);
+  // What a kernel reads it does not overwrite.
+  EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) { at(b.programs[0], "step", 10).operands[1].buffer = 0; }).find("V5 overlap: "),
+            std::string::npos);
+}
+
+// V5: state is whole at the end of an entry, and results of communication are used.
+TEST(Verify, StateAndResults) {
+  EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) {
+              auto &list = b.programs[0].blocks[0].instructions;
+              list.erase(list.begin() + 10); // total += y
+              list.back().operands[0].buffer = 1;
+              list.back().name = "y";
+            }).find("V5 lost: the result of a communication is never read in entry train"),
+            std::string::npos);
+}
+
+// V6: the peak of the manifest is the arena, and reached.
+TEST(Verify, Peak) {
+  EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool += 64; }),
+            "V6 program 'all' has an arena of 64 + 192 bytes, the manifest says 64 + 256");
+  EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
+            "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
+}
