@@ -1,0 +1,93 @@
+//===- Errors.h - where a plan value comes from, and what is wrong with it ---===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_ERRORS_H
+#define PAR_PLAN_ERRORS_H
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// Where a value of the plan was said.
+struct Origin {
+  enum Kind {
+    Default, ///< the key's default
+    Auto,    ///< derived from the model or chosen
+    File,    ///< file:line:column
+    Set      ///< --set; `file` is the whole text "--set K=V"
+  };
+  Kind kind = Default;
+  std::string file;
+  unsigned line = 0;
+  unsigned column = 0;
+
+  static Origin automatic() { return Origin{Auto, "", 0, 0}; }
+
+  /// "plan.yaml:3", "--set", "default" or "auto": the comment of --print-plan.
+  std::string comment() const;
+  /// "plan.yaml:3:14" or "--set K=V": what stands before "error:". Empty for default and auto.
+  std::string place() const;
+};
+
+/// The messages of Messages.def.
+enum class PlanMessage {
+#define PLAN_MESSAGE(name, text) name,
+#include "par/Plan/Messages.def"
+#undef PLAN_MESSAGE
+};
+
+/// The format text of a message.
+const char *planMessageText(PlanMessage message);
+
+/// Collects what is wrong with a plan, so that all of it is said in one go.
+class PlanErrors {
+public:
+  /// Keeps the text of a file, to show the line of an error.
+  void addSource(llvm::StringRef file, llvm::StringRef text);
+
+  template <typename... Args> void error(const Origin &where, PlanMessage message, Args &&...args) {
+    add(where, llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+  }
+  /// A note to the last error.
+  template <typename... Args> void note(PlanMessage message, Args &&...args) {
+    if (!dropNotes)
+      errors.back().notes.push_back(llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+  }
+
+  bool any() const { return !errors.empty(); }
+  size_t size() const { return errors.size(); }
+
+  /// Prints every error with its line and a caret, by file and line:
+  ///
+  ///     plan.yaml:6:3: error: unknown key "shedule" in pipeline; did you mean "schedule"?
+  ///       shedule: 1f1b
+  ///       ^
+  ///       note: ...
+  ///
+  /// `otherwise` names the culprit where a value has no place (a default).
+  void print(llvm::raw_ostream &os, llvm::StringRef otherwise = "plan") const;
+
+private:
+  struct Entry {
+    Origin where;
+    std::string message;
+    std::vector<std::string> notes;
+  };
+  void add(const Origin &where, std::string message);
+
+  std::vector<Entry> errors;
+  bool dropNotes = false;         // the last error was said already
+  std::vector<std::string> files; // in the order read, which is the order of printing
+  llvm::StringMap<std::string> sources;
+};
+
+} // namespace par
+
+#endif // PAR_PLAN_ERRORS_H

@@ -1,0 +1,92 @@
+//===- NameTable.h - the names of a model, and which of them a plan means
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_NAMETABLE_H
+#define PAR_PLAN_NAMETABLE_H
+
+#include "par/Plan/Plan.h"
+
+namespace par {
+
+/// Every name of a model that a plan can write. Import fills it; a gap in a list is an empty list.
+struct NameTable {
+  struct Parameter {
+    std::string name;                 ///< the one that errors and exports use
+    std::vector<std::string> aliases; ///< further names it answers to (tied weights, folded initializers)
+    std::vector<int64_t> shape;
+    std::string type; ///< "f32"
+    bool trainable = true;
+    std::string source; ///< "modeling_gpt2.py:573", may be empty
+  };
+  struct Node {
+    std::string name;   ///< "transformer.h.0.mlp/Gelu.1"
+    std::string module; ///< "transformer.h.0.mlp"; empty for a stripped model
+    std::string opType; ///< "Gelu"
+    std::string source;
+  };
+  struct Value {
+    std::string name;
+    std::vector<std::string> shape; ///< sizes or symbols
+    std::string type;
+  };
+
+  std::string model; ///< file name, what stands before "error:" where the plan has no place
+  std::vector<Parameter> parameters;
+  std::vector<std::string> modules; ///< every module path, outer before inner, in execution order
+  std::vector<Node> nodes;          ///< in file order
+  std::vector<Value> inputs, outputs;
+  std::vector<std::string> symbols; ///< symbolic dims without a size
+};
+
+/// What a pattern means: indices into the lists of the table.
+struct PatternMatches {
+  std::vector<unsigned> parameters, modules, nodes, inputs, outputs;
+  bool empty() const {
+    return parameters.empty() && modules.empty() && nodes.empty() && inputs.empty() && outputs.empty();
+  }
+};
+
+/// All that `pattern` matches. Name, out() and in() look at parameters (Name only), modules, nodes, graph inputs and
+/// outputs; grad() and state() at parameters; op() at nodes.
+PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names);
+
+/// As above, and an error (2) with the nearest name where nothing matches and the pattern has no "?".
+PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
+
+/// A pattern that must mean parameters: indices; error 2 otherwise.
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
+
+/// What the rules of `shard` say together about one name, later rules over earlier ones, dim by dim.
+struct ResolvedShard {
+  enum Kind { Parameter, Gradient, State, ModuleOutput, ModuleInput, NodeOutput, NodeInput, GraphInput, GraphOutput };
+  Kind kind;
+  unsigned index = 0;                               ///< into the table's list of that kind
+  unsigned input = 0;                               ///< of ModuleInput, NodeInput: which one
+  std::vector<std::pair<int64_t, Said<Axes>>> dims; ///< negative dims stay so where the rank is not known
+  Said<bool> closed;
+  Said<int64_t> priority;
+  Said<Axes> partial;
+  std::optional<Said<int64_t>> blocks;
+  Origin origin; ///< of the last rule that met it
+};
+
+/// Resolves all rules; errors 2, 3, dims out of range or smaller than their axes, recipes that match nothing.
+std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// Error 4: an axis above size 1 that neither the batch, the pipeline nor a rule that met a name uses.
+void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, PlanErrors &errors);
+
+/// Whether parameter `index` is trained: trainable by the table, met by train.only if given, not by train.freeze.
+/// One flag a parameter; all false in an inference plan.
+std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What par-compile
+/// calls once after Import, so that all of it is said in one go.
+void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+} // namespace par
+
+#endif // PAR_PLAN_NAMETABLE_H

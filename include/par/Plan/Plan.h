@@ -1,0 +1,188 @@
+//===- Plan.h - every decision of a plan as typed values
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_PLAN_H
+#define PAR_PLAN_PLAN_H
+
+#include "par/Plan/Pattern.h"
+#include "par/Plan/Tree.h"
+
+namespace par {
+
+struct NameTable;
+
+/// A value of the plan and where it was said.
+template <typename T> struct Said {
+  T value{};
+  Origin origin;
+
+  const T &operator*() const { return value; }
+  const T *operator->() const { return &value; }
+  /// Whether a file or --set said it, as opposed to a default or a choice.
+  bool given() const { return origin.kind == Origin::File || origin.kind == Origin::Set; }
+};
+
+/// A pattern and where it was written.
+struct SaidPattern {
+  NamePattern pattern;
+  Origin origin;
+};
+
+/// Axes of one dim, major first.
+using Axes = std::vector<std::string>;
+
+struct PlanTarget {
+  Said<std::string> device;               ///< "cpu"
+  Said<std::optional<uint64_t>> memory;   ///< bytes per rank; none: unlimited
+  Said<std::string> isa;                  ///< "native" or e.g. "x86-64-v3"
+};
+
+/// One input, by pattern: `batch` is its batch dim, `value` binds it.
+struct PlanInput {
+  SaidPattern name;
+  std::optional<Said<std::optional<int64_t>>> batch; ///< inner nullopt: "none"
+  std::optional<Said<std::string>> value;            ///< zeros, ones, iota or a number
+};
+
+struct PlanBatch {
+  Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
+  Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
+  Said<Axes> over;                             ///< the batch dim is sharded over these
+  Said<std::optional<int64_t>> microbatches;   ///< number per step
+  Said<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
+};
+
+struct PlanLoss {
+  /// "": a scalar output of the graph; else cross_entropy or mse, attached to `output`.
+  Said<std::string> kind;
+  Said<std::string> output; ///< graph output; empty: the only float output
+  Said<std::string> labels; ///< graph input that an attached loss makes
+  Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
+};
+
+/// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
+/// floor + (peak - floor) * (1 + cos(pi * min(1, (t - warmup) / (steps - warmup)))) / 2.
+struct PlanLearningRate {
+  Said<double> peak;
+  Said<int64_t> warmup;
+  Said<std::string> decay; ///< "constant" or "cosine"
+  Said<int64_t> steps;     ///< of cosine; 0 otherwise
+  Said<double> floor;
+};
+
+/// PyTorch's formulas and defaults.
+struct PlanOptimizer {
+  Said<std::string> kind; ///< "sgd", "momentum", "adamw"
+  PlanLearningRate lr;
+  Said<double> momentum;         ///< of momentum
+  Said<bool> nesterov;           ///< of momentum
+  Said<double> beta1, beta2;     ///< of adamw
+  Said<double> eps;              ///< of adamw
+  Said<double> weightDecay;
+};
+
+/// Overrides for the parameters that `name` matches; of two groups the later one wins, key by key.
+struct PlanGroup {
+  SaidPattern name;
+  std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
+  std::optional<Said<double>> lrScale;
+  std::optional<Said<double>> weightDecay;
+};
+
+/// How parameters that `name` matches are first filled: zeros, ones, normal(s), uniform(a), xavier or kaiming.
+struct PlanInit {
+  SaidPattern name;
+  Said<std::string> rule;
+};
+
+struct PlanTrain {
+  Origin origin;
+  PlanLoss loss;
+  std::vector<SaidPattern> freeze;
+  std::optional<std::vector<SaidPattern>> only;
+  std::vector<PlanInit> init;
+  PlanOptimizer optimizer;
+  std::vector<PlanGroup> groups;
+  Said<std::optional<double>> clip; ///< global norm; none: no clipping
+};
+
+/// One rule of `shard`.
+struct PlanShard {
+  SaidPattern name;
+  std::vector<std::pair<int64_t, Said<Axes>>> dims; ///< dim (negative: from the end) and its axes
+  bool replicated = false;                          ///< closed without dims
+  std::optional<Said<bool>> closed;
+  std::optional<Said<int64_t>> priority;
+  std::optional<Said<Axes>> partial;
+  std::optional<Said<int64_t>> blocks;
+};
+
+struct PlanPipeline {
+  Said<std::string> over; ///< axis of the stages; empty: one stage
+  Said<int64_t> stages;   ///< 1 without a pipeline
+  enum CutKind { AutoCuts, Starts, Even, Counts };
+  Said<CutKind> cuts;                ///< how stages are cut
+  std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
+  std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
+  std::vector<int64_t> counts;       ///< Counts: matches per stage
+  Said<std::string> schedule;        ///< "gpipe" or "1f1b"
+};
+
+struct PlanRecompute {
+  enum Kind { None, Full, Each };
+  Said<Kind> kind;
+  std::optional<SaidPattern> each;
+};
+
+struct PlanCollectives {
+  Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
+  Said<bool> overlap;
+  Said<bool> deterministic;
+};
+
+/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is open with
+/// what the model says.
+struct Plan {
+  Said<int64_t> par;
+  PlanTarget target;
+  Said<int64_t> ranks;
+  std::vector<std::pair<std::string, Said<int64_t>>> mesh; ///< outermost first
+  std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
+  std::vector<PlanInput> inputs;
+  PlanBatch batch;
+  std::optional<PlanTrain> train; ///< none: inference
+  Said<std::string> precision;
+  std::vector<PlanShard> shard;
+  PlanPipeline pipeline;
+  PlanRecompute recompute;
+  PlanCollectives collectives;
+  Said<int64_t> seed;
+  std::vector<std::string> recipes; ///< names of the shipped recipes that were used
+
+  /// Size of an axis; 1 for one that the mesh has not.
+  int64_t axisSize(llvm::StringRef axis) const;
+  int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
+
+  /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is from.
+  void print(llvm::raw_ostream &os, bool origins) const;
+  /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip, seed).
+  std::string hashText() const;
+};
+
+/// Makes a plan of a tree that `checkPlanTree` passed; std::nullopt after errors between values.
+std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<std::string> recipes, PlanErrors &errors);
+
+/// Reads layers, checks, builds: what par-compile does with [PLAN...] and every --set, all errors in one go.
+std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<std::string> settings,
+                             PlanErrors &errors);
+
+/// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol (appended to
+/// `dims`); checks that the batch splits (error 5). Returns whether there was no error.
+bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
+
+} // namespace par
+
+#endif // PAR_PLAN_PLAN_H

@@ -1,0 +1,46 @@
+//===- Schema.h - the keys of the plan language as one table
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_SCHEMA_H
+#define PAR_PLAN_SCHEMA_H
+
+#include "par/Plan/Tree.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace par {
+
+/// One key. Unknown keys, wrong types, what is not supported yet, --print-schema and defaults all come from here.
+struct PlanKey {
+  /// Keys from the top, joined by "."; a segment in <> stands for any key of that sort: "shard.<pattern>.<dim>".
+  const char *path;
+  /// What the value may be, alternatives separated by "|": words as they are written, sorts in <> (`<int>`, `<map>`).
+  /// A "!" before an alternative: the language has it, this compiler does not yet. "!" alone: the whole key.
+  const char *values;
+  const char *fallback; ///< default as written in a plan, or what it is derived from in ()
+  const char *doc;
+};
+
+/// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.
+llvm::ArrayRef<PlanKey> planKeys();
+
+/// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known ones.
+llvm::StringRef foreignPlanKey(llvm::StringRef name);
+
+/// Checks every key and value of `tree` against the table, all errors in one go. Returns whether there was none.
+bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
+
+/// The table as JSON Schema, for editors.
+void printPlanSchema(llvm::raw_ostream &os);
+
+/// Reads a size: bytes, or a number with KiB MiB GiB TiB (powers of 1024) or KB MB GB TB (of 1000).
+std::optional<uint64_t> parseSize(llvm::StringRef text);
+/// A size with the largest unit of 1024 that keeps it whole: "25MiB".
+std::string formatSize(uint64_t bytes);
+
+} // namespace par
+
+#endif // PAR_PLAN_SCHEMA_H

@@ -1,0 +1,90 @@
+//===- Tree.h - a plan file as it stands, before its keys are known
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_TREE_H
+#define PAR_PLAN_TREE_H
+
+#include "par/Plan/Errors.h"
+#include <optional>
+
+namespace par {
+
+struct PlanEntry;
+
+/// A value of a plan file: a scalar as written, a list, or a mapping in written order.
+struct PlanNode {
+  enum Kind { Null, Scalar, List, Map };
+  Kind kind = Null;
+  std::string text;    ///< of a scalar, without quotes
+  bool quoted = false; ///< "1f1b" and 1f1b differ only here
+  std::vector<PlanNode> items;
+  std::vector<PlanEntry> entries;
+  Origin origin;
+
+  static PlanNode scalar(llvm::StringRef text, Origin origin);
+  static PlanNode map(Origin origin);
+
+  bool isWord(llvm::StringRef word) const { return kind == Scalar && text == word; }
+  const PlanEntry *find(llvm::StringRef key) const;
+  PlanEntry *find(llvm::StringRef key);
+  /// The value at a path of fixed keys ("pipeline.over"); null if one is missing.
+  const PlanNode *at(llvm::StringRef path) const;
+  /// For errors: `"text"`, `a list`, `a mapping` or `nothing`.
+  std::string describe() const;
+};
+
+/// One key of a mapping with its value.
+struct PlanEntry {
+  std::string key;
+  Origin origin; ///< of the key
+  PlanNode value;
+};
+
+/// Parses one document of the YAML subset of docs/plan.md §1.1. `file` names it in errors; `kind` is File, or Set for
+/// the value of a --set, whose origins then are all `file`. An empty text is an empty mapping. std::nullopt after errors.
+std::optional<PlanNode> parsePlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind, PlanErrors &errors);
+
+/// Refuses by position what YAML has and the plan language does not: tabs, anchors and aliases, tags, block scalars,
+/// a second document, unquoted patterns that start with "*". Returns whether the text had none of it.
+bool scanPlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind, PlanErrors &errors);
+
+/// Lays `over` on `base`: mappings merge key by key, scalars and lists replace, null takes the key away (so that its
+/// default holds again). Keys keep the place where they were first written.
+void mergePlan(PlanNode &base, const PlanNode &over);
+
+/// Reads plan files left to right, each after what its `use` names, then every --set KEY=VALUE.
+/// Returns the merged mapping without `use`; errors say what could not be read.
+class PlanLayers {
+public:
+  explicit PlanLayers(PlanErrors &errors) : errors(errors), merged(PlanNode::map(Origin())) {}
+
+  void addFile(llvm::StringRef path);
+  /// As addFile, for text that is already here (tests, recipes).
+  void addText(llvm::StringRef text, llvm::StringRef name);
+  void addSet(llvm::StringRef setting);
+
+  const PlanNode &tree() const { return merged; }
+  /// Names of the recipes that were used.
+  llvm::ArrayRef<std::string> recipes() const { return usedRecipes; }
+
+private:
+  void addLayer(PlanNode layer, llvm::StringRef folder);
+  void addUsed(const PlanNode &name, llvm::StringRef folder);
+
+  PlanErrors &errors;
+  PlanNode merged;
+  std::vector<std::string> reading; // the chain of `use`, to find a cycle
+  std::vector<std::string> usedRecipes;
+};
+
+/// The text of a shipped recipe (share/plans), or std::nullopt.
+std::optional<llvm::StringRef> recipeText(llvm::StringRef name);
+/// The names of all shipped recipes, separated by ", ".
+std::string recipeNames();
+
+} // namespace par
+
+#endif // PAR_PLAN_TREE_H

@@ -1,0 +1,316 @@
+//===- CheckTree.cpp - a plan tree against the table of keys
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/Pattern.h"
+#include "par/Plan/Schema.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace par {
+
+std::optional<uint64_t> parseSize(StringRef text) {
+  static constexpr std::pair<const char *, uint64_t> units[] = {
+      {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
+      {"KB", 1000},        {"MB", 1000000},     {"GB", 1000000000},  {"TB", 1000000000000},
+      {"B", 1},
+  };
+  uint64_t factor = 1;
+  for (auto [unit, bytes] : units)
+    if (text.consume_back(unit)) {
+      factor = bytes;
+      break;
+    }
+  double number;
+  if (text.trim().empty() || text.trim().getAsDouble(number) || !(number >= 0) || number * double(factor) > 1e18)
+    return std::nullopt;
+  return uint64_t(std::llround(number * double(factor)));
+}
+
+std::string formatSize(uint64_t bytes) {
+  static constexpr const char *units[] = {"TiB", "GiB", "MiB", "KiB"};
+  for (unsigned i = 0; i < 4; ++i) {
+    uint64_t unit = 1ull << (40 - 10 * i);
+    if (bytes >= unit && bytes % unit == 0)
+      return std::to_string(bytes / unit) + units[i];
+  }
+  return std::to_string(bytes);
+}
+
+namespace {
+
+bool isInt(const PlanNode &node) {
+  int64_t number;
+  return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsInteger(10, number);
+}
+
+bool isNumber(const PlanNode &node) {
+  double number;
+  return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsDouble(number);
+}
+
+bool isListOf(const PlanNode &node, bool (*item)(const PlanNode &)) {
+  return node.kind == PlanNode::List && !node.items.empty() && llvm::all_of(node.items, item);
+}
+
+/// zeros ones normal(s) uniform(a) xavier kaiming
+bool isInit(const PlanNode &node) {
+  if (node.kind != PlanNode::Scalar)
+    return false;
+  StringRef text = node.text;
+  for (StringRef word : {"zeros", "ones", "xavier", "kaiming"})
+    if (text == word)
+      return true;
+  double number;
+  return (text.consume_front("normal(") || text.consume_front("uniform(")) && text.consume_back(")") &&
+         !text.trim().getAsDouble(number) && number >= 0;
+}
+
+class Checker {
+public:
+  Checker(const PlanNode &root, PlanErrors &errors) : errors(errors) {
+    if (const PlanEntry *mesh = root.find("mesh"))
+      for (const PlanEntry &axis : mesh->value.entries)
+        axes.push_back(axis.key);
+  }
+
+  /// `table` is the path in the table of keys, `place` the path as the user wrote it.
+  void checkMap(const PlanNode &map, StringRef table, StringRef place) {
+    for (const PlanEntry &entry : map.entries) {
+      const PlanKey *key = findKey(table, place, entry);
+      if (!key)
+        continue;
+      if (lastSegment(*key) == "<pattern>")
+        checkPattern(entry.key, entry.origin);
+      checkValue(*key, entry, place.empty() ? entry.key : (place + "." + entry.key).str());
+    }
+  }
+
+private:
+  static bool fits(StringRef sort, StringRef key) {
+    int64_t number;
+    if (sort == "<dim>")
+      return !key.getAsInteger(10, number);
+    return sort.starts_with("<") || sort == key;
+  }
+
+  /// The keys directly below the table path `table` ("shard.<pattern>"), most particular first.
+  SmallVector<const PlanKey *> below(StringRef table) {
+    SmallVector<const PlanKey *> result;
+    for (const PlanKey &key : planKeys()) {
+      StringRef path = key.path;
+      StringRef parent = path.contains('.') ? path.rsplit('.').first : "";
+      if (parent == table)
+        result.push_back(&key);
+    }
+    return result;
+  }
+
+  /// Finds the table's key for `entry`, or reports it as unknown.
+  const PlanKey *findKey(StringRef table, StringRef place, const PlanEntry &entry) {
+    SmallVector<const PlanKey *> known = below(table);
+    for (const PlanKey *key : known)
+      if (fits(lastSegment(*key), entry.key))
+        return key;
+    reportUnknown(place, entry, known);
+    return nullptr;
+  }
+
+  static StringRef lastSegment(const PlanKey &key) {
+    StringRef path = key.path;
+    return path.contains('.') ? path.rsplit('.').second : path;
+  }
+
+  void reportUnknown(StringRef place, const PlanEntry &entry, ArrayRef<const PlanKey *> known) {
+    std::string in = place.empty() ? "" : (" in " + place).str();
+    StringRef foreign = foreignPlanKey(entry.key);
+    if (!foreign.empty()) {
+      errors.error(entry.origin, PlanMessage::unknownKeyForeign, entry.key, in, foreign);
+      return;
+    }
+    StringRef nearest;
+    unsigned best = std::max<size_t>(2, entry.key.size() / 3) + 1;
+    for (const PlanKey *key : known) {
+      unsigned distance = StringRef(entry.key).edit_distance(lastSegment(*key));
+      if (distance < best) {
+        best = distance;
+        nearest = lastSegment(*key);
+      }
+    }
+    if (!nearest.empty()) {
+      errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, nearest);
+      return;
+    }
+    std::string all = llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
+    errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
+  }
+
+  void checkPattern(StringRef text, const Origin &origin) {
+    std::string why;
+    if (!NamePattern::parse(text, why))
+      errors.error(origin, PlanMessage::badPattern, text, why);
+  }
+
+  void checkValue(const PlanKey &key, const PlanEntry &entry, StringRef place) {
+    StringRef values = key.values;
+    if (values == "!") {
+      if (!(key.fallback[0] && entry.value.isWord(key.fallback)) && !isEmptyList(key, entry.value))
+        errors.error(entry.origin, PlanMessage::keyNotYet, place);
+      return;
+    }
+    SmallVector<StringRef> alternatives;
+    values.split(alternatives, '|');
+    bool notYet = false;
+    // Words before sorts: `auto` is a word even where text is allowed.
+    for (StringRef alternative : alternatives) {
+      bool later = alternative.consume_front("!");
+      if (!accepts(alternative, entry.value))
+        continue;
+      if (!later)
+        return checkInside(key, alternative, entry, place);
+      notYet = true;
+      if (!alternative.starts_with("<"))
+        break;
+    }
+    if (notYet)
+      errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(), spell(values));
+    else
+      errors.error(entry.value.origin, PlanMessage::wrongValue, place, spell(values), entry.value.describe());
+  }
+
+  static bool isEmptyList(const PlanKey &key, const PlanNode &value) {
+    return StringRef(key.fallback) == "[]" && value.kind == PlanNode::List && value.items.empty();
+  }
+
+  bool accepts(StringRef alternative, const PlanNode &value) {
+    bool scalar = value.kind == PlanNode::Scalar;
+    if (!alternative.starts_with("<"))
+      return value.isWord(alternative);
+    if (alternative == "<map>")
+      return value.kind == PlanNode::Map;
+    if (alternative == "<list>")
+      return value.kind == PlanNode::List;
+    if (alternative == "<int>")
+      return isInt(value);
+    if (alternative == "<number>")
+      return isNumber(value);
+    if (alternative == "<bool>")
+      return value.isWord("true") || value.isWord("false");
+    if (alternative == "<size>")
+      return scalar && parseSize(value.text).has_value();
+    if (alternative == "<ints>")
+      return isListOf(value, isInt);
+    if (alternative == "<numbers>")
+      return isListOf(value, isNumber);
+    if (alternative == "<init>")
+      return isInit(value);
+    if (alternative == "<patterns>")
+      return value.kind == PlanNode::List &&
+             llvm::all_of(value.items, [](const PlanNode &item) { return item.kind == PlanNode::Scalar; });
+    if (alternative == "<axes>")
+      return scalar || isListOf(value, [](const PlanNode &item) { return item.kind == PlanNode::Scalar; });
+    return scalar; // <text>, <axis>, <symbol>, <pattern>
+  }
+
+  /// What a value that has the right form holds.
+  void checkInside(const PlanKey &key, StringRef alternative, const PlanEntry &entry, StringRef place) {
+    const PlanNode &value = entry.value;
+    if (alternative == "<map>")
+      return checkMap(value, key.path, place);
+    if (alternative == "<pattern>")
+      return checkPattern(value.text, value.origin);
+    if (alternative == "<patterns>")
+      for (const PlanNode &item : value.items)
+        checkPattern(item.text, item.origin);
+    if (alternative == "<axis>")
+      checkAxis(value, place);
+    if (alternative == "<axes>")
+      checkAxes(value, place);
+    static constexpr std::pair<const char *, int64_t> least[] = {
+        {"ranks", 1},  {"mesh.<axis>", 1},      {"dims.<symbol>", 1},           {"batch", 1},
+        {"batch.size", 1}, {"batch.microbatches", 1}, {"batch.microbatch_size", 1}, {"pipeline.stages", 1},
+        {"par", 1},    {"seed", 0},             {"train.optimizer.lr.warmup", 0}, {"train.optimizer.lr.steps", 1},
+        {"shard.<pattern>.blocks", 1}, {"train.clip", 0}, {"train.clip.norm", 0}, {"train.optimizer.eps", 0},
+        {"train.optimizer.weight_decay", 0}, {"train.optimizer.lr", 0}, {"train.optimizer.lr.peak", 0},
+    };
+    for (auto [path, minimum] : least) {
+      double number;
+      if (StringRef(key.path) == path && isNumber(value) && !StringRef(value.text).getAsDouble(number) &&
+          !(number >= double(minimum)))
+        errors.error(value.origin, PlanMessage::tooSmall, place, minimum, value.text);
+    }
+  }
+
+  void checkAxis(const PlanNode &axis, StringRef place) {
+    if (axis.isWord("none") || llvm::is_contained(axes, axis.text))
+      return;
+    std::string names = axes.empty() ? "none" : llvm::join(axes, ", ");
+    errors.error(axis.origin, PlanMessage::unknownAxis, place, axis.text, names);
+  }
+
+  void checkAxes(const PlanNode &value, StringRef place) {
+    if (value.kind == PlanNode::Scalar)
+      return checkAxis(value, place);
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      checkAxis(value.items[i], place);
+      for (size_t j = 0; j < i; ++j)
+        if (value.items[i].text == value.items[j].text)
+          errors.error(value.items[i].origin, PlanMessage::axisTwice, place, value.items[i].text);
+    }
+  }
+
+  /// "gpipe|1f1b|!zb-h1" as "gpipe or 1f1b", "<int>|<map>" as "a whole number or a mapping".
+  static std::string spell(StringRef values) {
+    static constexpr std::pair<const char *, const char *> sorts[] = {
+        {"<int>", "a whole number"}, {"<number>", "a number"},       {"<bool>", "true or false"},
+        {"<size>", "a size (25MiB)"}, {"<map>", "a mapping"},        {"<list>", "a list"},
+        {"<axis>", "an axis"},       {"<axes>", "one axis or a list"}, {"<symbol>", "a symbol"},
+        {"<pattern>", "a pattern"},  {"<patterns>", "a list of patterns"}, {"<ints>", "a list of whole numbers"},
+        {"<numbers>", "a list of numbers"}, {"<text>", "a name"},
+        {"<init>", "zeros, ones, normal(s), uniform(a), xavier or kaiming"},
+    };
+    SmallVector<StringRef> alternatives;
+    values.split(alternatives, '|');
+    std::vector<std::string> words;
+    for (StringRef alternative : alternatives) {
+      if (alternative.starts_with("!"))
+        continue;
+      std::string word = alternative.str();
+      for (auto [sort, name] : sorts)
+        if (alternative == sort)
+          word = name;
+      words.push_back(word);
+    }
+    if (words.size() == 1)
+      return words[0];
+    std::string last = words.back();
+    words.pop_back();
+    return llvm::join(words, ", ") + " or " + last;
+  }
+
+  PlanErrors &errors;
+  std::vector<std::string> axes; // of the mesh
+};
+
+} // namespace
+
+bool checkPlanTree(const PlanNode &tree, PlanErrors &errors) {
+  size_t before = errors.size();
+  // A newer language may mean something else by every other key: say only that.
+  if (const PlanEntry *par = tree.find("par")) {
+    int64_t language;
+    if (par->value.kind == PlanNode::Scalar && !StringRef(par->value.text).getAsInteger(10, language) && language > 1) {
+      errors.error(par->value.origin, PlanMessage::newerLanguage, language);
+      return false;
+    }
+  }
+  Checker(tree, errors).checkMap(tree, "", "");
+  return errors.size() == before;
+}
+
+} // namespace par

@@ -1,0 +1,109 @@
+//===- CompletePlan.cpp - what the plan leaves open and the model decides
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/NameTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace par {
+
+/// The size or symbol of the batch dim: batch.dim, or dim 0 of the first input. Empty if there is no input.
+static std::string batchDim(const Plan &plan, const NameTable &names) {
+  StringRef dim = *plan.batch.dim;
+  size_t index = 0;
+  if (!dim.empty() && dim.getAsInteger(10, index))
+    return dim.str(); // a symbol
+  if (names.inputs.empty() || index >= names.inputs.front().shape.size())
+    return "";
+  return names.inputs.front().shape[index];
+}
+
+/// The largest divisor of `number` that is at most `limit`.
+static int64_t largestDivisor(int64_t number, int64_t limit) {
+  for (int64_t divisor = std::min(number, limit); divisor > 1; --divisor)
+    if (number % divisor == 0)
+      return divisor;
+  return 1;
+}
+
+/// `4 ranks of "dp"`.
+static std::string ranksOver(const Plan &plan) {
+  int64_t ranks = plan.axesSize(*plan.batch.over);
+  if (plan.batch.over->empty())
+    return "1 rank";
+  return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s", llvm::join(*plan.batch.over, "\", \"")).str();
+}
+
+/// Where to say that the batch does not split: at the size, else at what it is split into.
+static const Origin &splitOrigin(const PlanBatch &batch) {
+  if (batch.size.given())
+    return batch.size.origin;
+  if (batch.microbatches.given())
+    return batch.microbatches.origin;
+  return batch.microbatchSize.origin;
+}
+
+static bool splitBatch(Plan &plan, PlanErrors &errors) {
+  PlanBatch &batch = plan.batch;
+  int64_t over = plan.axesSize(*batch.over);
+  int64_t p = plan.axisSize(*plan.pipeline.over);
+  if (!batch.microbatches->has_value()) {
+    int64_t count = p > 1 ? 4 * p : 1;
+    if (batch.size->has_value()) {
+      int64_t share = std::max<int64_t>(1, **batch.size / over);
+      bool sized = batch.microbatchSize->has_value();
+      count = sized ? std::max<int64_t>(1, share / **batch.microbatchSize) : p > 1 ? largestDivisor(share, 4 * p) : 1;
+    }
+    batch.microbatches = {count, Origin::automatic()};
+  }
+  int64_t microbatches = **batch.microbatches;
+  if (!batch.size->has_value())
+    batch.size = {over * microbatches * batch.microbatchSize->value_or(1), Origin::automatic()};
+  int64_t size = **batch.size, unit = over * microbatches;
+  if (size % unit != 0) {
+    int64_t below = size / unit * unit;
+    int64_t first = below > 0 ? below : unit;
+    errors.error(splitOrigin(batch), PlanMessage::batchDoesNotSplit, size, microbatches, ranksOver(plan), first,
+                 first + unit);
+    return false;
+  }
+  int64_t each = size / unit;
+  if (batch.microbatchSize->has_value() && **batch.microbatchSize != each) {
+    errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches, **batch.microbatchSize,
+                 ranksOver(plan), unit * **batch.microbatchSize);
+    return false;
+  }
+  if (!batch.microbatchSize->has_value())
+    batch.microbatchSize = {each, Origin::automatic()};
+  return true;
+}
+
+bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors) {
+  std::string dim = batchDim(plan, names);
+  int64_t fixed = 0;
+  auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
+  if (bound != plan.dims.end())
+    fixed = *bound->second;
+  else if (StringRef(dim).getAsInteger(10, fixed))
+    fixed = 0;
+  if (fixed > 0) {
+    if (plan.batch.size->has_value() && **plan.batch.size != fixed) {
+      errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed);
+      return false;
+    }
+    if (!plan.batch.size->has_value())
+      plan.batch.size = {fixed, Origin::automatic()};
+  }
+  if (!splitBatch(plan, errors))
+    return false;
+  if (bound == plan.dims.end() && llvm::is_contained(names.symbols, dim))
+    plan.dims.push_back({dim, {**plan.batch.size, Origin::automatic()}});
+  return true;
+}
+
+} // namespace par

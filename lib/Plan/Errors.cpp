@@ -1,0 +1,88 @@
+//===- Errors.cpp - printing what is wrong with a plan -------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/Errors.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace par {
+
+std::string Origin::comment() const {
+  switch (kind) {
+  case Default:
+    return "default";
+  case Auto:
+    return "auto";
+  case Set:
+    return "--set";
+  case File:
+    return formatv("{0}:{1}", sys::path::filename(file), line).str();
+  }
+  return "";
+}
+
+std::string Origin::place() const {
+  if (kind == File)
+    return formatv("{0}:{1}:{2}", file, line, column).str();
+  return kind == Set ? file : "";
+}
+
+const char *planMessageText(PlanMessage message) {
+  static const char *const texts[] = {
+#define PLAN_MESSAGE(name, text) text,
+#include "par/Plan/Messages.def"
+#undef PLAN_MESSAGE
+  };
+  return texts[static_cast<size_t>(message)];
+}
+
+void PlanErrors::addSource(StringRef file, StringRef text) {
+  if (sources.try_emplace(file, text.str()).second)
+    files.push_back(file.str());
+}
+
+void PlanErrors::add(const Origin &where, std::string message) {
+  // One mistake a place: a rule met by many names, or a value that is wrong twice over, is said once. A --set is one
+  // place for whatever it holds, so there only the same words are one mistake.
+  for (const Entry &entry : errors)
+    if (entry.where.place() == where.place() && (where.kind == Origin::File || entry.message == message)) {
+      dropNotes = true;
+      return;
+    }
+  dropNotes = false;
+  errors.push_back({where, std::move(message), {}});
+}
+
+void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {
+  std::vector<const Entry *> sorted;
+  for (const Entry &entry : errors)
+    sorted.push_back(&entry);
+  auto fileIndex = [&](const Entry *entry) { return llvm::find(files, entry->where.file) - files.begin(); };
+  llvm::stable_sort(sorted, [&](const Entry *a, const Entry *b) {
+    return std::make_tuple(fileIndex(a), a->where.line, a->where.column) <
+           std::make_tuple(fileIndex(b), b->where.line, b->where.column);
+  });
+  for (const Entry *entry : sorted) {
+    std::string place = entry->where.place();
+    os << (place.empty() ? otherwise : StringRef(place)) << ": error: " << entry->message << "\n";
+    auto source = sources.find(entry->where.file);
+    if (entry->where.kind == Origin::File && source != sources.end()) {
+      SmallVector<StringRef> lines;
+      StringRef(source->second).split(lines, '\n');
+      if (entry->where.line >= 1 && entry->where.line <= lines.size()) {
+        os << lines[entry->where.line - 1].rtrim('\r') << "\n";
+        os.indent(entry->where.column - 1) << "^\n";
+      }
+    }
+    for (const std::string &note : entry->notes)
+      os << "  note: " << note << "\n";
+  }
+}
+
+} // namespace par

@@ -1,0 +1,186 @@
+//===- Layers.cpp - several plan files, recipes and --set laid over each other
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "llvm/ADT/STLExtras.h"
+#include "par/Plan/Tree.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace par {
+
+/// Keys that may be one word or a mapping, with the key that the word stands for: a mapping laid over the word keeps it.
+static StringRef shorthandKey(StringRef path) {
+  static constexpr std::pair<const char *, const char *> table[] = {
+      {"target", "device"},        {"batch", "size"},         {"train.loss", "kind"}, {"train.optimizer", "kind"},
+      {"train.optimizer.lr", "peak"}, {"train.clip", "norm"},
+  };
+  for (auto [key, inner] : table)
+    if (path == key)
+      return inner;
+  return "";
+}
+
+static void mergeAt(PlanNode &base, const PlanNode &over, const std::string &path) {
+  if (over.kind == PlanNode::Map && base.kind == PlanNode::Scalar && !shorthandKey(path).empty()) {
+    PlanNode inner = base;
+    base = PlanNode::map(inner.origin);
+    base.entries.push_back({shorthandKey(path).str(), inner.origin, inner});
+  }
+  if (over.kind != PlanNode::Map || base.kind != PlanNode::Map) {
+    if (over.kind != PlanNode::Map) {
+      base = over;
+      return;
+    }
+    base = PlanNode::map(over.origin);
+  }
+  for (const PlanEntry &entry : over.entries) {
+    PlanEntry *mine = base.find(entry.key);
+    if (entry.value.kind == PlanNode::Null) {
+      llvm::erase_if(base.entries, [&](const PlanEntry &old) { return old.key == entry.key; });
+      continue;
+    }
+    if (!mine) {
+      base.entries.push_back({entry.key, entry.origin, PlanNode()});
+      mine = &base.entries.back();
+    }
+    mergeAt(mine->value, entry.value, path.empty() ? entry.key : path + "." + entry.key);
+    mine->origin = entry.origin;
+  }
+}
+
+void mergePlan(PlanNode &base, const PlanNode &over) { mergeAt(base, over, ""); }
+
+void PlanLayers::addFile(StringRef path) {
+  // A plan that uses itself, directly or through others, would be read forever.
+  SmallString<128> real(path);
+  sys::path::remove_dots(real, /*remove_dot_dot=*/true);
+  if (llvm::is_contained(reading, real.str())) {
+    errors.error(Origin{Origin::File, path.str(), 1, 1}, PlanMessage::useCycle, path);
+    return;
+  }
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer) {
+    errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path, buffer.getError().message());
+    return;
+  }
+  reading.push_back(real.str().str());
+  if (auto layer = parsePlanYaml((*buffer)->getBuffer(), path, Origin::File, errors))
+    addLayer(std::move(*layer), sys::path::parent_path(path));
+  reading.pop_back();
+}
+
+void PlanLayers::addText(StringRef text, StringRef name) {
+  if (auto layer = parsePlanYaml(text, name, Origin::File, errors))
+    addLayer(std::move(*layer), sys::path::parent_path(name));
+}
+
+void PlanLayers::addLayer(PlanNode layer, StringRef folder) {
+  if (layer.kind == PlanNode::Null)
+    return;
+  if (layer.kind != PlanNode::Map) {
+    errors.error(layer.origin, PlanMessage::notAMapping, layer.describe());
+    return;
+  }
+  if (const PlanEntry *use = layer.find("use")) {
+    if (use->value.kind == PlanNode::List)
+      for (const PlanNode &item : use->value.items)
+        addUsed(item, folder);
+    else if (use->value.kind != PlanNode::Null)
+      errors.error(use->value.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes",
+                   use->value.describe());
+    llvm::erase_if(layer.entries, [](const PlanEntry &entry) { return entry.key == "use"; });
+  }
+  mergePlan(merged, layer);
+}
+
+void PlanLayers::addUsed(const PlanNode &name, StringRef folder) {
+  if (name.kind != PlanNode::Scalar) {
+    errors.error(name.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes", name.describe());
+    return;
+  }
+  StringRef text = name.text;
+  if (text.contains('/') || text.ends_with(".yaml") || text.ends_with(".yml")) {
+    SmallString<128> path(text);
+    if (!sys::path::is_absolute(path) && !folder.empty()) {
+      path = folder;
+      sys::path::append(path, text);
+    }
+    if (sys::fs::exists(path) || name.origin.kind == Origin::Set)
+      return addFile(path);
+    errors.error(name.origin, PlanMessage::cannotRead, path, "No such file or directory");
+    return;
+  }
+  std::optional<StringRef> recipe = recipeText(text);
+  if (!recipe) {
+    errors.error(name.origin, PlanMessage::unknownRecipe, text, recipeNames());
+    return;
+  }
+  if (llvm::is_contained(usedRecipes, text))
+    return;
+  usedRecipes.push_back(text.str());
+  addText(*recipe, (text + ".yaml").str());
+}
+
+/// Splits `shard."mlp.c_fc.weight"={1: tp}` into its keys and the value; false if it has not that form.
+static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, StringRef &value) {
+  std::string key;
+  char quote = 0;
+  for (size_t i = 0; i < setting.size(); ++i) {
+    char c = setting[i];
+    if (quote) {
+      if (c == quote)
+        quote = 0;
+      else
+        key += c;
+      continue;
+    }
+    if (c == '"' || c == '\'') {
+      quote = c;
+      continue;
+    }
+    if (c != '.' && c != '=') {
+      key += c;
+      continue;
+    }
+    if (key.empty())
+      return false;
+    keys.push_back(key);
+    key.clear();
+    if (c == '=') {
+      value = setting.substr(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+void PlanLayers::addSet(StringRef setting) {
+  std::string place = ("--set " + setting).str();
+  Origin origin{Origin::Set, place, 0, 0};
+  SmallVector<std::string> keys;
+  StringRef value;
+  if (!splitSetting(setting, keys, value)) {
+    errors.error(origin, PlanMessage::setForm, setting);
+    return;
+  }
+  std::optional<PlanNode> parsed = parsePlanYaml(value, place, Origin::Set, errors);
+  if (!parsed)
+    return;
+  if (value.trim().empty())
+    parsed->kind = PlanNode::Null;
+  PlanNode layer = std::move(*parsed);
+  for (const std::string &key : llvm::reverse(keys)) {
+    PlanNode outer = PlanNode::map(origin);
+    outer.entries.push_back({key, origin, std::move(layer)});
+    layer = std::move(outer);
+  }
+  addLayer(std::move(layer), "");
+}
+
+} // namespace par

@@ -1,0 +1,200 @@
+//===- Pattern.cpp - patterns over the names of a model
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/Pattern.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace par {
+
+SmallVector<StringRef, 8> splitName(StringRef name) {
+  SmallVector<StringRef, 8> result;
+  auto [module, node] = name.split('/');
+  if (!module.empty())
+    module.split(result, '.');
+  if (module.size() < name.size())
+    result.push_back(name.substr(module.size()));
+  return result;
+}
+
+/// As splitName, but dots and slashes inside {} belong to the alternatives.
+static bool splitPattern(StringRef text, std::vector<std::string> &segments, std::string &why) {
+  int depth = 0;
+  bool node = false;
+  std::string segment;
+  for (char c : text) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth < 0 || depth > 1) {
+      why = depth < 0 ? "\"}\" without \"{\"" : "alternatives inside alternatives";
+      return false;
+    }
+    bool split = depth == 0 && !node && (c == '.' || c == '/');
+    if (split && !(c == '/' && segment.empty() && segments.empty())) {
+      if (segment.empty()) {
+        why = "an empty segment";
+        return false;
+      }
+      segments.push_back(std::move(segment));
+      segment.clear();
+    }
+    if (c == '/' && depth == 0)
+      node = true;
+    if (!split || c == '/')
+      segment += c;
+  }
+  if (depth != 0 || segment.empty()) {
+    why = depth ? "\"{\" without \"}\"" : "an empty segment";
+    return false;
+  }
+  segments.push_back(std::move(segment));
+  return true;
+}
+
+static bool matchSegment(StringRef pattern, StringRef name);
+
+/// Matches "{a,b}" or "{0..11}" at the front of `name`, and `rest` after it.
+static bool matchAlternatives(StringRef body, StringRef rest, StringRef name) {
+  auto [low, high] = body.split("..");
+  uint64_t first, last;
+  if (!high.empty() && !low.getAsInteger(10, first) && !high.getAsInteger(10, last)) {
+    size_t digits = 0;
+    while (digits < name.size() && isDigit(name[digits]))
+      ++digits;
+    uint64_t number;
+    for (; digits > 0; --digits)
+      if (!name.take_front(digits).getAsInteger(10, number) && number >= first && number <= last &&
+          (digits == 1 || name[0] != '0') && matchSegment(rest, name.drop_front(digits)))
+        return true;
+    return false;
+  }
+  SmallVector<StringRef> words;
+  body.split(words, ',');
+  for (StringRef word : words)
+    if (name.starts_with(word.trim()) && matchSegment(rest, name.drop_front(word.trim().size())))
+      return true;
+  return false;
+}
+
+static bool matchSegment(StringRef pattern, StringRef name) {
+  while (!pattern.empty()) {
+    if (pattern[0] == '*') {
+      pattern = pattern.drop_front();
+      for (size_t skip = 0; skip <= name.size(); ++skip)
+        if (matchSegment(pattern, name.drop_front(skip)))
+          return true;
+      return false;
+    }
+    if (pattern[0] == '{') {
+      size_t close = pattern.find('}');
+      return matchAlternatives(pattern.slice(1, close), pattern.drop_front(close + 1), name);
+    }
+    if (name.empty() || name[0] != pattern[0])
+      return false;
+    pattern = pattern.drop_front();
+    name = name.drop_front();
+  }
+  return name.empty();
+}
+
+static bool matchSegments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name) {
+  if (pattern.empty())
+    return name.empty();
+  if (pattern[0] == "**") {
+    for (size_t skip = 0; skip <= name.size(); ++skip)
+      if (matchSegments(pattern.drop_front(), name.drop_front(skip)))
+        return true;
+    return false;
+  }
+  return !name.empty() && matchSegment(pattern[0], name[0]) &&
+         matchSegments(pattern.drop_front(), name.drop_front());
+}
+
+bool NamePattern::matchesName(StringRef name) const {
+  if (segments.empty())
+    return true;
+  SmallVector<StringRef, 8> parts = splitName(name);
+  if (anchored)
+    return matchSegments(segments, parts);
+  for (size_t start = 0; start < parts.size(); ++start)
+    if (matchSegments(segments, ArrayRef<StringRef>(parts).drop_front(start)))
+      return true;
+  return false;
+}
+
+bool NamePattern::matchesNode(StringRef opType, StringRef module) const {
+  if (patternForm != Op || opType != type)
+    return false;
+  if (segments.empty())
+    return true;
+  // The node is inside M if M matches its module or any module around that.
+  for (StringRef around = module; !around.empty(); around = around.rsplit('.').first) {
+    if (matchesName(around))
+      return true;
+    if (!around.contains('.'))
+      break;
+  }
+  return false;
+}
+
+bool NamePattern::parseInner(StringRef text, std::string &why) {
+  inner = text.str();
+  anchored = text.consume_front("^");
+  if (text.empty()) {
+    why = "no name";
+    return false;
+  }
+  if (text.find_first_of(" ()[]?^\"'") != StringRef::npos) {
+    why = "\"" + text.substr(text.find_first_of(" ()[]?^\"'"), 1).str() + "\" cannot stand inside a name";
+    return false;
+  }
+  return splitPattern(text, segments, why);
+}
+
+std::optional<NamePattern> NamePattern::parse(StringRef text, std::string &why) {
+  NamePattern pattern;
+  pattern.mayMatchNothing = text.consume_back("?");
+  pattern.source = text.str();
+  StringRef index;
+  if (text.ends_with("]") && text.starts_with("in(")) {
+    std::tie(text, index) = text.drop_back().rsplit('[');
+    if (index.getAsInteger(10, pattern.index)) {
+      why = "the index of an input is a number: in(M)[1]";
+      return std::nullopt;
+    }
+  }
+  static constexpr std::pair<const char *, Form> forms[] = {
+      {"out", Out}, {"in", In}, {"grad", Grad}, {"state", State}, {"op", Op}};
+  StringRef body = text;
+  if (text.ends_with(")") && text.contains('(')) {
+    auto [word, rest] = text.drop_back().split('(');
+    body = rest;
+    for (auto [name, form] : forms)
+      if (word == name)
+        pattern.patternForm = form;
+    if (pattern.patternForm == Name) {
+      why = "\"" + word.str() + "(...)\" is none of out(), in(), grad(), state(), op()";
+      return std::nullopt;
+    }
+  }
+  if (pattern.patternForm == Op) {
+    auto [type, module] = body.split(" in ");
+    pattern.type = type.trim().str();
+    body = module.trim();
+    if (pattern.type.empty() || StringRef(pattern.type).contains(' ')) {
+      why = "op() takes an ONNX type: op(Softmax) or op(Gelu in mlp)";
+      return std::nullopt;
+    }
+    if (body.empty())
+      return pattern;
+  }
+  if (!pattern.parseInner(body, why))
+    return std::nullopt;
+  return pattern;
+}
+
+} // namespace par

@@ -1,0 +1,31 @@
+//===- Recipes.cpp - plan files shipped with Par
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/Tree.h"
+
+using namespace llvm;
+
+namespace par {
+
+static constexpr std::pair<const char *, const char *> recipes[] = {
+#include "par/Plan/Recipes.inc"
+};
+
+std::optional<StringRef> recipeText(StringRef name) {
+  for (auto [recipe, text] : recipes)
+    if (name == recipe)
+      return StringRef(text);
+  return std::nullopt;
+}
+
+std::string recipeNames() {
+  std::string names;
+  for (auto [recipe, text] : recipes)
+    names += (names.empty() ? "" : ", ") + std::string(recipe);
+  return names;
+}
+
+} // namespace par

@@ -1,0 +1,157 @@
+//===- Resolve.cpp - which names of a model a plan means
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/NameTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace par {
+
+static bool matchesParameter(const NamePattern &pattern, const NameTable::Parameter &parameter) {
+  return pattern.matchesName(parameter.name) ||
+         llvm::any_of(parameter.aliases, [&](const std::string &alias) { return pattern.matchesName(alias); });
+}
+
+PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) {
+  PatternMatches matches;
+  NamePattern::Form form = pattern.form();
+  bool ofParameters = form == NamePattern::Name || form == NamePattern::Grad || form == NamePattern::State;
+  bool ofValues = form == NamePattern::Name || form == NamePattern::Out || form == NamePattern::In;
+  auto collect = [](auto &list, std::vector<unsigned> &into, auto matches) {
+    for (unsigned i = 0; i < list.size(); ++i)
+      if (matches(list[i]))
+        into.push_back(i);
+  };
+  if (ofParameters)
+    collect(names.parameters, matches.parameters,
+            [&](const NameTable::Parameter &parameter) { return matchesParameter(pattern, parameter); });
+  if (form == NamePattern::Op)
+    collect(names.nodes, matches.nodes,
+            [&](const NameTable::Node &node) { return pattern.matchesNode(node.opType, node.module); });
+  if (!ofValues)
+    return matches;
+  auto byName = [&](const auto &named) { return pattern.matchesName(named.name); };
+  collect(names.modules, matches.modules, [&](const std::string &module) { return pattern.matchesName(module); });
+  collect(names.nodes, matches.nodes, byName);
+  collect(names.inputs, matches.inputs, byName);
+  collect(names.outputs, matches.outputs, byName);
+  return matches;
+}
+
+/// The trailing segments of some name nearest to the pattern, and what has them ("12 parameters").
+static std::string nearestName(const NamePattern &pattern, const NameTable &names, std::string &who) {
+  struct Count {
+    unsigned parameters = 0, modules = 0, others = 0;
+  };
+  StringMap<Count> suffixes;
+  auto add = [&](StringRef name, unsigned Count::*counter) {
+    SmallVector<StringRef, 8> parts = splitName(name);
+    size_t keep = std::min(parts.size(), pattern.segmentCount());
+    if (keep == 0)
+      return;
+    StringRef suffix(parts[parts.size() - keep].data(), name.end() - parts[parts.size() - keep].data());
+    ++(suffixes[suffix].*counter);
+  };
+  for (const NameTable::Parameter &parameter : names.parameters)
+    add(parameter.name, &Count::parameters);
+  for (const std::string &module : names.modules)
+    add(module, &Count::modules);
+  for (const auto *list : {&names.inputs, &names.outputs})
+    for (const NameTable::Value &value : *list)
+      add(value.name, &Count::others);
+  StringRef wanted = StringRef(pattern.nameText()).ltrim('^');
+  unsigned best = std::max<size_t>(3, wanted.size() / 2);
+  std::string nearest;
+  for (const auto &entry : suffixes) {
+    unsigned distance = entry.getKey().edit_distance(wanted);
+    if (distance > best || (distance == best && !nearest.empty() && entry.getKey().str() >= nearest))
+      continue;
+    best = distance;
+    nearest = entry.getKey().str();
+    auto counted = [](unsigned count, StringRef what) { return formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s").str(); };
+    const Count &count = entry.getValue();
+    who = count.parameters ? counted(count.parameters, "parameter")
+          : count.modules  ? counted(count.modules, "module")
+                           : counted(count.others, "value");
+  }
+  return nearest;
+}
+
+static void reportNothing(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+  StringRef text = pattern.pattern.text();
+  errors.error(pattern.origin, PlanMessage::matchesNothing, text);
+  std::string who, nearest = nearestName(pattern.pattern, names, who);
+  if (nearest.empty())
+    errors.note(PlanMessage::noNearName, text);
+  else
+    errors.note(PlanMessage::nearestName, nearest, who, text);
+}
+
+PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+  PatternMatches matches = matchPattern(pattern.pattern, names);
+  if (matches.empty() && !pattern.pattern.optional())
+    reportNothing(pattern, names, errors);
+  return matches;
+}
+
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+  std::vector<unsigned> parameters = matchPattern(pattern.pattern, names).parameters;
+  if (parameters.empty() && !pattern.pattern.optional())
+    reportNothing(pattern, names, errors);
+  return parameters;
+}
+
+std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  std::vector<bool> trained(names.parameters.size(), false);
+  if (!plan.train)
+    return trained;
+  for (unsigned i = 0; i < trained.size(); ++i)
+    trained[i] = names.parameters[i].trainable;
+  if (plan.train->only) {
+    trained.assign(trained.size(), false);
+    for (const SaidPattern &pattern : *plan.train->only)
+      for (unsigned index : resolveParameters(pattern, names, errors))
+        trained[index] = true;
+  }
+  for (const SaidPattern &pattern : plan.train->freeze)
+    for (unsigned index : resolveParameters(pattern, names, errors))
+      trained[index] = false;
+  return trained;
+}
+
+/// `dims` may bind only what the model has.
+static void checkSymbols(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  for (const auto &[symbol, size] : plan.dims)
+    if (size.given() && !llvm::is_contained(names.symbols, symbol))
+      errors.error(size.origin, PlanMessage::unknownDim, symbol,
+                   names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
+}
+
+void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  checkSymbols(plan, names, errors);
+  for (const PlanInput &input : plan.inputs)
+    if (matchPattern(input.name.pattern, names).inputs.empty() && !input.name.pattern.optional())
+      reportNothing(input.name, names, errors);
+  resolveTrained(plan, names, errors);
+  if (plan.train) {
+    for (const PlanInit &init : plan.train->init)
+      resolveParameters(init.name, names, errors);
+    for (const PlanGroup &group : plan.train->groups)
+      resolveParameters(group.name, names, errors);
+  }
+  for (const SaidPattern &start : plan.pipeline.starts)
+    resolvePattern(start, names, errors);
+  if (plan.pipeline.repeat)
+    resolvePattern(*plan.pipeline.repeat, names, errors);
+  if (plan.recompute.each)
+    resolvePattern(*plan.recompute.each, names, errors);
+  checkAxesUsed(plan, resolveShards(plan, names, errors), errors);
+}
+
+} // namespace par

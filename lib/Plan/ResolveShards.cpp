@@ -1,0 +1,204 @@
+//===- ResolveShards.cpp - the rules of shard laid over each other
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/NameTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace llvm;
+
+namespace par {
+namespace {
+
+class ShardResolver {
+public:
+  ShardResolver(const Plan &plan, const NameTable &names, PlanErrors &errors)
+      : plan(plan), names(names), errors(errors) {}
+
+  std::vector<ResolvedShard> run() {
+    for (const PlanShard &rule : plan.shard)
+      applyRule(rule);
+    for (const std::string &recipe : plan.recipes)
+      if (!llvm::is_contained(metRecipes, recipe)) {
+        Origin place = recipeOrigin(recipe);
+        errors.error(place, PlanMessage::recipeMatchesNothing, recipe);
+      }
+    for (ResolvedShard &shard : resolved)
+      check(shard);
+    return std::move(resolved);
+  }
+
+private:
+  void applyRule(const PlanShard &rule) {
+    PatternMatches matches = resolvePattern(rule.name, names, errors);
+    if (!matches.empty())
+      metRecipes.push_back(StringRef(rule.name.origin.file).drop_back(StringRef(rule.name.origin.file).ends_with(".yaml") ? 5 : 0).str());
+    NamePattern::Form form = rule.name.pattern.form();
+    unsigned input = rule.name.pattern.inputIndex();
+    bool in = form == NamePattern::In;
+    ResolvedShard::Kind parameter = form == NamePattern::Grad    ? ResolvedShard::Gradient
+                                    : form == NamePattern::State ? ResolvedShard::State
+                                                                 : ResolvedShard::Parameter;
+    for (unsigned index : matches.parameters)
+      apply(rule, parameter, index, 0);
+    for (unsigned index : matches.modules)
+      apply(rule, in ? ResolvedShard::ModuleInput : ResolvedShard::ModuleOutput, index, in ? input : 0);
+    for (unsigned index : matches.nodes)
+      apply(rule, in ? ResolvedShard::NodeInput : ResolvedShard::NodeOutput, index, in ? input : 0);
+    for (unsigned index : matches.inputs)
+      apply(rule, ResolvedShard::GraphInput, index, 0);
+    for (unsigned index : matches.outputs)
+      apply(rule, ResolvedShard::GraphOutput, index, 0);
+  }
+
+  void apply(const PlanShard &rule, ResolvedShard::Kind kind, unsigned index, unsigned input) {
+    auto [place, fresh] = places.try_emplace({kind, index, input}, resolved.size());
+    if (fresh) {
+      ResolvedShard shard;
+      shard.kind = kind;
+      shard.index = index;
+      shard.input = input;
+      shard.priority.value = 1;
+      resolved.push_back(std::move(shard));
+    }
+    ResolvedShard &shard = resolved[place->second];
+    shard.origin = rule.name.origin;
+    if (rule.replicated) {
+      shard.dims.clear();
+      shard.closed = {true, rule.name.origin};
+    }
+    for (auto [dim, axes] : rule.dims)
+      setDim(shard, dim, axes);
+    if (rule.closed)
+      shard.closed = *rule.closed;
+    if (rule.priority)
+      shard.priority = *rule.priority;
+    if (rule.partial) {
+      shard.partial = *rule.partial;
+      if (kind == ResolvedShard::Parameter)
+        errors.error(rule.partial->origin, PlanMessage::partialOnParameter, names.parameters[index].name);
+    }
+    if (rule.blocks)
+      shard.blocks = *rule.blocks;
+  }
+
+  /// The shape where it is known in numbers, that is for parameters and what belongs to them.
+  const std::vector<int64_t> *shapeOf(const ResolvedShard &shard) {
+    bool known = shard.kind == ResolvedShard::Parameter || shard.kind == ResolvedShard::Gradient ||
+                 shard.kind == ResolvedShard::State;
+    return known ? &names.parameters[shard.index].shape : nullptr;
+  }
+
+  void setDim(ResolvedShard &shard, int64_t dim, const Said<Axes> &axes) {
+    if (const std::vector<int64_t> *shape = shapeOf(shard)) {
+      int64_t rank = shape->size();
+      if (dim < -rank || dim >= rank) {
+        errors.error(axes.origin, PlanMessage::noSuchDim, nameOf(shard), rank, dim);
+        return;
+      }
+      dim = dim < 0 ? dim + rank : dim;
+    }
+    for (auto &[old, oldAxes] : shard.dims)
+      if (old == dim) {
+        oldAxes = axes;
+        return;
+      }
+    shard.dims.push_back({dim, axes});
+  }
+
+  void check(const ResolvedShard &shard) {
+    for (size_t i = 0; i < shard.dims.size(); ++i) {
+      const auto &[dim, axes] = shard.dims[i];
+      for (size_t j = 0; j < i; ++j)
+        for (const std::string &axis : *axes)
+          if (llvm::is_contained(*shard.dims[j].second, axis))
+            errors.error(axes.origin, PlanMessage::axisTwoDims, axis, shard.dims[j].first, dim, nameOf(shard));
+      const std::vector<int64_t> *shape = shapeOf(shard);
+      if (shape && (*shape)[dim] < plan.axesSize(*axes))
+        errors.error(axes.origin, PlanMessage::dimSmaller, dim, nameOf(shard), (*shape)[dim],
+                     formatv("{0} (axis \"{1}\")", plan.axesSize(*axes), llvm::join(*axes, "\" x \"")).str());
+    }
+  }
+
+  std::string nameOf(const ResolvedShard &shard) {
+    switch (shard.kind) {
+    case ResolvedShard::Parameter:
+    case ResolvedShard::Gradient:
+    case ResolvedShard::State:
+      return names.parameters[shard.index].name;
+    case ResolvedShard::ModuleOutput:
+    case ResolvedShard::ModuleInput:
+      return names.modules[shard.index];
+    case ResolvedShard::NodeOutput:
+    case ResolvedShard::NodeInput:
+      return names.nodes[shard.index].name;
+    case ResolvedShard::GraphInput:
+      return names.inputs[shard.index].name;
+    case ResolvedShard::GraphOutput:
+      return names.outputs[shard.index].name;
+    }
+    return "";
+  }
+
+  Origin recipeOrigin(StringRef recipe) {
+    for (const PlanShard &rule : plan.shard)
+      if (rule.name.origin.file == (recipe + ".yaml").str())
+        return rule.name.origin;
+    return Origin();
+  }
+
+  const Plan &plan;
+  const NameTable &names;
+  PlanErrors &errors;
+  std::vector<ResolvedShard> resolved;
+  std::map<std::tuple<ResolvedShard::Kind, unsigned, unsigned>, size_t> places;
+  std::vector<std::string> metRecipes;
+};
+
+/// "rank 3", "ranks 1 and 3", "ranks 1, 3, 5 and 4 more".
+std::string rankList(ArrayRef<int64_t> ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  size_t shown = ranks.size() > 4 ? 3 : ranks.size();
+  for (size_t i = 0; i < shown; ++i) {
+    bool last = i + 1 == ranks.size();
+    text += (i == 0 ? "" : last ? " and " : ", ") + std::to_string(ranks[i]);
+  }
+  if (shown < ranks.size())
+    text += formatv(" and {0} more", ranks.size() - shown).str();
+  return text;
+}
+
+} // namespace
+
+std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  return ShardResolver(plan, names, errors).run();
+}
+
+void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, PlanErrors &errors) {
+  auto used = [&](const std::string &axis) {
+    if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
+      return true;
+    return llvm::any_of(shards, [&](const ResolvedShard &shard) {
+      return llvm::any_of(shard.dims, [&](const auto &dim) { return llvm::is_contained(*dim.second, axis); });
+    });
+  };
+  int64_t inner = *plan.ranks; // ranks that share one coordinate on the axes up to here
+  for (const auto &[axis, size] : plan.mesh) {
+    int64_t outer = inner;
+    inner /= std::max<int64_t>(1, *size);
+    if (*size <= 1 || used(axis))
+      continue;
+    std::vector<int64_t> first, repeated;
+    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
+      (rank % outer / inner == 0 ? first : repeated).push_back(rank);
+    bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron");
+    errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated), rankList(first),
+                 tensor ? " or use [megatron]" : "");
+  }
+}
+
+} // namespace par

@@ -1,0 +1,180 @@
+// A plan against the names of a model: errors 2, 3, 4 and 5 of docs/plan.md §5, and what the rules of shard resolve to.
+#include "par/Plan/NameTable.h"
+#include "gtest/gtest.h"
+
+using namespace par;
+
+/// Names of a GPT-2 with two blocks: 8 weights a block of which 2 are looked at, embeddings, tied head.
+static NameTable gpt2() {
+  NameTable names;
+  names.model = "gpt2.onnx";
+  names.parameters.push_back({"transformer.wte.weight", {"lm_head.weight"}, {512, 64}, "f32", true, ""});
+  names.modules = {"transformer", "transformer.wte"};
+  for (std::string block : {"transformer.h.0", "transformer.h.1"}) {
+    names.parameters.push_back({block + ".attn.c_attn.weight", {}, {64, 192}, "f32", true, ""});
+    names.parameters.push_back({block + ".mlp.c_fc.weight", {}, {64, 256}, "f32", true, ""});
+    names.parameters.push_back({block + ".mlp.c_fc.bias", {}, {256}, "f32", true, ""});
+    for (std::string module : {"", ".ln_1", ".attn", ".mlp", ".mlp.c_fc"})
+      names.modules.push_back(block + module);
+    names.nodes.push_back({block + ".mlp/Gelu", block + ".mlp", "Gelu", ""});
+  }
+  names.inputs.push_back({"input_ids", {"batch", "seq"}, "i64"});
+  names.outputs.push_back({"logits", {"batch", "seq", "512"}, "f32"});
+  names.symbols = {"batch", "seq"};
+  return names;
+}
+
+struct Outcome {
+  std::optional<Plan> plan;
+  std::vector<ResolvedShard> shards;
+  std::string errors;
+};
+
+/// Reads `text` as plan.yaml, completes it and checks it against `names`.
+static Outcome check(const std::string &text, const NameTable &names = gpt2()) {
+  Outcome outcome;
+  PlanErrors errors;
+  PlanLayers layers(errors);
+  layers.addText(text, "plan.yaml");
+  if (!errors.any())
+    outcome.plan = buildPlan(layers.tree(), layers.recipes(), errors);
+  if (outcome.plan) {
+    completePlan(*outcome.plan, names, errors);
+    checkPlanNames(*outcome.plan, names, errors);
+    PlanErrors again;
+    outcome.shards = resolveShards(*outcome.plan, names, again);
+  }
+  llvm::raw_string_ostream os(outcome.errors);
+  errors.print(os, names.model);
+  return outcome;
+}
+
+TEST(Names, Error2NamesTheNearest) {
+  EXPECT_EQ(check("mesh: {tp: 1}\nshard:\n  mlp.fc.weight: {1: tp}\n").errors,
+            "plan.yaml:3:3: error: pattern \"mlp.fc.weight\" matches no parameter, module or value\n"
+            "  mlp.fc.weight: {1: tp}\n"
+            "  ^\n"
+            "  note: nearest is \"mlp.c_fc.weight\" (2 parameters); write \"mlp.fc.weight?\" if it may be absent; "
+            "--list shows all names\n");
+}
+
+TEST(Names, Error2WithoutANearName) {
+  EXPECT_NE(check("recompute: {each: encoder.layers.elephants}\n").errors.find(
+                "note: write \"encoder.layers.elephants?\" if it may be absent; --list shows all names"),
+            std::string::npos);
+}
+
+TEST(Names, Error3OneAxisOnTwoDims) {
+  EXPECT_NE(check("mesh: {tp: 2}\nshard:\n  mlp.c_fc.weight: {0: tp}\n  h.0.mlp.c_fc.weight: {1: tp}\n")
+                .errors.find("plan.yaml:4:28: error: axis \"tp\" shards both dim 0 and dim 1 of "
+                             "transformer.h.0.mlp.c_fc.weight\n"),
+            std::string::npos);
+}
+
+TEST(Names, Error4AnAxisThatShardsNothing) {
+  EXPECT_EQ(check("par: 1\nmesh: {dp: 2, tp: 2}\n").errors,
+            "plan.yaml:2:19: error: axis \"tp\" (size 2) shards nothing, so ranks 1 and 3 would repeat ranks 0 and 2; "
+            "shard a value over it or use [megatron]\n"
+            "mesh: {dp: 2, tp: 2}\n"
+            "                  ^\n");
+  // A rule with "?" that meets nothing shards nothing.
+  EXPECT_NE(check("mesh: {x: 8}\nshard: {\"none.of.these?\": {0: x}}\n")
+                .errors.find("axis \"x\" (size 8) shards nothing, so ranks 1, 2, 3 and 4 more would repeat rank 0; "
+                             "shard a value over it\n"),
+            std::string::npos);
+}
+
+TEST(Names, Error5OfAModelWithAFixedBatch) {
+  NameTable names = gpt2();
+  names.inputs[0].shape[0] = "30";
+  EXPECT_NE(check("mesh: {dp: 4}\nbatch: {microbatches: 8}\n", names)
+                .errors.find("plan.yaml:2:23: error: batch of 30 does not split into 8 microbatches x 4 ranks of \"dp\"; "
+                             "the nearest sizes are 32 and 64\n"),
+            std::string::npos);
+  // Nothing of the plan is to blame: the model is named.
+  EXPECT_NE(check("mesh: {dp: 4}\n", names).errors.find("gpt2.onnx: error: batch of 30 does not split"),
+            std::string::npos);
+  EXPECT_NE(check("batch: 16\n", names)
+                .errors.find("plan.yaml:1:8: error: batch.size is 16, and the model was exported for a batch of 30\n"),
+            std::string::npos);
+}
+
+TEST(Names, ShardsOutsideTheTensor) {
+  std::string errors = check("mesh: {tp: 2, big: 512}\nbatch: {over: big}\nshard:\n  mlp.c_fc.weight: {2: tp}\n"
+                             "  mlp.c_fc.bias: {0: big}\n  attn.c_attn.weight: {0: tp, partial: tp}\n")
+                           .errors;
+  EXPECT_NE(errors.find("plan.yaml:4:24: error: transformer.h.0.mlp.c_fc.weight has 2 dims, so there is no dim 2\n"),
+            std::string::npos);
+  EXPECT_NE(errors.find("plan.yaml:5:22: error: dim 0 of transformer.h.0.mlp.c_fc.bias is 256, smaller than 512 "
+                        "(axis \"big\")\n"),
+            std::string::npos);
+  EXPECT_NE(errors.find("error: transformer.h.0.attn.c_attn.weight is a parameter; partial is for values\n"),
+            std::string::npos);
+}
+
+TEST(Names, UnknownSymbols) {
+  EXPECT_NE(check("dims: {sequence: 128}\n")
+                .errors.find("plan.yaml:1:18: error: the model has no symbolic dim \"sequence\"; it has batch, seq\n"),
+            std::string::npos);
+}
+
+TEST(Names, LaterRulesOverrideDimByDim) {
+  Outcome outcome = check("mesh: {a: 2, b: 2}\nshard:\n  c_fc.weight: {0: a, 1: b}\n  h.1.mlp.c_fc.weight: {-1: none}\n"
+                          "  out(mlp): {1: a}\n");
+  EXPECT_EQ(outcome.errors, "");
+  ASSERT_EQ(outcome.shards.size(), 4u);
+  EXPECT_EQ(*outcome.shards[0].dims[1].second, Axes{"b"});
+  EXPECT_TRUE(outcome.shards[1].dims[1].second->empty());
+  EXPECT_EQ(outcome.shards[2].kind, ResolvedShard::ModuleOutput);
+}
+
+TEST(Names, TiedWeightsAnswerToAllNames) {
+  Outcome outcome = check("mesh: {tp: 2}\nshard: {lm_head.weight: {0: tp}}\n");
+  EXPECT_EQ(outcome.errors, "");
+  ASSERT_EQ(outcome.shards.size(), 1u);
+  EXPECT_EQ(outcome.shards[0].index, 0u);
+}
+
+TEST(Names, FreezeAndOnly) {
+  NameTable names = gpt2();
+  PlanErrors errors;
+  Outcome outcome = check("train: {freeze: [bias]}\n");
+  std::vector<bool> trained = resolveTrained(*outcome.plan, names, errors);
+  EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 5);
+  outcome = check("train: {only: [wte.weight]}\n");
+  trained = resolveTrained(*outcome.plan, names, errors);
+  EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 1);
+  outcome = check("{}\n");
+  trained = resolveTrained(*outcome.plan, names, errors);
+  EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 0);
+}
+
+TEST(Names, MegatronShardsGpt2AndRefusesOthers) {
+  Outcome outcome = check("use: [megatron]\nmesh: {tp: 2}\n");
+  EXPECT_EQ(outcome.errors, "");
+  EXPECT_EQ(outcome.shards.size(), 7u);
+  NameTable mlp;
+  mlp.parameters.push_back({"fc1.weight", {}, {64, 32}, "f32", true, ""});
+  EXPECT_NE(check("use: [megatron]\nmesh: {tp: 2}\n", mlp)
+                .errors.find("error: recipe \"megatron\" matches no parameter of this model\n"),
+            std::string::npos);
+}
+
+TEST(Names, TheBatchSymbolGetsItsSize) {
+  Outcome outcome = check("mesh: {dp: 2, pp: 2}\nbatch: {microbatch_size: 3}\ntrain: {}\ndims: {seq: 8}\n");
+  EXPECT_EQ(outcome.errors, "");
+  // With a pipeline of p stages the default is 4p microbatches.
+  EXPECT_EQ(**outcome.plan->batch.microbatches, 8);
+  EXPECT_EQ(**outcome.plan->batch.size, 48);
+  EXPECT_EQ(outcome.plan->dims.back().first, "batch");
+  EXPECT_EQ(*outcome.plan->dims.back().second, 48);
+  // Of a given size the largest divisor up to 4p is taken.
+  EXPECT_EQ(**check("mesh: {dp: 2, pp: 2}\nbatch: 12\n").plan->batch.microbatches, 6);
+  EXPECT_EQ(**check("mesh: {dp: 2}\nbatch: 12\n").plan->batch.microbatches, 1);
+}
+
+TEST(Names, TheHashLeavesOutWhatMayChangeWhileRunning) {
+  std::string text = check("train: {optimizer: {lr: 1}, clip: 1.0}\nseed: 1\n").plan->hashText();
+  EXPECT_EQ(text, check("train: {optimizer: {lr: {peak: 2, warmup: 5}}}\nseed: 2\n").plan->hashText());
+  EXPECT_NE(text, check("train: {optimizer: sgd}\n").plan->hashText());
+}

@@ -1,0 +1,100 @@
+//===- par-compile.cpp - ONNX model and plan to a bundle
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Driver/Compile.h"
+#include "par/Plan/Schema.h"
+#include "llvm/Support/InitLLVM.h"
+
+using namespace llvm;
+using namespace par;
+
+// clang-format off
+static const Flag flags[] = {
+    {"-o", Flag::Value, true, "BUNDLE", "the folder to write; default: the model's name + .par"},
+    {"-n", Flag::Value, true, "N", "number of ranks, as --set ranks=N"},
+    {"--set", Flag::Value, true, "KEY=VALUE", "overrides a key of the plan; any YAML value"},
+    {"--target", Flag::Value, true, "T", "as --set target=T"},
+    {"--print-plan", Flag::Nothing, true, "", "prints the plan, each key with where it was said; needs no model"},
+    {"--print-schema", Flag::Nothing, true, "", "prints the plan language as JSON Schema"},
+    {"-q", Flag::Nothing, true, "", "prints errors only"},
+    {"-v", Flag::Nothing, true, "", "prints more"},
+    {"--help", Flag::Nothing, true, "", "prints this"},
+    {"--version", Flag::Nothing, true, "", "prints the version"},
+    {"--color", Flag::Maybe, false, "auto", ""},
+    {"--json", Flag::Nothing, false, "", ""},
+    {"--list", Flag::Maybe, false, "params|modules|values|inputs|cuts", "prints the names that a plan can use"},
+    {"--check", Flag::Nothing, false, "", "all but writing code"},
+    {"--check-phases", Flag::Nothing, false, "", "interprets the program before and after every phase and compares"},
+    {"--stop-after", Flag::Value, false, "PHASE", "prints the IR after a phase and stops"},
+    {"--emit", Flag::Value, false, "PHASE", "prints the IR after a phase"},
+    {"--explain", Flag::Value, false, "X", "why a decision was made"},
+    {"--with-weights", Flag::Nothing, false, "", ""},
+    {"--threads", Flag::Value, false, "N", ""},
+    {"--timing", Flag::Nothing, false, "", "prints the time of every phase"},
+    {"--werror", Flag::Nothing, false, "", ""},
+    {"--auto", Flag::Maybe, false, "N", ""},
+    {"--write-plan", Flag::Value, false, "F", ""},
+    {"--compare", Flag::Maybe, false, "STEPS", ""},
+    {"--what-if", Flag::Value, false, "KEY=VALUE", ""},
+    {"--onnx-sharding", Flag::Value, false, "use|ignore", ""},
+};
+// clang-format on
+
+/// Positional arguments: plans end in .yaml or .yml, the other one is the model.
+static bool splitFiles(const Arguments &arguments, CompileOptions &options) {
+  for (const std::string &file : arguments.positional) {
+    if (StringRef(file).ends_with(".yaml") || StringRef(file).ends_with(".yml")) {
+      options.plans.push_back(file);
+      continue;
+    }
+    if (!options.model.empty()) {
+      errs() << "par-compile: error: two models: \"" << options.model << "\" and \"" << file
+             << "\"; a plan ends in .yaml\n";
+      return false;
+    }
+    options.model = file;
+  }
+  return true;
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  Arguments arguments;
+  if (!parseArguments(argc, argv, flags, arguments, errs()))
+    return WrongCommand;
+  if (arguments.has("--help")) {
+    printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
+    return Done;
+  }
+  if (arguments.has("--version")) {
+    outs() << "par 0.1, plan language 1\n";
+    return Done;
+  }
+  if (arguments.has("--print-schema")) {
+    printPlanSchema(outs());
+    return Done;
+  }
+  CompileOptions options;
+  if (!splitFiles(arguments, options))
+    return WrongCommand;
+  for (const Arguments::Given &given : arguments.flags) {
+    if (given.flag == "--set")
+      options.settings.push_back(given.value);
+    if (given.flag == "-n")
+      options.settings.push_back("ranks=" + given.value);
+    if (given.flag == "--target")
+      options.settings.push_back("target=" + given.value);
+  }
+  options.output = arguments.last("-o");
+  options.printPlan = arguments.has("--print-plan");
+  options.quiet = arguments.has("-q");
+  options.verbose = arguments.has("-v");
+  if (options.model.empty() && !options.printPlan) {
+    errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
+    return WrongCommand;
+  }
+  return compile(options, outs(), errs());
+}
