@@ -19,8 +19,8 @@ public:
   void finish();
 
 private:
-  /// What both sides of a communication say alike: communicator, group, sender and receiver (or all), and how many
-  /// of these came before.
+  /// What both sides of a communication say alike: communicator, group, sender and receiver (or all), and how
+  /// many of these came before.
   using Meeting = std::array<uint64_t, 5>;
 
   void expandRun(uint32_t runIndex, const Run &run);
@@ -69,12 +69,13 @@ void Expander::expandRun(uint32_t index, const Run &run) {
 size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
-  result.nodes.push_back({rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
-                          communicates(first.op), 0, 0});
+  result.nodes.push_back(
+      {rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex, communicates(first.op), 0, 0});
   result.before.push_back({lastOnQueue[first.queue], -1});
   result.joint.push_back(node);
   lastOnQueue[first.queue] = node;
-  size_t length = first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
+  size_t length =
+      first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
   for (const Instruction &instruction : llvm::ArrayRef(block.instructions).slice(index, length)) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
       meet(instruction, run, node);

@@ -9,10 +9,11 @@ namespace par {
 /// The nodes of one entry on all ranks, in issue order of each rank, rank after rank.
 struct Expansion {
   std::vector<PlayedInstruction> nodes;
-  /// What must end before each node on the same rank: the one before it on its queue, the signal that it awaits.
+  /// What must end before each node on the same rank: the one before it on its queue, the signal that it
+  /// awaits.
   std::vector<std::array<int64_t, 2>> before; ///< -1: none
-  /// Nodes that happen at once (a collective's members, a send and its receive, groups that share one): the same
-  /// number, that of one of them.
+  /// Nodes that happen at once (a collective's members, a send and its receive, groups that share one): the
+  /// same number, that of one of them.
   std::vector<uint32_t> joint;
 };
 

@@ -26,7 +26,8 @@ public:
       return;
     uint32_t slot = slotOf(operand.slot, depthOf(program, operand.buffer), run);
     SlotLife &life = lives[{owner, slot}];
-    // A write of all of it after a read begins a new life; a write through an alias may be one of several parts.
+    // A write of all of it after a read begins a new life; a write through an alias may be one of several
+    // parts.
     if (life.begin < 0 || (operand.access == Access::Write && !isAlias && life.wasRead)) {
       close(owner, life);
       life = {node.start, node.start, false};
@@ -69,9 +70,8 @@ std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &en
   for (const PlayedInstruction &node : nodes) {
     const auto &instructions = program.blocks[node.block].instructions;
     const Instruction &first = instructions[node.instruction];
-    size_t length = first.op == Op::Group
-                        ? std::min<size_t>(first.n + 1, instructions.size() - node.instruction)
-                        : 1;
+    size_t length =
+        first.op == Op::Group ? std::min<size_t>(first.n + 1, instructions.size() - node.instruction) : 1;
     for (const Instruction &instruction : llvm::ArrayRef(instructions).slice(node.instruction, length))
       for (const Operand &operand : instruction.operands)
         collector.access(operand, entry.runs[node.run], node);

@@ -37,8 +37,8 @@ std::string Simulation::describe(llvm::StringRef schedule, unsigned stages, unsi
   if (stages > 1)
     closedForm = llvm::formatv(" ({0}, m = {1}: closed form {2:f1} %)", schedule, microbatches,
                                100.0 * (stages - 1) / (microbatches + stages - 1));
-  return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %", formatTime(step),
-                       percent(computePermille()), percent(bubblePermille()), closedForm,
+  return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %",
+                       formatTime(step), percent(computePermille()), percent(bubblePermille()), closedForm,
                        percent(communicationPermille()));
 }
 
@@ -54,49 +54,75 @@ static std::string traceName(const format::Program &program, const format::Instr
   return name;
 }
 
-void par::writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os) {
-  llvm::json::OStream json(os);
-  auto event = [&](llvm::StringRef phase, int64_t rank, auto rest) {
+namespace {
+
+/// Writes the events of a trace one by one.
+class TraceWriter {
+public:
+  TraceWriter(const format::Bundle &bundle, llvm::json::OStream &json) : bundle(bundle), json(json) {}
+
+  const format::Program &programOf(uint32_t rank) const {
+    return bundle.programs[bundle.manifest.ranks[rank].role];
+  }
+
+  void queueName(uint32_t rank, uint32_t queue) {
+    event("M", rank, "thread_name", [&] {
+      json.attribute("tid", queue);
+      json.attributeObject("args", [&] { json.attribute("name", programOf(rank).queues[queue]); });
+    });
+  }
+
+  void interval(const PlayedInstruction &node) {
+    const format::Program &program = programOf(node.rank);
+    const auto &instruction = program.blocks[node.block].instructions[node.instruction];
+    event("X", node.rank, traceName(program, instruction), [&] {
+      json.attribute("tid", node.queue);
+      json.attribute("ts", node.start / 1000.0);
+      json.attribute("dur", node.duration / 1000.0);
+      json.attributeObject("args", [&] {
+        json.attribute("at", format::instructionId(program, node.block, node.instruction));
+      });
+    });
+  }
+
+  void memory(uint32_t rank, const MemorySample &sample) {
+    event("C", rank, "live bytes", [&] {
+      json.attribute("ts", sample.time / 1000.0);
+      json.attributeObject("args", [&] { json.attribute("bytes", sample.bytes); });
+    });
+  }
+
+private:
+  void event(llvm::StringRef phase, uint32_t rank, llvm::StringRef name, llvm::function_ref<void()> rest) {
     json.object([&] {
       json.attribute("ph", phase);
       json.attribute("pid", rank);
+      json.attribute("name", name);
       rest();
     });
-  };
-  auto programOf = [&](uint32_t rank) -> const format::Program & {
-    return bundle.programs[bundle.manifest.ranks[rank].role];
-  };
+  }
+
+  const format::Bundle &bundle;
+  llvm::json::OStream &json;
+};
+
+} // namespace
+
+void par::writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os) {
+  llvm::json::OStream json(os);
+  TraceWriter writer(bundle, json);
   json.object([&] {
     json.attribute("displayTimeUnit", "ns");
     json.attributeArray("traceEvents", [&] {
-      for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank)
-        for (auto [queue, name] : llvm::enumerate(programOf(rank).queues))
-          event("M", rank, [&] {
-            json.attribute("tid", static_cast<int64_t>(queue));
-            json.attribute("name", "thread_name");
-            json.attributeObject("args", [&] { json.attribute("name", name); });
-          });
-      for (const PlayedInstruction &node : simulation.instructions) {
-        if (node.duration == 0)
-          continue;
-        const format::Program &program = programOf(node.rank);
-        event("X", node.rank, [&] {
-          json.attribute("tid", node.queue);
-          json.attribute("name", traceName(program, program.blocks[node.block].instructions[node.instruction]));
-          json.attribute("ts", node.start / 1000.0);
-          json.attribute("dur", node.duration / 1000.0);
-          json.attributeObject("args", [&] {
-            json.attribute("at", format::instructionId(program, node.block, node.instruction));
-          });
-        });
-      }
-      for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank)
+      for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+        for (uint32_t queue = 0; queue < writer.programOf(rank).queues.size(); ++queue)
+          writer.queueName(rank, queue);
         for (const MemorySample &sample : simulation.memory[bundle.manifest.ranks[rank].role])
-          event("C", rank, [&] {
-            json.attribute("name", "live bytes");
-            json.attribute("ts", sample.time / 1000.0);
-            json.attributeObject("args", [&] { json.attribute("bytes", sample.bytes); });
-          });
+          writer.memory(rank, sample);
+      }
+      for (const PlayedInstruction &node : simulation.instructions)
+        if (node.duration > 0)
+          writer.interval(node);
     });
   });
   os << '\n';

@@ -8,8 +8,8 @@ using llvm::Twine;
 
 namespace {
 
-/// Gives every joint of an expansion its start. What becomes ready first runs first; ties go to the lower number,
-/// so that the result is the same everywhere.
+/// Gives every joint of an expansion its start. What becomes ready first runs first; ties go to the lower
+/// number, so that the result is the same everywhere.
 class Player {
 public:
   Player(Expansion &expansion, unsigned ranks, const Hardware &hardware);
@@ -25,12 +25,9 @@ private:
   int64_t freeAt(uint32_t joint);
   void occupy(uint32_t joint, int64_t end);
   bool takesEngine(uint32_t node) const {
-    return expansion.nodes[node].duration > 0 &&
-           (!hardware.overlap || !expansion.nodes[node].communication);
+    return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
   }
-  size_t coresFor(uint32_t joint) const {
-    return std::min(cores.size(), members[joint].size());
-  }
+  size_t coresFor(uint32_t joint) const { return std::min(cores.size(), members[joint].size()); }
 
   Expansion &expansion;
   const Hardware &hardware;
@@ -46,9 +43,10 @@ private:
 } // namespace
 
 Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
-    : expansion(expansion), hardware(hardware), members(expansion.nodes.size()), users(expansion.nodes.size()),
-      waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0),
-      engines(ranks, 0), cores(hardware.cores, 0), ran(expansion.nodes.size(), false) {
+    : expansion(expansion), hardware(hardware), members(expansion.nodes.size()),
+      users(expansion.nodes.size()), waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0),
+      duration(expansion.nodes.size(), 0), engines(ranks, 0), cores(hardware.cores, 0),
+      ran(expansion.nodes.size(), false) {
   for (uint32_t node = 0; node < expansion.nodes.size(); ++node) {
     uint32_t joint = expansion.joint[node];
     members[joint].push_back(node);
@@ -148,7 +146,7 @@ static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step
 
 /// The nodes of each rank, which follow one another.
 static std::vector<llvm::ArrayRef<PlayedInstruction>> splitByRank(const std::vector<PlayedInstruction> &nodes,
-                                                                 unsigned ranks) {
+                                                                  unsigned ranks) {
   std::vector<llvm::ArrayRef<PlayedInstruction>> result;
   llvm::ArrayRef<PlayedInstruction> rest = nodes;
   for (unsigned rank = 0; rank < ranks; ++rank) {
@@ -183,8 +181,8 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
     uint32_t role = ranks[rank].role;
     const format::Program &program = bundle.programs[role];
     if (result.memory[role].empty())
-      result.memory[role] = liveBytes(program, program.entries[program.findEntry(std::string_view(entry))],
-                                      nodes);
+      result.memory[role] =
+          liveBytes(program, program.entries[program.findEntry(std::string_view(entry))], nodes);
   }
   return result;
 }

@@ -118,7 +118,8 @@ llvm::Expected<GlobalOrder> GlobalOrderProblem::solve() const {
   for (unsigned task = 0; task < tasks.size(); ++task)
     if (waiting[task] == 0)
       ready.push({0, task});
-  // A task is pushed when its last predecessor is taken, with a start not before that one's: starts never fall.
+  // A task is pushed when its last predecessor is taken, with a start not before that one's: starts never
+  // fall.
   while (!ready.empty()) {
     auto [start, task] = ready.top();
     ready.pop();

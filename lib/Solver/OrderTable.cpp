@@ -146,7 +146,8 @@ Error OrderTableProblem::check() const {
   if (stages == 0 || stages > maxCount)
     return solverError("the number of stages is " + Twine(stages) + ", expected 1 to " + Twine(maxCount));
   if (microbatches == 0 || microbatches > maxCount)
-    return solverError("the number of microbatches is " + Twine(microbatches) + ", expected 1 to " + Twine(maxCount));
+    return solverError("the number of microbatches is " + Twine(microbatches) + ", expected 1 to " +
+                       Twine(maxCount));
   if (forward.size() != stages || backward.size() != stages)
     return solverError("there are " + Twine(forward.size()) + " forward and " + Twine(backward.size()) +
                        " backward costs for " + Twine(stages) + " stages");

@@ -1,6 +1,6 @@
-// Packing by placing items one after another, each into the tightest gap that the items alive with it leave. The
-// order decides: several greedy orders first, then a local search that takes what reaches the top of the arena
-// and places it earlier.
+// Packing by placing items one after another, each into the tightest gap that the items alive with it leave.
+// The order decides: several greedy orders first, then a local search that takes what reaches the top of the
+// arena and places it earlier.
 #include "par/Solver/Packing.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
@@ -171,8 +171,8 @@ llvm::Expected<Packing> PackingProblem::solve() const {
   return packing;
 }
 
-// Some order of placement at the lowest free offset is optimal: that of the offsets in an optimal packing, where
-// each item lands no higher than there. So all orders are tried, cut off where the arena is no better.
+// Some order of placement at the lowest free offset is optimal: that of the offsets in an optimal packing,
+// where each item lands no higher than there. So all orders are tried, cut off where the arena is no better.
 int64_t PackingProblem::solveExhaustively() const {
   Placer placer(*this);
   int64_t best = INT64_MAX, bound = computeLowerBound();

@@ -128,8 +128,8 @@ Error RecomputeProblem::verify(const RecomputeChoice &choice) const {
   return Error::success();
 }
 
-/// The choice with the least bytePrice * bytes + costPrice * cost. Of a value's two vertices, one says that it is
-/// at hand (saved or computed again), the other that it is computed again.
+/// The choice with the least bytePrice * bytes + costPrice * cost. Of a value's two vertices, one says that
+/// it is at hand (saved or computed again), the other that it is computed again.
 static RecomputeChoice cheapest(const RecomputeProblem &problem, __int128 bytePrice, __int128 costPrice) {
   unsigned count = problem.values.size(), source = 2 * count, sink = source + 1;
   MinimumCut cut(2 * count + 2);
@@ -188,8 +188,8 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   if (small.bytes > budget)
     return solverError("the backward needs at least " + Twine(small.bytes) +
                        " saved bytes per microbatch, the budget is " + Twine(budget));
-  // The price at which both ends cost the same; what is cheaper there replaces one of them (LARAC, Jüttner et al.
-  // 2001, which finds the best price in a few rounds).
+  // The price at which both ends cost the same; what is cheaper there replaces one of them (LARAC, Jüttner et
+  // al. 2001, which finds the best price in a few rounds).
   while (true) {
     __int128 bytePrice = small.cost - fast.cost, costPrice = fast.bytes - small.bytes;
     auto total = [&](const RecomputeChoice &choice) {

@@ -1,8 +1,8 @@
 // Stage cuts by dynamic programming over downsets. A cut into p stages is a chain of downsets (sets of nodes
-// closed under producers) from nothing to everything, and what a stage costs depends on the two downsets around
-// it alone: its time, its memory, and the links that end on it (a value made or used before it and used in it
-// arrives there once, whatever lies between). The objective, (m - 1) * largest stage + transfers, needs both
-// terms of each partial chain: a front of (peak, transfers) pairs of which none is beaten in both.
+// closed under producers) from nothing to everything, and what a stage costs depends on the two downsets
+// around it alone: its time, its memory, and the links that end on it (a value made or used before it and
+// used in it arrives there once, whatever lies between). The objective, (m - 1) * largest stage + transfers,
+// needs both terms of each partial chain: a front of (peak, transfers) pairs of which none is beaten in both.
 #include "par/Solver/StageCut.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -151,7 +151,8 @@ bool CutSearch::collectDownsets() {
   return all;
 }
 
-/// The values that may still have to travel from `set`, and shared weights, which every stage holds that uses them.
+/// The values that may still have to travel from `set`, and shared weights, which every stage holds that uses
+/// them.
 std::vector<const CutValue *> CutSearch::liveAt(const Downset &set) const {
   std::vector<const CutValue *> live;
   for (const CutValue &value : problem.values)

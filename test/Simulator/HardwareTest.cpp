@@ -3,14 +3,15 @@
 
 using namespace par;
 
-static const char *text = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n";
+static const char *text =
+    "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n";
 
 TEST(Hardware, Times) {
   Hardware hardware = *Hardware::parse(text, "x.yaml");
   EXPECT_TRUE(hardware.overlap);
-  EXPECT_EQ(hardware.localTime(1000000, 10), 3 + 1000000);                    // bound by FLOP
+  EXPECT_EQ(hardware.localTime(1000000, 10), 3 + 1000000); // bound by FLOP
   EXPECT_EQ(hardware.localTime(1000000, 10, format::DType::F64), 3 + 2000000);
-  EXPECT_EQ(hardware.localTime(10, 1001), 3 + 10010);                         // bound by memory
+  EXPECT_EQ(hardware.localTime(10, 1001), 3 + 10010); // bound by memory
   EXPECT_EQ(hardware.transferTime(100), 7 + 10000);
   EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllReduce, 100, 4), 4 * 7 + 15000);
   EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllGather, 100, 4), 2 * 7 + 30000);

@@ -17,7 +17,8 @@ static Hardware plainHardware() {
 
 static int64_t sumOf(const RankTime &time) { return time.compute + time.communication + time.idle; }
 
-// fill 4 ns, feed 32 (on the same engine), copy 64, all_reduce 32, add: one (4) + y (32) + total (2 * 32), fetch 32.
+// fill 4 ns, feed 32 (on the same engine), copy 64, all_reduce 32, add: one (4) + y (32) + total (2 * 32),
+// fetch 32.
 TEST(Simulator, ChainOfQueues) {
   Bundle bundle = toy::allReduce(2);
   auto simulation = simulate(bundle, "train", plainHardware());
@@ -68,7 +69,8 @@ TEST(Simulator, GroupsStartAtOnce) {
   EXPECT_GT(simulation->communicationPermille(), 0);
 }
 
-/// One stage of a pipeline whose forwards take 1000 ns and backwards 2000 ns, each direction on its own queue.
+/// One stage of a pipeline whose forwards take 1000 ns and backwards 2000 ns, each direction on its own
+/// queue.
 static Program pipelineStage(const OrderTable &table, unsigned stage) {
   toy::ProgramBuilder b("stage" + std::to_string(stage), {"compute", "forward", "backward"});
   b.buffer("f", BufferKind::Temp, {250});
@@ -114,7 +116,8 @@ static Bundle pipelineBundle(const OrderTable &table) {
 // Programs in the order of the order table take the time that the table predicts: bubble (p-1)/(m+p-1).
 TEST(Simulator, PipelineBubble) {
   for (const Schedule &schedule : getSchedules()) {
-    OrderTableProblem problem{schedule.name.str(), 4, 8, {1000, 1000, 1000, 1000}, {2000, 2000, 2000, 2000}, 0};
+    OrderTableProblem problem{schedule.name.str(),      4, 8, {1000, 1000, 1000, 1000},
+                              {2000, 2000, 2000, 2000}, 0};
     OrderTable table = *problem.solve();
     Hardware hardware = plainHardware();
     hardware.link = 1 << 20; // 1 ns a message

@@ -7,7 +7,8 @@
 
 using namespace par;
 
-/// Tasks of 2 to 6 stages of 1 or 2 ranks, any DAG of runs, a communication wherever a run uses another stage's.
+/// Tasks of 2 to 6 stages of 1 or 2 ranks, any DAG of runs, a communication wherever a run uses another
+/// stage's.
 static GlobalOrderProblem randomProblem(std::mt19937 &random) {
   auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   GlobalOrderProblem problem;
@@ -39,7 +40,8 @@ static GlobalOrderProblem randomProblem(std::mt19937 &random) {
   return problem;
 }
 
-// Any schedule: ranks that issue the restriction of the one order never deadlock, on one engine with rendezvous.
+// Any schedule: ranks that issue the restriction of the one order never deadlock, on one engine with
+// rendezvous.
 TEST(GlobalOrder, NeverDeadlocks) {
   std::mt19937 random(1);
   for (unsigned trial = 0; trial < 2000; ++trial) {
@@ -50,8 +52,8 @@ TEST(GlobalOrder, NeverDeadlocks) {
   }
 }
 
-/// The step of a schedule: runs in the order of the table, a transfer to the next stage after each forward and to
-/// the previous one after each backward.
+/// The step of a schedule: runs in the order of the table, a transfer to the next stage after each forward
+/// and to the previous one after each backward.
 static GlobalOrderProblem stepOf(const OrderTableProblem &schedule) {
   GlobalOrderProblem problem;
   std::map<std::tuple<unsigned, bool, unsigned>, unsigned> run, send;
@@ -114,7 +116,8 @@ TEST(GlobalOrder, ObviousOrderDeadlocks1F1B) {
 
 TEST(GlobalOrder, Errors) {
   GlobalOrderProblem cycle{{{"a", 1, {0}, {1}, ""}, {"b", 1, {0}, {0}, ""}}};
-  EXPECT_EQ(llvm::toString(cycle.solve().takeError()), "task 'a' waits for itself: the dependencies have a cycle");
+  EXPECT_EQ(llvm::toString(cycle.solve().takeError()),
+            "task 'a' waits for itself: the dependencies have a cycle");
   GlobalOrderProblem range{{{"a", 1, {0}, {7}, ""}}};
   EXPECT_EQ(llvm::toString(range.check()), "task 'a' comes after task 7 of 1");
   GlobalOrderProblem chain{{{"a", 5, {0}, {}, "s"}, {"b", 5, {0}, {}, "s"}}};

@@ -21,7 +21,8 @@ static RecomputeProblem randomProblem(std::mt19937 &random) {
   return problem;
 }
 
-// 1,000 random DAGs: a choice is found exactly if there is one, lies between bound and optimum, and mostly is it.
+// 1,000 random DAGs: a choice is found exactly if there is one, lies between bound and optimum, and mostly is
+// it.
 TEST(RecomputeChoice, AgainstExhaustiveSearch) {
   std::mt19937 random(1);
   unsigned optimal = 0, feasible = 0;
@@ -48,7 +49,8 @@ TEST(RecomputeChoice, AgainstExhaustiveSearch) {
 TEST(RecomputeChoice, LongChains) {
   RecomputeProblem problem;
   for (unsigned i = 0; i < 400; ++i)
-    problem.values.push_back({"v", 10, 100, i == 0 ? std::vector<unsigned>{} : std::vector{i - 1}, true, false});
+    problem.values.push_back(
+        {"v", 10, 100, i == 0 ? std::vector<unsigned>{} : std::vector{i - 1}, true, false});
   problem.budget = 100 * 200 + 50;
   auto choice = problem.solve();
   ASSERT_TRUE(bool(choice));
@@ -72,7 +74,8 @@ TEST(RecomputeChoice, VerifyRefusesWrongChoices) {
   problem.budget = 15;
   EXPECT_EQ(complaint(large), "the choice saves 20 bytes of a budget of 15");
   problem.values[0].inputs = {1};
-  EXPECT_EQ(llvm::toString(problem.check()), "value 'x' is computed from value 1, which does not stand above it");
+  EXPECT_EQ(llvm::toString(problem.check()),
+            "value 'x' is computed from value 1, which does not stand above it");
   problem.values[0].inputs = {};
   problem.values[0].cost = int64_t(1) << 51;
   EXPECT_EQ(llvm::toString(problem.check()), "the values are too large to add");

@@ -54,8 +54,8 @@ TEST(StageCut, OptimalAgainstExhaustiveSearch) {
   EXPECT_LT(without, 400u);
 }
 
-/// A decoder of `layers` layers as exported: about `layers` * 14 nodes with parallel query, key and value branches,
-/// residual skips, one mask branch that every layer uses, and a tied embedding.
+/// A decoder of `layers` layers as exported: about `layers` * 14 nodes with parallel query, key and value
+/// branches, residual skips, one mask branch that every layer uses, and a tied embedding.
 static StageCutProblem transformer(unsigned layers, unsigned stages) {
   StageCutProblem problem;
   problem.stages = stages;
@@ -103,7 +103,8 @@ TEST(StageCut, ScalesToExportedTransformers) {
   RecordProperty("gap", std::to_string(double(cut->step) / cut->lowerBound - 1));
 }
 
-// Where not all downsets fit, the search along prefixes still finds what the exact search finds on this graph.
+// Where not all downsets fit, the search along prefixes still finds what the exact search finds on this
+// graph.
 TEST(StageCut, PrefixesAreNearlyAsGood) {
   StageCutProblem problem = transformer(2, 4);
   problem.maxDownsets = 100000;

@@ -14,8 +14,8 @@
 
 namespace par {
 
-/// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that what is
-/// decided by them is the same on every machine that compiles.
+/// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that
+/// what is decided by them is the same on every machine that compiles.
 struct Hardware {
   std::string name;
   int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in products; 0: as f32
@@ -32,13 +32,14 @@ struct Hardware {
   static llvm::Expected<Hardware> find(llvm::StringRef nameOrPath);
 
   int64_t peak(format::DType type) const;
-  /// ns of a local op: the larger of computing `flops` and moving `bytes` (read plus written), and the launch.
+  /// ns of a local op: the larger of computing `flops` and moving `bytes` (read plus written), and the
+  /// launch.
   int64_t localTime(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
   /// ns of `bytes` from one rank to another.
   int64_t transferTime(int64_t bytes) const;
-  /// ns of a collective among `members`; `bytes` is that of the instruction's n. Ring and recursive halving move
-  /// all_reduce 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes
-  /// (Thakur et al. 2005); log2 P messages deep, all_reduce twice.
+  /// ns of a collective among `members`; `bytes` is that of the instruction's n. Ring and recursive halving
+  /// move all_reduce 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times
+  /// the bytes (Thakur et al. 2005); log2 P messages deep, all_reduce twice.
   int64_t collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const;
 };
 

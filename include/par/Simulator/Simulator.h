@@ -14,8 +14,8 @@
 
 namespace par {
 
-/// One instruction, or one group, on one rank, with its simulated time. An instruction that communicates carries
-/// the time of the transfer; what it waited for its peers lies before.
+/// One instruction, or one group, on one rank, with its simulated time. An instruction that communicates
+/// carries the time of the transfer; what it waited for its peers lies before.
 struct PlayedInstruction {
   uint32_t rank, queue;
   uint32_t block, instruction; ///< of the rank's program
@@ -37,31 +37,32 @@ struct MemorySample {
 };
 
 struct Simulation {
-  int64_t step = 0;              ///< ns of the entry
-  std::vector<RankTime> ranks;   ///< per rank
+  int64_t step = 0;                            ///< ns of the entry
+  std::vector<RankTime> ranks;                 ///< per rank
   std::vector<PlayedInstruction> instructions; ///< by rank, in issue order
-  /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by fragmentation.
+  /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by
+  /// fragmentation.
   std::vector<std::vector<MemorySample>> memory;
 
   /// Shares of all ranks' time, in 1/1000.
   int64_t computePermille() const, bubblePermille() const, communicationPermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
-  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %"; the
-  /// parenthesis only with more than one stage.
+  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %";
+  /// the parenthesis only with more than one stage.
   std::string describe(llvm::StringRef schedule, unsigned stages, unsigned microbatches) const;
 };
 
-/// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued before it,
-/// communication starts when all who take part have reached it (groups as one), local instructions take one engine
-/// a rank. Where the hardware does not overlap, communication takes that engine too.
+/// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued
+/// before it, communication starts when all who take part have reached it (groups as one), local instructions
+/// take one engine a rank. Where the hardware does not overlap, communication takes that engine too.
 ///
 /// Expects a bundle that par-verify accepts. Fails on an entry that no program has, and on a deadlock.
 llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry,
                                     const Hardware &hardware);
 
-/// Writes the simulation as a Perfetto (Chrome trace event) file: one process a rank, one thread a queue, memory
-/// as counters.
+/// Writes the simulation as a Perfetto (Chrome trace event) file: one process a rank, one thread a queue,
+/// memory as counters.
 void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os);
 
 } // namespace par

@@ -18,8 +18,8 @@ struct Life {
   int64_t begin, end;
 };
 
-/// What needs one offset: one slot of a buffer, with every life that the entry gives it (microbatches 0, 2, 4 of a
-/// buffer of depth 2 live in slot 0, so they are one item). Aliases are merged before.
+/// What needs one offset: one slot of a buffer, with every life that the entry gives it (microbatches 0, 2, 4
+/// of a buffer of depth 2 live in slot 0, so they are one item). Aliases are merged before.
 struct PackItem {
   std::string name;
   int64_t size = 0;        ///< bytes
@@ -29,13 +29,14 @@ struct PackItem {
 struct Packing {
   std::vector<int64_t> offsets; ///< bytes, one per item
   int64_t arena = 0;            ///< bytes
-  int64_t lowerBound = 0;       ///< the most bytes alive at one position, each item rounded up to the alignment
+  int64_t lowerBound = 0; ///< the most bytes alive at one position, each item rounded up to the alignment
 
   void print(llvm::raw_ostream &os, const struct PackingProblem &problem) const;
 };
 
-/// Expects items with sizes and lives; gives each an offset, so that items alive together do not overlap, in a
-/// small arena. (Dynamic storage allocation: NP-hard; greedy in several orders, then local search on the order.)
+/// Expects items with sizes and lives; gives each an offset, so that items alive together do not overlap, in
+/// a small arena. (Dynamic storage allocation: NP-hard; greedy in several orders, then local search on the
+/// order.)
 ///
 ///     problem packing
 ///     alignment 256                          // a multiple of 64; 256 if left out

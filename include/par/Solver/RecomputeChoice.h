@@ -15,11 +15,11 @@ namespace par {
 /// A value of a forward fragment.
 struct ForwardValue {
   std::string name;
-  int64_t cost = 0;              ///< ns to compute it again from its inputs
-  int64_t bytes = 0;             ///< bytes to keep it from forward to backward, for one microbatch
-  std::vector<unsigned> inputs;  ///< earlier values
-  bool needed = false;           ///< the backward reads it
-  bool isAvailable = false;      ///< weights: at hand in the backward anyway
+  int64_t cost = 0;             ///< ns to compute it again from its inputs
+  int64_t bytes = 0;            ///< bytes to keep it from forward to backward, for one microbatch
+  std::vector<unsigned> inputs; ///< earlier values
+  bool needed = false;          ///< the backward reads it
+  bool isAvailable = false;     ///< weights: at hand in the backward anyway
 };
 
 struct RecomputeChoice {
@@ -31,8 +31,9 @@ struct RecomputeChoice {
   void print(llvm::raw_ostream &os, const struct RecomputeProblem &problem) const;
 };
 
-/// Expects the values of one forward fragment in topological order and a budget; chooses what to save, so that
-/// everything the backward needs is saved, available, or computed from such values, and least is computed again.
+/// Expects the values of one forward fragment in topological order and a budget; chooses what to save, so
+/// that everything the backward needs is saved, available, or computed from such values, and least is
+/// computed again.
 ///
 ///     problem recompute
 ///     budget 100                                   // bytes per microbatch in flight
@@ -42,9 +43,9 @@ struct RecomputeChoice {
 ///
 /// An argument of the fragment is a value without inputs: it can be saved, not computed again.
 ///
-/// For a price per saved byte the best choice is a minimum cut (a closure problem: computing a value again implies
-/// having its inputs); the price is raised until the budget is met, and what the budget then leaves is filled by
-/// single values. `leastCost` is the Lagrangian bound.
+/// For a price per saved byte the best choice is a minimum cut (a closure problem: computing a value again
+/// implies having its inputs); the price is raised until the budget is met, and what the budget then leaves
+/// is filled by single values. `leastCost` is the Lagrangian bound.
 struct RecomputeProblem {
   int64_t budget = 0;
   std::vector<ForwardValue> values;
@@ -60,8 +61,8 @@ struct RecomputeProblem {
   /// The least cost of all choices, or -1 if none fits; for up to about 16 values.
   int64_t solveExhaustively() const;
 
-  /// What must be computed again if these are kept, and the figures. What is kept for nothing is dropped; `cost` is
-  /// -1 if an argument is missing.
+  /// What must be computed again if these are kept, and the figures. What is kept for nothing is dropped;
+  /// `cost` is -1 if an argument is missing.
   RecomputeChoice evaluate(std::vector<bool> saved) const;
 };
 

@@ -22,8 +22,9 @@ struct CutNode {
   int64_t saved = 0;    ///< bytes kept per microbatch in flight for the backward
 };
 
-/// What crosses stages if its nodes are apart: an activation (from a node) or a weight (from none) that several
-/// nodes share. It travels from user to next user, so that each stage that uses it is reached by one link.
+/// What crosses stages if its nodes are apart: an activation (from a node) or a weight (from none) that
+/// several nodes share. It travels from user to next user, so that each stage that uses it is reached by one
+/// link.
 struct CutValue {
   std::string name;
   int64_t bytes = 0;                ///< per link: forwards, and as much backwards
@@ -44,8 +45,9 @@ struct StageCut {
   void print(llvm::raw_ostream &os, const struct StageCutProblem &problem) const;
 };
 
-/// Expects a DAG with costs; gives every node a stage, monotone along the edges, no stage empty, each within its
-/// memory limit, so that the estimated step of 1f1b or gpipe is shortest (their makespan and bubble are equal).
+/// Expects a DAG with costs; gives every node a stage, monotone along the edges, no stage empty, each within
+/// its memory limit, so that the estimated step of 1f1b or gpipe is shortest (their makespan and bubble are
+/// equal).
 ///
 ///     problem stage_cut
 ///     stages 2
@@ -58,9 +60,9 @@ struct StageCut {
 ///     value x bytes 8 from a to b
 ///     weight w bytes 64 held 192 to a b
 ///
-/// The solution is optimal where the DAG has at most `maxDownsets` downsets (every DAG of up to 10 nodes, long
-/// chains); beyond, it is the best cut along the prefixes of three topological orders, improved by moving single
-/// nodes, and `exact` is false.
+/// The solution is optimal where the DAG has at most `maxDownsets` downsets (every DAG of up to 10 nodes,
+/// long chains); beyond, it is the best cut along the prefixes of three topological orders, improved by
+/// moving single nodes, and `exact` is false.
 struct StageCutProblem {
   unsigned stages = 1;
   unsigned microbatches = 1;
@@ -72,7 +74,8 @@ struct StageCutProblem {
 
   static llvm::Expected<StageCutProblem> parse(ProblemText &text);
   void print(llvm::raw_ostream &os) const;
-  /// What is malformed: fewer nodes than stages, lists that are not one a stage, indices out of range, a cycle.
+  /// What is malformed: fewer nodes than stages, lists that are not one a stage, indices out of range, a
+  /// cycle.
   llvm::Error check() const;
   llvm::Expected<StageCut> solve() const;
   /// Stages are in range, monotone, not empty, within their limits, and the figures are right.

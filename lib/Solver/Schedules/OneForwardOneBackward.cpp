@@ -1,5 +1,6 @@
 // 1F1B with a flush (Narayanan et al. 2019, PipeDream-flush): stage s warms up with p - 1 - s forwards, then
-// alternates. The bubble is GPipe's, (p - 1) / (m + p - 1), but only min(m, p - s) microbatches are in flight.
+// alternates. The bubble is GPipe's, (p - 1) / (m + p - 1), but only min(m, p - s) microbatches are in
+// flight.
 #include "par/Solver/Schedules.h"
 #include <algorithm>
 
