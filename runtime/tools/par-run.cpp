@@ -1,0 +1,19 @@
+// par-run BUNDLE: trains or evaluates a bundle. The work is in core/Job.h.
+#include "par/core/Failure.h"
+#include "par/core/Job.h"
+
+#include <iostream>
+
+int main(int argc, char **argv) {
+  try {
+    par::core::RunOptions options = par::core::parseOptions({argv + 1, argv + argc});
+    if (options.help) {
+      std::cout << par::core::usage();
+      return 0;
+    }
+    return par::core::runTool(options);
+  } catch (const par::core::Failure &failure) {
+    std::cerr << failure.what() << std::endl;
+    return failure.exitCode();
+  }
+}

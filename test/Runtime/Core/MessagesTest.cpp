@@ -1,0 +1,224 @@
+// Every mistake is answered with the sentence of docs/plan.md, and every sentence of the table is quoted by a test.
+#include "ToolFixture.h"
+#include "par/cpu/KernelObject.h"
+
+#include <filesystem>
+
+using namespace par;
+
+namespace {
+
+class Mistakes : public Tool {
+protected:
+  /// A safetensors file with one array of that type and shape, filled with `value`.
+  std::string writeFile(const std::string &name, const std::string &array, core::DType type, std::vector<int64_t> shape,
+                        int64_t value = 0) {
+    std::string path = folder / (name + ".safetensors");
+    core::SafetensorsWriter writer(path, {{array, type, shape}}, true);
+    auto elements = static_cast<size_t>(core::elementCount(shape));
+    if (type == core::DType::I64)
+      writeArray(writer, 0, std::vector<int64_t>(elements, value));
+    else
+      writeArray(writer, 0, std::vector<float>(elements, static_cast<float>(value)));
+    return path;
+  }
+  std::string text() { return folder / "text"; }
+};
+
+TEST_F(Mistakes, ofFlags) {
+  struct {
+    std::vector<std::string> arguments;
+    const char *says;
+  } cases[] = {
+      {{}, "par-run: error: no bundle given: par-run BUNDLE [flags]"},
+      {{"a.par", "b.par"}, "par-run: error: two bundles given: \"a.par\" and \"b.par\""},
+      {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\""},
+      {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
+      {{"a.par", "--comm", "nccl"}, "par-run: error: --comm nccl is not supported yet"},
+      {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
+      {{"a.par", "--export", "m.onnx"}, "par-run: error: --export to other than .safetensors is not supported yet"},
+      {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
+      {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
+      {{"a.par", "--order=random"}, "par-run: error: --order takes shuffled or sequential, not \"random\""},
+      {{"a.par", "--init=yes"}, "par-run: error: --init takes no value, not \"yes\""},
+      {{"a.par", "--init", "--weights", "w"}, "par-run: error: --init and --weights exclude each other"},
+      {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
+  };
+  for (const auto &mistake : cases) {
+    EXPECT_EQ(run(mistake.arguments), 2);
+    EXPECT_EQ(err, std::string(mistake.says) + "\n");
+  }
+}
+
+TEST_F(Mistakes, ofBundlesAndMachines) {
+  format::Bundle bundle = toy::training();
+  bundle.manifest.needs = {"cuda: sm_90"};
+  std::string cuda = write(bundle, "cuda");
+  EXPECT_EQ(run({cuda, "--init"}), 1);
+  expectSays("cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
+             "--target cpu");
+  bundle.manifest.needs = {"isa: avx9000"};
+  EXPECT_EQ(run({write(bundle, "isa"), "--init"}), 1);
+  expectSays("this bundle needs the instruction set avx9000, which this machine lacks; compile it again on it");
+  bundle.manifest.needs = {"quantum: yes"};
+  EXPECT_EQ(run({write(bundle, "quantum"), "--init"}), 1);
+  expectSays("this bundle needs \"quantum: yes\", which this par-run does not know");
+  std::string good = write(toy::training());
+  EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
+  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
+  format::Bundle trainOnly = toy::training();
+  trainOnly.programs[0].entries.resize(1);
+  EXPECT_EQ(run({write(trainOnly, "only"), "--init", "--eval", "--text", text()}), 1);
+  expectSays("this bundle has no entry \"eval\"; it has train");
+}
+
+TEST_F(Mistakes, ofTheWrongNumberOfRanks) {
+  std::string two = write(toy::training(2), "two");
+  EXPECT_NE(run({two, "--comm", "inproc", "-n", "4", "--init", "--text", text()}), 0);
+  expectSays("this bundle is for 2 ranks (dp 2)");
+}
+
+TEST_F(Mistakes, ofKernels) {
+  format::Bundle bundle = toy::training();
+  bundle.programs[0].kernels[0].symbol = "sum_cubes";
+  EXPECT_EQ(run({write(bundle, "cubes"), "--init", "--text", text()}), 1);
+  expectSays("kernel \"sum_squares\" asks for the builtin \"sum_cubes\", which this runtime does not have");
+  bundle.programs[0].kernels[0].symbol = "softmax_backward";
+  EXPECT_EQ(run({write(bundle, "mismatch"), "--init", "--text", text()}), 1);
+  expectSays("kernel \"sum_squares\": builtin softmax_backward takes 3 operands, the program gives 2");
+}
+
+TEST_F(Mistakes, ofWeights) {
+  std::string toy = write(toy::training());
+  EXPECT_EQ(run({toy, "--text", text()}), 1);
+  expectSays("toy.par: error: no weights: squares.onnx was compiled without them; give --weights FILE, or --init to start "
+             "from train.init");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("shape", "w", core::DType::F32, {9, 8})}), 1);
+  expectSays("shape.safetensors: error: \"w\" is [9, 8], the bundle has [8, 8]; the 0 others match");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("type", "w", core::DType::I64, {8, 8})}), 1);
+  expectSays("type.safetensors: error: \"w\" is i64[8, 8], the bundle has f32[8, 8]");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("other", "v", core::DType::F32, {8, 8})}), 1);
+  expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
+  expectSays("text: error: is neither a .safetensors file nor a checkpoint folder");
+}
+
+TEST_F(Mistakes, ofAModelFileThatChanged) {
+  format::Bundle bundle = toy::training();
+  bundle.manifest.model.size = 7;
+  bundle.manifest.tensors[0].source = format::Source{"squares.onnx", 0, 256, format::DType::F32};
+  std::ofstream(folder / "squares.onnx") << "not seven";
+  EXPECT_EQ(run({write(bundle), "--text", text()}), 1);
+  expectSays("squares.onnx is not the file that was compiled (9 bytes, not 7); give --weights FILE, or --init");
+}
+
+TEST_F(Mistakes, ofData) {
+  std::string toy = write(toy::training());
+  auto data = [&](const std::string &file) { return run({toy, "--init", "--data", file}); };
+  EXPECT_EQ(run({toy, "--init"}), 1);
+  expectSays("no data: give --data FILE or --text FILE (inputs: \"input_ids\" i64[2, 16], \"labels\" i64[2, 16])");
+  EXPECT_EQ(data(writeFile("some", "input_ids", core::DType::I64, {4, 16})), 1);
+  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data feeds \"input_ids\"); add --data, or set "
+             "inputs.labels.value: ones");
+  EXPECT_EQ(data(writeFile("type", "labels", core::DType::F32, {4, 16})), 1);
+  expectSays("type.safetensors: error: array \"labels\" is f32[4, 16]; input \"labels\" takes i64 in [0, 128) or the "
+             "ignored -100");
+  EXPECT_EQ(data(writeFile("shape", "labels", core::DType::I64, {4, 15})), 1);
+  expectSays("array \"labels\" is i64[4, 15]; input \"labels\" takes i64[16] a sample");
+  std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
+  EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
+  expectSays("both.safetensors: error: holds no array \"y\"; it has x");
+  EXPECT_EQ(data(both + ":input_ids=x,labels=x"), 1);
+  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128) or the ignored -100");
+  EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
+  expectSays("1 rows are fewer than one batch of 2");
+  EXPECT_EQ(data(folder / "d.npz"), 1);
+  expectSays("data is read from .safetensors; other formats are not supported yet");
+  {
+    core::SafetensorsWriter writer(folder / "uneven.safetensors",
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {3, 16}}}, true);
+  }
+  EXPECT_EQ(data(folder / "uneven.safetensors"), 1);
+  expectSays("array \"labels\" has 3 rows, \"input_ids\" has 4");
+}
+
+TEST_F(Mistakes, ofText) {
+  format::Bundle bundle = toy::training();
+  std::string toy = write(bundle);
+  EXPECT_EQ(run({toy, "--init", "--text", writeText("short", 20)}), 1);
+  expectSays("short: error: 20 bytes are fewer than one batch of 2 windows of 16");
+  EXPECT_EQ(run({toy, "--init", "--text", writeText("high", 100, '\xe9')}), 1);
+  expectSays("high: error: byte 233 at 99 is outside of the model's 128 symbols");
+  bundle.manifest.text->mode = format::TextFeed::Unknown;
+  EXPECT_EQ(run({write(bundle, "unknown"), "--init", "--text", text()}), 2);
+  expectSays("whether labels are the next tokens or the same is not known; say --labels next or --labels same");
+  bundle.manifest.text.reset();
+  EXPECT_EQ(run({write(bundle, "none"), "--init", "--text", text()}), 1);
+  expectSays("this bundle has no input that takes tokens; --text needs one");
+}
+
+TEST_F(Mistakes, ofCheckpoints) {
+  std::string toy = write(toy::training()), save = folder / "ckpt";
+  EXPECT_EQ(run({toy, "--text", text(), "--resume", save}), 1);
+  expectSays("ckpt: error: no complete checkpoint in this folder");
+  ASSERT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", "--save", save, "--save-every", "1"}), 0);
+  std::string file = save + "/2/rank0.safetensors";
+  uint64_t bytes = std::filesystem::file_size(file);
+  std::filesystem::resize_file(file, bytes - 4);
+  EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/2"}), 1);
+  expectSays("ckpt/2: error: rank0.safetensors is " + std::to_string(bytes - 4) + " bytes, its manifest says " +
+             std::to_string(bytes) + "; " + save + "/1 is complete: --resume " + save + "/1");
+  std::ofstream(save + "/1/index.json") << "{}";
+  EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/1"}), 1);
+  expectSays("ckpt/1: error: index.json: ");
+}
+
+TEST_F(Mistakes, ofPartsThatCoverNotAll) {
+  format::Tensor tensor = toy::training().manifest.tensors[0];
+  core::StoredArray half{core::DType::F32, {8, 8}, {{{0, 0}, {4, 8}, nullptr}}};
+  std::vector<std::byte> zeros(256), to(256);
+  half.pieces[0].data = zeros.data();
+  try {
+    core::loadTensor(to.data(), tensor, 0, half, "ckpt/1");
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_STREQ(failure.what(), "ckpt/1: error: \"w\": 32 of the 64 elements that rank 0 holds are in no file");
+  }
+}
+
+/// The longest piece of a sentence between its values.
+std::string longestPiece(std::string_view text) {
+  std::string_view best;
+  while (!text.empty()) {
+    size_t end = text.find("{}");
+    best = text.substr(0, end).size() > best.size() ? text.substr(0, end) : best;
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 2);
+  }
+  return std::string(best);
+}
+
+TEST(Messages, eachIsQuotedByATest) {
+  std::string tests;
+  for (const auto &file : std::filesystem::recursive_directory_iterator(PAR_TEST_SOURCE "/..")) {
+    if (file.path().extension() != ".cpp")
+      continue;
+    std::ifstream in(file.path());
+    tests += std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  // Literals that are split over lines or hold quotes are joined again.
+  for (auto [from, to] : {std::pair<std::string, std::string>{"\\\"", "\""}}) {
+    for (size_t at = 0; (at = tests.find(from, at)) != std::string::npos;)
+      tests.replace(at, from.size(), to);
+  }
+  for (size_t at = 0; (at = tests.find("\"\n", at)) != std::string::npos;) {
+    size_t next = tests.find_first_not_of(" \n", at + 1);
+    if (tests[next] == '"')
+      tests.erase(at, next - at + 1);
+    else
+      at = next;
+  }
+  for (const core::MessageText &message : core::messageTable)
+    EXPECT_NE(tests.find(longestPiece(message.text)), std::string::npos) << message.key << " is quoted by no test";
+}
+
+} // namespace

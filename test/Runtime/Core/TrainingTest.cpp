@@ -1,0 +1,143 @@
+// par-run trains, evaluates, saves, resumes and exports; what it prints has the form that docs/plan.md fixes.
+#include "ToolFixture.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+
+using namespace par;
+
+namespace {
+
+std::string fileText(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Training : public Tool {
+protected:
+  std::vector<std::string> command(const std::string &bundle, std::vector<std::string> more) {
+    std::vector<std::string> all{bundle, "--comm", "inproc", "--text", folder / "text"};
+    if (auto ranks = std::to_string(bundle.ends_with("two.par") ? 2 : 1); ranks != "1")
+      all.insert(all.end(), {"-n", ranks});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void expectLine(const std::string &pattern) { EXPECT_TRUE(std::regex_search(out, std::regex(pattern))) << out; }
+  std::vector<float> weightsOf(const std::string &path) {
+    core::SafetensorsReader reader(path);
+    std::vector<float> values(64);
+    std::memcpy(values.data(), reader.find("w")->data.data(), 256);
+    return values;
+  }
+};
+
+TEST_F(Training, printsTheLinesOfThePlan) {
+  std::string bundle = write(toy::training(2), "two");
+  std::string save = folder / "ckpt";
+  ASSERT_EQ(run(command(bundle, {"--init", "--steps", "20", "--save", save, "--save-every", "10"})), 0) << err;
+  expectLine(R"(two.par: 2 ranks, inproc, plan [0-9a-f]{6} \(2 of 2 agree\), data .*text: 2,000 bytes, 124 windows of 16)");
+  expectLine(R"(step    1/20  loss \d+\.\d{4}  lr 1\.0e-01  \|g\| 1\.00  +\d+ ms  .*tok/s\n)");
+  expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
+  expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
+  ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
+  expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity )");
+}
+
+TEST_F(Training, computesTheSameOnOneRankAndOnTwo) {
+  std::string one = write(toy::training(1), "one"), two = write(toy::training(2), "two");
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "3", "--export", folder / "one.safetensors"})), 0) << err;
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "3", "--export", folder / "two.safetensors"})), 0) << err;
+  EXPECT_EQ(weightsOf(folder / "one.safetensors"), weightsOf(folder / "two.safetensors"));
+  core::SafetensorsReader reader(folder / "two.safetensors");
+  EXPECT_EQ(reader.arrays().size(), 1u) << "counters are not exported";
+}
+
+TEST_F(Training, resumesBitForBitAndUnderAnotherPlan) {
+  std::string one = write(toy::training(1), "one"), two = write(toy::training(2), "two");
+  std::string straight = folder / "straight.safetensors", resumed = folder / "resumed.safetensors";
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "6", "--export", straight})), 0) << err;
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "4", "--save", folder / "ckpt", "--save-every", "2"})), 0) << err;
+  ASSERT_EQ(run(command(two, {"--resume", folder / "ckpt", "--steps", "6", "--export", resumed})), 0) << err;
+  EXPECT_EQ(fileText(straight), fileText(resumed));
+  ASSERT_EQ(run(command(one, {"--resume", folder / "ckpt/2", "--steps", "6", "--export", resumed})), 0) << err;
+  EXPECT_EQ(fileText(straight), fileText(resumed));
+  EXPECT_TRUE(std::filesystem::exists(folder / "ckpt/2") && std::filesystem::exists(folder / "ckpt/4"));
+}
+
+TEST_F(Training, keepsTheNewestAndResumesThemByItself) {
+  std::string one = write(toy::training(1), "one"), save = folder / "ckpt";
+  for (const char *steps : {"3", "5"})
+    ASSERT_EQ(run(command(one, {"--init", "--steps", steps, "--save", save, "--save-every", "1", "--keep", "2",
+                                "--resume", "auto"})), 0) << err;
+  expectLine("step    4/5 ");
+  EXPECT_EQ(out.find("step    1/5"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(save + "/3"));
+  EXPECT_TRUE(std::filesystem::exists(save + "/4") && std::filesystem::exists(save + "/5"));
+  // A save that was killed leaves a folder without the name of a step; it is not looked at.
+  std::filesystem::create_directory(save + "/6.tmp");
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/5");
+}
+
+TEST_F(Training, writesMetricsAndTraces) {
+  std::string two = write(toy::training(2), "two");
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "3", "--metrics", folder / "m.jsonl", "--trace",
+                              (folder / "t.json") + ":2-2", "--set", "lr=0.25"})), 0) << err;
+  std::string metrics = fileText(folder / "m.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
+  for (const char *key : {"\"step\":3", "\"loss\":", "\"lr\":0.25", "\"grad_norm\":1.0", "\"ms\":", "\"tokens\":64",
+                          "\"sent_bytes\":8", "\"peak_bytes\":"})
+    EXPECT_NE(metrics.find(key), std::string::npos) << key << " in " << metrics;
+  std::string trace = fileText(folder / "t.json");
+  EXPECT_NE(trace.find("\"name\":\"all/loss:0\""), std::string::npos);
+  EXPECT_NE(trace.find("\"pid\":1"), std::string::npos);
+  EXPECT_EQ(trace.find("\"step\":1,"), std::string::npos);
+}
+
+TEST_F(Training, evaluatesWhileItTrains) {
+  std::string one = write(toy::training(1), "one");
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "4", "--eval-every", "2", "--eval-data", folder / "text"})), 0);
+  expectLine(R"(eval    124 windows  loss .*  after step 2\n)");
+  expectLine(R"(eval    124 windows  loss .*  after step 4\n)");
+}
+
+TEST_F(Training, epochsCoverEveryRowOnce) {
+  core::RowOrder order(10, true, 3);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int> seen(10);
+    for (uint64_t i = 0; i < 10; ++i)
+      ++seen[order.at(epoch * 10 + i)];
+    EXPECT_EQ(seen, std::vector<int>(10, 1));
+  }
+  std::string one = write(toy::training(1), "one");
+  ASSERT_EQ(run(command(one, {"--init", "--epochs", "2"})), 0) << err;
+  expectLine("step  124/124 ");
+}
+
+TEST_F(Training, endsOnALossThatIsNotFinite) {
+  std::string two = write(toy::training(2), "two");
+  std::vector<float> bad(64, 1.0f);
+  bad[60] = NAN;
+  {
+    core::SafetensorsWriter writer(folder / "bad.safetensors", {{"w", core::DType::F32, {8, 8}}}, true);
+    writeArray(writer, 0, bad);
+  }
+  EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
+  expectSays("step 1: error: loss is NaN on rank 0 (dp 0): it became non-finite in this step");
+  expectSays("note: no loss was finite before; nothing was saved");
+}
+
+TEST_F(Training, checksTheArena) {
+  std::string two = write(toy::training(2), "two");
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--check-arena"})), 0) << err;
+  expectLine(R"(arena   rank 1: touched (1,\d{3}) of 1,\d{3} bytes)");
+}
+
+TEST_F(Training, dryRunStopsBeforeTheFirstStep) {
+  std::string one = write(toy::training(1), "one");
+  ASSERT_EQ(run({one, "--init", "--dry-run"}), 0) << err;
+  EXPECT_EQ(out.find("step"), std::string::npos);
+}
+
+} // namespace
