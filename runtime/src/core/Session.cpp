@@ -195,7 +195,7 @@ uint64_t Session::residentArena() {
   uint64_t pages = 0;
   for (unsigned char flags : resident)
     pages += flags & 1;
-  return std::min<uint64_t>(pages * page, arena.size());
+  return std::min(pages * page, use.bound);
 }
 
 } // namespace par::core

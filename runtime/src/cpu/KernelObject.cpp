@@ -41,13 +41,13 @@ struct Elf {
       case DT_NULL:
         return;
       case DT_NEEDED:
-        refuse("dependency (DT_NEEDED)");
+        refuse("a dependency (DT_NEEDED)");
       case DT_INIT:
       case DT_FINI:
       case DT_INIT_ARRAY:
       case DT_FINI_ARRAY:
       case DT_PREINIT_ARRAY:
-        refuse("initialiser (DT_INIT or DT_FINI)");
+        refuse("an initialiser (DT_INIT or DT_FINI)");
       default:
         break;
       }
@@ -59,9 +59,9 @@ struct Elf {
     for (uint64_t at = sizeof(Elf64_Sym); at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
       auto symbol = this->at<Elf64_Sym>(section.sh_offset + at);
       if (symbol.st_shndx == SHN_UNDEF)
-        refuse("undefined symbol");
+        refuse("an undefined symbol");
       if (ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC)
-        refuse("resolver function (IFUNC)");
+        refuse("a resolver function (IFUNC)");
     }
   }
 };

@@ -1,6 +1,5 @@
 // Every mistake is answered with the sentence of docs/plan.md, and every sentence of the table is quoted by a test.
 #include "ToolFixture.h"
-#include "par/cpu/KernelObject.h"
 
 #include <filesystem>
 
@@ -114,7 +113,7 @@ TEST_F(Mistakes, ofAModelFileThatChanged) {
 
 TEST_F(Mistakes, ofData) {
   std::string toy = write(toy::training());
-  auto data = [&](const std::string &file) { return run({toy, "--init", "--data", file}); };
+  auto data = [&](const std::string &file) { return run({toy, "--init", "--order", "sequential", "--data", file}); };
   EXPECT_EQ(run({toy, "--init"}), 1);
   expectSays("no data: give --data FILE or --text FILE (inputs: \"input_ids\" i64[2, 16], \"labels\" i64[2, 16])");
   EXPECT_EQ(data(writeFile("some", "input_ids", core::DType::I64, {4, 16})), 1);
@@ -162,6 +161,8 @@ TEST_F(Mistakes, ofCheckpoints) {
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save}), 1);
   expectSays("ckpt: error: no complete checkpoint in this folder");
   ASSERT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", "--save", save, "--save-every", "1"}), 0);
+  EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "1", "--save", text()}), 1);
+  expectSays("text: error: cannot write: ");
   std::string file = save + "/2/rank0.safetensors";
   uint64_t bytes = std::filesystem::file_size(file);
   std::filesystem::resize_file(file, bytes - 4);

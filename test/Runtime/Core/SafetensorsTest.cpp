@@ -62,7 +62,7 @@ TEST(Safetensors, refusesWhatDoesNotFit) {
   writeFile(folder, "[1]", "");
   EXPECT_EQ(failureOf(p), p + ": error: header is not a JSON object: array");
   writeFile(folder, R"({"w":{"dtype":"F32"}})", "");
-  EXPECT_NE(failureOf(p).find("entry \"w\" of the header needs dtype, shape and data_offsets"), std::string::npos);
+  EXPECT_NE(failureOf(p).find("entry \"w\" of the header needs dtype, shape and data_offsets: "), std::string::npos);
   writeFile(folder, R"({"w":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", "abcd");
   EXPECT_EQ(failureOf(p), p + ": error: tensor \"w\" has the type F7, which is not supported");
   writeFile(folder, R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "abcd");

@@ -107,6 +107,21 @@ TEST(Matmul, refusesOtherTypes) {
   }
 }
 
+// The primitive of a plain product wants scratch memory; where the bundle grants none, that is said before any step.
+TEST(Matmul, refusesAWorkspaceThatIsTooSmall) {
+  format::Call call = callOf(64, 768, 300, false, true);
+  call.workspace = 0;
+  try {
+    cpu::makeMatmul(call, cpu::MatmulChoice::Primitive, "toy.par");
+  } catch (const core::Failure &failure) {
+    std::string said = failure.what();
+    EXPECT_TRUE(said.starts_with("toy.par: error: call \"product\" needs a workspace of ")) << said;
+    EXPECT_TRUE(said.ends_with(" bytes, the bundle allows 0")) << said;
+    return;
+  }
+  GTEST_SKIP() << "this machine's routine needs no workspace";
+}
+
 TEST(Matmul, smallProductsAreNotTried) {
   EXPECT_FALSE(cpu::worthTrying(callOf(64, 64, 64, false, false)));
   EXPECT_EQ(cpu::tryMatmul(callOf(64, 64, 64, false, false)), cpu::MatmulChoice::Sgemm);

@@ -22,12 +22,11 @@ struct MessageText {
   M(unknownDtype, "tensor \"{}\" has the type {}, which is not supported")                                             \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
-  M(wrongWorld, "this bundle is for {} ranks ({}), the launcher started {} ({})")                                      \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
   M(notElf, "is not an ELF shared object for x86-64")                                                                  \
-  M(elfDependency, "has a {}; a kernel object has no dependency, no undefined symbol and no initialiser")              \
+  M(elfDependency, "has {}; a kernel object has no dependency, no undefined symbol and no initialiser")              \
   M(noKernel, "kernel \"{}\" is not in the kernel object: {}")                                                         \
   M(noBuiltin, "kernel \"{}\" asks for the builtin \"{}\", which this runtime does not have")                          \
   M(builtinMismatch, "kernel \"{}\": builtin {} takes {} {}, the program gives {}")                                    \
@@ -61,14 +60,12 @@ struct MessageText {
   M(checkpointSize, "{} is {} bytes, its manifest says {}{}")                                                          \
   M(checkpointIndex, "index.json: {}")                                                                                 \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
-  M(saveExists, "is a file, not a folder of checkpoints")                                                              \
   /* the run */                                                                                                        \
   M(lossIsNan, "loss is {} on rank {} ({}): it became non-finite in this step")                                        \
   M(unknownFlag, "unknown flag \"{}\"")                                                                                \
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \
-  M(flagUnderLauncher, "-n is refused under a launcher ({}): it starts the ranks")                                     \
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \

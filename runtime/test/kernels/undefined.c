@@ -1,0 +1,3 @@
+/* Calls what it does not hold: must be refused. */
+int elsewhere(int);
+int here(int x) { return elsewhere(x); }

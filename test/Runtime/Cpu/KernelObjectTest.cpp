@@ -1,0 +1,79 @@
+// A kernel object is loaded if it is nothing but code, and refused before it is loaded otherwise.
+#include "TemporaryFolder.h"
+#include "par/core/Failure.h"
+#include "par/cpu/KernelObject.h"
+#include "par/cpu/ThreadPool.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+
+using namespace par;
+
+namespace {
+
+std::string object(const std::string &name) { return std::string(PAR_TEST_KERNELS) + "/" + name + ".so"; }
+
+std::string failureOf(const std::string &path) {
+  try {
+    cpu::checkKernelObject(path);
+    return "no failure";
+  } catch (const core::Failure &failure) {
+    return std::string(failure.what()).substr(path.size());
+  }
+}
+
+TEST(KernelObject, runsItsKernelOnAnyNumberOfThreads) {
+  cpu::KernelObject kernels(object("good"));
+  kernels::KernelFunction scale = kernels.function("scale", "k0");
+  std::vector<float> in(1000), expected(1000);
+  for (size_t i = 0; i < in.size(); ++i) {
+    in[i] = static_cast<float>(i);
+    expected[i] = 3 * in[i];
+  }
+  uint64_t three = 3;
+  for (int threads : {1, 2, 4}) {
+    cpu::ThreadPool pool(threads);
+    for (int turn = 0; turn < 50; ++turn) {
+      std::vector<float> out(1000);
+      void *operands[] = {in.data(), out.data()};
+      pool.run(scale, operands, &three, 1000);
+      ASSERT_EQ(out, expected);
+    }
+  }
+}
+
+TEST(KernelObject, refusesWhatIsMoreThanCode) {
+  std::string tail = "; a kernel object has no dependency, no undefined symbol and no initialiser";
+  EXPECT_EQ(failureOf(object("good")), "no failure");
+  EXPECT_EQ(failureOf(object("undefined")), ": error: has an undefined symbol" + tail);
+  EXPECT_EQ(failureOf(object("initialiser")), ": error: has an initialiser (DT_INIT or DT_FINI)" + tail);
+  EXPECT_EQ(failureOf("/proc/self/exe"), ": error: has a dependency (DT_NEEDED)" + tail);
+  TemporaryFolder folder;
+  std::string text = folder / "text.so";
+  std::ofstream(text) << "not a program";
+  EXPECT_EQ(failureOf(text), ": error: is not an ELF shared object for x86-64");
+}
+
+// Every prefix of a good object is refused or accepted, never read past its end.
+TEST(KernelObject, survivesTornFiles) {
+  std::ifstream in(object("good"), std::ios::binary);
+  std::string whole{std::istreambuf_iterator<char>(in), {}};
+  TemporaryFolder folder;
+  for (size_t length = 0; length < whole.size(); length += 37) {
+    std::string path = folder / "torn.so";
+    std::ofstream(path, std::ios::binary) << whole.substr(0, length);
+    failureOf(path);
+  }
+}
+
+TEST(KernelObject, namesAMissingKernel) {
+  cpu::KernelObject kernels(object("good"));
+  try {
+    kernels.function("absent", "k7");
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_EQ(failure.what(), object("good") + ": error: kernel \"k7\" is not in the kernel object: no symbol absent");
+  }
+}
+
+} // namespace
