@@ -1,0 +1,147 @@
+// A neutral picture of an ONNX file. The reader behind it uses protobuf and exceptions; nothing of either shows here,
+// so that compiler code (built without exceptions) can include this header.
+#ifndef PAR_ONNX_MODEL_H
+#define PAR_ONNX_MODEL_H
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace par::onnx {
+
+/// Element types by ONNX's own numbers (TensorProto.DataType).
+enum class ElementType : int32_t {
+  Undefined = 0,
+  F32 = 1,
+  U8 = 2,
+  I8 = 3,
+  U16 = 4,
+  I16 = 5,
+  I32 = 6,
+  I64 = 7,
+  String = 8,
+  Bool = 9,
+  F16 = 10,
+  F64 = 11,
+  U32 = 12,
+  U64 = 13,
+  BF16 = 16,
+};
+
+/// Size in bytes of one element; 0 for types without a fixed size here (strings, complex, below 8 bits).
+unsigned byteSize(ElementType type);
+/// `f32`, `i64`, ... as Par's messages write it; `type 17` for numbers without a name here.
+std::string spell(ElementType type);
+bool isFloat(ElementType type);
+
+/// Where a tensor's bytes lie. All data is little-endian, row-major and contiguous.
+enum class Storage {
+  Inline,   ///< in `bytes`
+  InModel,  ///< in the model file (uncompressed content) at `offset`
+  External, ///< in another file, `file`, at `offset`
+  Absent,   ///< named as external data, but there is no such file: a structure-only model
+};
+
+struct Tensor {
+  std::string name;
+  ElementType type = ElementType::Undefined;
+  std::vector<int64_t> dims;
+  Storage storage = Storage::Inline;
+  std::string bytes;    ///< Storage::Inline
+  std::string file;     ///< Storage::External and Absent: as written in the model, relative to its folder
+  uint64_t offset = 0;  ///< in bytes
+  uint64_t length = 0;  ///< in bytes; always product(dims) * byteSize(type)
+
+  int64_t elements() const;
+};
+
+/// One dim of a declared shape: a size, or a symbol such as `batch` or `seq + 1`, or neither (unknown).
+struct Dim {
+  int64_t size = -1;
+  std::string symbol;
+};
+
+/// Free text pairs that exporters leave on models, graphs, nodes and values.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+std::string_view lookup(const Metadata &metadata, std::string_view key);
+
+struct ValueInfo {
+  std::string name;
+  ElementType type = ElementType::Undefined;
+  bool isTensor = false; ///< sequences, maps and optionals are not
+  bool hasShape = false;
+  std::vector<Dim> shape;
+  std::string doc;
+  Metadata metadata;
+};
+
+struct Attribute {
+  enum Kind { Float, Int, String, TensorValue, Floats, Ints, Strings, Other };
+  std::string name;
+  Kind kind = Other;
+  double f = 0;
+  int64_t i = 0;
+  std::string s;
+  std::vector<double> floats;
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+  std::optional<Tensor> tensor;
+  bool isReference = false; ///< stands for an attribute of the enclosing function
+};
+
+struct Node {
+  std::string name;
+  std::string domain; ///< "" is ONNX's own (also written `ai.onnx`)
+  std::string opType;
+  std::vector<std::string> inputs, outputs; ///< "" is an input left out
+  std::vector<Attribute> attributes;
+  std::string modulePath; ///< `transformer.h.0.mlp`; "" at the top or where the exporter kept none
+  std::string sourceFile; ///< innermost line of the model's own source; "" if unknown
+  int64_t sourceLine = 0;
+
+  const Attribute *attribute(std::string_view name) const;
+  int64_t intAttribute(std::string_view name, int64_t otherwise) const;
+  double floatAttribute(std::string_view name, double otherwise) const;
+  std::string_view stringAttribute(std::string_view name, std::string_view otherwise) const;
+};
+
+/// A line of the exporter's graph signature: `p_lm_head_weight: PARAMETER target='lm_head.weight'`.
+struct SignatureEntry {
+  std::string name, kind, target;
+};
+
+/// Bytes of the model file, kept mapped (or inflated) for as long as the model lives.
+class FileBytes;
+
+struct Model {
+  std::string path;
+  bool compressed = false; ///< read through gzip: offsets count in the inflated bytes
+  int64_t irVersion = 0;
+  int64_t opset = 0; ///< of ONNX's own domain
+  std::vector<std::pair<std::string, int64_t>> opsets;
+  std::string producer;
+  Metadata metadata, graphMetadata;
+  std::vector<Node> nodes;
+  std::vector<Tensor> initializers;
+  std::vector<ValueInfo> inputs; ///< without those that an initializer gives a value
+  std::vector<ValueInfo> outputs;
+  std::vector<ValueInfo> valueInfo;
+  std::vector<SignatureEntry> signature;
+  std::vector<std::string> functions; ///< `domain::name` of model-local functions
+  std::shared_ptr<const FileBytes> bytes;
+};
+
+/// Reads `.onnx` or `.onnx.gz`. On failure returns nothing and sets `error` to a lower-case sentence without the path.
+/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain. Any bytes are survived.
+std::optional<Model> readModel(const std::string &path, std::string &error);
+
+/// The bytes of one tensor (`tensor.length` many); nothing and `error` if they are absent or cannot be read.
+std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error);
+
+} // namespace par::onnx
+
+#endif // PAR_ONNX_MODEL_H

@@ -1,0 +1,283 @@
+#include "FileBytes.h"
+#include "Provenance.h"
+#include "Wire.h"
+#include "onnx-ml.pb.h"
+#include "par/Onnx/Model.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace par::onnx {
+namespace {
+
+constexpr uint64_t twoGiB = uint64_t(1) << 31;
+constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 7, newestOpset = 27;
+
+[[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
+
+Metadata convert(const google::protobuf::RepeatedPtrField<::onnx::StringStringEntryProto> &entries) {
+  Metadata result;
+  for (const auto &entry : entries)
+    result.emplace_back(entry.key(), entry.value());
+  return result;
+}
+
+/// Bytes that dims and type ask for; refuses negative dims and sizes that overflow.
+uint64_t expectedBytes(const Tensor &tensor) {
+  uint64_t count = 1;
+  for (int64_t dim : tensor.dims) {
+    if (dim < 0)
+      fail("tensor \"" + tensor.name + "\" has the negative dim " + std::to_string(dim));
+    if (__builtin_mul_overflow(count, uint64_t(dim), &count) || count > (uint64_t(1) << 46))
+      fail("tensor \"" + tensor.name + "\" is larger than any memory");
+  }
+  return count * byteSize(tensor.type);
+}
+
+template <class Wide, class Narrow>
+void appendAs(std::string &bytes, Wide value) {
+  Narrow narrow = static_cast<Narrow>(value);
+  bytes.append(reinterpret_cast<const char *>(&narrow), sizeof narrow);
+}
+
+/// Fields of int32_data hold every type up to 32 bits, the 16-bit floats as their bits.
+void appendInt32Data(std::string &bytes, unsigned width, int32_t value) {
+  if (width == 1)
+    appendAs<int32_t, int8_t>(bytes, value);
+  else if (width == 2)
+    appendAs<int32_t, int16_t>(bytes, value);
+  else
+    appendAs<int32_t, int32_t>(bytes, value);
+}
+
+std::string inlineBytes(const ::onnx::TensorProto &proto, const Tensor &tensor) {
+  if (proto.has_raw_data())
+    return proto.raw_data();
+  std::string bytes;
+  for (float value : proto.float_data())
+    appendAs<float, float>(bytes, value);
+  for (double value : proto.double_data())
+    appendAs<double, double>(bytes, value);
+  for (int64_t value : proto.int64_data())
+    appendAs<int64_t, int64_t>(bytes, value);
+  for (uint64_t value : proto.uint64_data())
+    byteSize(tensor.type) == 4 ? appendAs<uint64_t, uint32_t>(bytes, value) : appendAs<uint64_t, uint64_t>(bytes, value);
+  for (int32_t value : proto.int32_data())
+    appendInt32Data(bytes, byteSize(tensor.type), value);
+  return bytes;
+}
+
+uint64_t parseNumber(const std::string &text, const std::string &tensor) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+    fail("external data of \"" + tensor + "\" has the offset or length \"" + text + "\"");
+  return std::stoull(text);
+}
+
+void convertExternal(const ::onnx::TensorProto &proto, const std::string &modelPath, Tensor &tensor) {
+  uint64_t length = tensor.length;
+  for (const auto &entry : proto.external_data()) {
+    if (entry.key() == "location")
+      tensor.file = entry.value();
+    else if (entry.key() == "offset")
+      tensor.offset = parseNumber(entry.value(), tensor.name);
+    else if (entry.key() == "length")
+      length = parseNumber(entry.value(), tensor.name);
+  }
+  if (length != tensor.length)
+    fail("external data of \"" + tensor.name + "\" is " + std::to_string(length) + " bytes, its shape takes " +
+         std::to_string(tensor.length));
+  std::string resolved = resolveExternal(modelPath, tensor.file);
+  tensor.storage = resolved.empty() ? Storage::Absent : Storage::External;
+  if (resolved.empty())
+    return;
+  uint64_t size = fileSize(resolved);
+  if (tensor.offset > size || tensor.length > size - tensor.offset)
+    fail("external data of \"" + tensor.name + "\" ends at " + std::to_string(tensor.offset + tensor.length) +
+         ", \"" + tensor.file + "\" has " + std::to_string(size) + " bytes");
+}
+
+Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, const Payload *payload) {
+  Tensor tensor;
+  tensor.name = proto.name();
+  tensor.type = static_cast<ElementType>(proto.data_type());
+  tensor.dims.assign(proto.dims().begin(), proto.dims().end());
+  if (tensor.dims.size() > 64)
+    fail("tensor \"" + tensor.name + "\" has " + std::to_string(tensor.dims.size()) + " dims");
+  if (byteSize(tensor.type) == 0) {
+    tensor.storage = Storage::Absent; // strings and narrow types: no op of ours reads them
+    return tensor;
+  }
+  tensor.length = expectedBytes(tensor);
+  if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
+    convertExternal(proto, modelPath, tensor);
+    return tensor;
+  }
+  if (proto.has_segment())
+    fail("tensor \"" + tensor.name + "\" is stored in segments, which is not supported");
+  if (payload && payload->contiguous) {
+    bool raw = payload->field == 9;
+    bool typed = (payload->field == 4 && tensor.type == ElementType::F32) ||
+                 (payload->field == 10 && tensor.type == ElementType::F64);
+    if ((raw || typed) && payload->length == tensor.length) {
+      tensor.storage = Storage::InModel;
+      tensor.offset = payload->offset;
+      return tensor;
+    }
+  }
+  tensor.bytes = inlineBytes(proto, tensor);
+  if (tensor.bytes.size() != tensor.length)
+    fail("tensor \"" + tensor.name + "\" holds " + std::to_string(tensor.bytes.size()) + " bytes, its shape takes " +
+         std::to_string(tensor.length));
+  return tensor;
+}
+
+Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelPath) {
+  Attribute result;
+  result.name = proto.name();
+  result.isReference = !proto.ref_attr_name().empty();
+  result.f = proto.f();
+  result.i = proto.i();
+  result.s = proto.s();
+  result.floats.assign(proto.floats().begin(), proto.floats().end());
+  result.ints.assign(proto.ints().begin(), proto.ints().end());
+  result.strings.assign(proto.strings().begin(), proto.strings().end());
+  switch (proto.type()) {
+  case ::onnx::AttributeProto::FLOAT: result.kind = Attribute::Float; break;
+  case ::onnx::AttributeProto::INT: result.kind = Attribute::Int; break;
+  case ::onnx::AttributeProto::STRING: result.kind = Attribute::String; break;
+  case ::onnx::AttributeProto::FLOATS: result.kind = Attribute::Floats; break;
+  case ::onnx::AttributeProto::INTS: result.kind = Attribute::Ints; break;
+  case ::onnx::AttributeProto::STRINGS: result.kind = Attribute::Strings; break;
+  case ::onnx::AttributeProto::TENSOR:
+    result.kind = Attribute::TensorValue;
+    result.tensor = convert(proto.t(), modelPath, nullptr);
+    break;
+  default: result.kind = Attribute::Other; break;
+  }
+  return result;
+}
+
+Node convert(const ::onnx::NodeProto &proto, const std::string &modelPath) {
+  Node node;
+  node.name = proto.name();
+  node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
+  node.opType = proto.op_type();
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const auto &attribute : proto.attribute())
+    node.attributes.push_back(convert(attribute, modelPath));
+  Metadata metadata = convert(proto.metadata_props());
+  readProvenance(metadata, node);
+  return node;
+}
+
+ValueInfo convert(const ::onnx::ValueInfoProto &proto) {
+  ValueInfo info;
+  info.name = proto.name();
+  info.doc = proto.doc_string();
+  info.metadata = convert(proto.metadata_props());
+  info.isTensor = proto.type().has_tensor_type();
+  if (!info.isTensor)
+    return info;
+  const auto &type = proto.type().tensor_type();
+  info.type = static_cast<ElementType>(type.elem_type());
+  info.hasShape = type.has_shape();
+  for (const auto &dim : type.shape().dim()) {
+    Dim &converted = info.shape.emplace_back();
+    if (dim.has_dim_value())
+      converted.size = dim.dim_value();
+    else
+      converted.symbol = dim.dim_param();
+    if (dim.has_dim_value() && dim.dim_value() < 0)
+      fail("value \"" + info.name + "\" has the negative dim " + std::to_string(dim.dim_value()));
+  }
+  return info;
+}
+
+void checkVersions(const Model &model) {
+  if (model.irVersion < oldestIr || model.irVersion > newestIr)
+    fail("has IR version " + std::to_string(model.irVersion) + ", this par-compile reads " + std::to_string(oldestIr) +
+         " to " + std::to_string(newestIr));
+  if (model.opset < oldestOpset || model.opset > newestOpset)
+    fail("has opset " + std::to_string(model.opset) + " of ai.onnx, this par-compile reads " +
+         std::to_string(oldestOpset) + " to " + std::to_string(newestOpset));
+}
+
+void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
+  model.irVersion = proto.ir_version();
+  model.producer = proto.producer_name();
+  model.metadata = convert(proto.metadata_props());
+  for (const auto &opset : proto.opset_import()) {
+    std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
+    if (domain.empty())
+      model.opset = opset.version();
+    model.opsets.emplace_back(domain, opset.version());
+  }
+  for (const auto &function : proto.functions())
+    model.functions.push_back(function.domain() + "::" + function.name());
+}
+
+void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
+  if (graph.sparse_initializer_size())
+    fail("has sparse initializers, which are not supported");
+  std::vector<Payload> payloads = locateInitializers(model.bytes->view());
+  bool located = payloads.size() == size_t(graph.initializer_size());
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    model.initializers.push_back(convert(graph.initializer(i), model.path, located ? &payloads[i] : nullptr));
+  for (const auto &info : graph.input()) {
+    bool initialized = false; // files below IR 4 list initializers among the inputs
+    for (const Tensor &tensor : model.initializers)
+      initialized |= tensor.name == info.name();
+    if (!initialized)
+      model.inputs.push_back(convert(info));
+  }
+  for (const auto &info : graph.output())
+    model.outputs.push_back(convert(info));
+  for (const auto &info : graph.value_info())
+    model.valueInfo.push_back(convert(info));
+  for (const auto &node : graph.node())
+    model.nodes.push_back(convert(node, model.path));
+  model.graphMetadata = convert(graph.metadata_props());
+  model.signature = readSignature(
+      lookup(model.graphMetadata, "pkg.torch.export.ExportedProgram.graph_signature"));
+}
+
+} // namespace
+
+std::optional<Model> readModel(const std::string &path, std::string &error) {
+  try {
+    Model model;
+    model.path = path;
+    model.bytes = FileBytes::open(path, twoGiB, model.compressed);
+    std::string_view view = model.bytes->view();
+    ::onnx::ModelProto proto;
+    google::protobuf::LogSilencer quiet;
+    if (!proto.ParseFromArray(view.data(), int(view.size())) || !proto.has_graph())
+      fail("is not an ONNX model");
+    convertHeader(proto, model);
+    checkVersions(model);
+    convertGraph(proto.graph(), model);
+    return model;
+  } catch (const std::exception &failure) {
+    error = failure.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error) {
+  try {
+    switch (tensor.storage) {
+    case Storage::Inline: return tensor.bytes;
+    case Storage::InModel: return std::string(model.bytes->view().substr(tensor.offset, tensor.length));
+    case Storage::External:
+      return readRange(resolveExternal(model.path, tensor.file), tensor.offset, tensor.length);
+    case Storage::Absent: fail("the data of \"" + tensor.name + "\" is absent (\"" + tensor.file + "\")");
+    }
+    fail("unknown storage");
+  } catch (const std::exception &failure) {
+    error = failure.what();
+    return std::nullopt;
+  }
+}
+
+} // namespace par::onnx

@@ -1,0 +1,23 @@
+#ifndef PAR_LIB_ONNX_WIRE_H
+#define PAR_LIB_ONNX_WIRE_H
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace par::onnx {
+
+/// Where the payload of one TensorProto lies in the file; protobuf's own classes do not tell.
+struct Payload {
+  uint64_t offset = 0, length = 0;
+  int field = 0;           ///< 9 raw_data, 4 float_data, 10 double_data; 0: none of them
+  bool contiguous = false; ///< one piece
+};
+
+/// One entry for every initializer of the main graph, in file order; empty if the bytes are not well formed.
+/// The encoding: https://protobuf.dev/programming-guides/encoding.
+std::vector<Payload> locateInitializers(std::string_view file);
+
+} // namespace par::onnx
+
+#endif // PAR_LIB_ONNX_WIRE_H
