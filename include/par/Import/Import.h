@@ -1,0 +1,62 @@
+// ONNX to a step on one device.
+#ifndef PAR_IMPORT_IMPORT_H
+#define PAR_IMPORT_IMPORT_H
+
+#include "par/Onnx/Model.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// `train.loss` where the graph has none of its own (plan.md §1.3).
+struct AttachedLoss {
+  std::string kind;            ///< cross_entropy, mse, l1, bce
+  std::string output;          ///< "" is the only float output
+  std::string labels = "labels";
+  int64_t ignore = -100;
+  double smoothing = 0;
+  int64_t shift = 0;           ///< labels lie this many positions ahead along dim 1
+};
+
+struct ImportOptions {
+  /// Sizes of symbolic dims.
+  std::map<std::string, int64_t> dims;
+  /// Samples of one optimizer step; binds the batch symbol. Absent: `dims` or the exported size.
+  std::optional<int64_t> batch;
+  /// Symbol that is the batch, if it is not dim 0 of the first input.
+  std::optional<std::string> batchSymbol;
+  /// Batch dim of an input other than 0; -1: it has none.
+  std::map<std::string, int64_t> batchDims;
+  /// `zeros`, `ones`, `iota` or a number in place of data.
+  std::map<std::string, std::string> values;
+  /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
+  bool train = false;
+  std::optional<AttachedLoss> loss;
+  /// Parameter → the parameter that it is tied to.
+  std::map<std::string, std::string> tie;
+};
+
+/// Imports the main graph. Errors are emitted at a location in the model file (line 0) and name the ONNX node; the
+/// result is verified. Variables are named by their initializers.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options,
+                                              mlir::MLIRContext *context);
+
+/// The batch that the file fixes: size of dim 0 of its first input; nothing if that is symbolic.
+std::optional<int64_t> exportedBatch(const onnx::Model &model);
+
+/// The symbol of dim 0 of the first input, "" if it has a fixed size.
+std::string batchSymbol(const onnx::Model &model);
+
+/// True where the step slices the input `labels` from position 1 on along dim 1: such a model shifts its labels
+/// itself, and is fed tokens t[i..i+T) as labels.
+bool shiftsLabels(mlir::ModuleOp module, llvm::StringRef labels);
+
+} // namespace par
+
+#endif // PAR_IMPORT_IMPORT_H

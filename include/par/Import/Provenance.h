@@ -1,0 +1,32 @@
+// Where an op comes from: the ONNX node, its module and its source line, carried in the op's location.
+#ifndef PAR_IMPORT_PROVENANCE_H
+#define PAR_IMPORT_PROVENANCE_H
+
+#include "mlir/IR/Location.h"
+
+#include <optional>
+#include <string>
+
+namespace par {
+
+/// Printed, a location reads
+/// `loc(fused<{module = "h.0.mlp", node = "node_MatMul_41", path = "h.0.mlp/MatMul"}>["modeling_gpt2.py":573:0])`.
+struct Provenance {
+  llvm::StringRef node;   ///< the ONNX node's own name
+  llvm::StringRef module; ///< `transformer.h.0.mlp`; "" at the top
+  llvm::StringRef path;   ///< `MODULE/OpType`, `MODULE/OpType.1`, ...: the name that plans use
+  llvm::StringRef file;   ///< source file, "" if unknown
+  unsigned line = 0;
+};
+
+mlir::Location makeLocation(mlir::MLIRContext *context, const Provenance &provenance);
+
+/// The first provenance found in a location, however it was fused or nested since.
+std::optional<Provenance> getProvenance(mlir::Location location);
+
+/// `transformer.h.0.mlp, detect.py:61`, what is known of it; "" if nothing is.
+std::string describe(const Provenance &provenance);
+
+} // namespace par
+
+#endif // PAR_IMPORT_PROVENANCE_H

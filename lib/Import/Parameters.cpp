@@ -1,0 +1,119 @@
+#include "Parameters.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace par {
+
+using llvm::StringRef;
+
+/// PARAMETER, BUFFER or "" as torch.onnx notes it beside the value and in the graph signature.
+static llvm::StringMap<std::string> exporterMarks(const onnx::Model &model) {
+  llvm::StringMap<std::string> marks;
+  for (const onnx::SignatureEntry &entry : model.signature)
+    if (!entry.target.empty())
+      marks[entry.target] = entry.kind;
+  for (const onnx::ValueInfo &info : model.valueInfo) {
+    std::string_view kind = onnx::lookup(info.metadata, "pkg.torch.export.graph_signature.InputSpec.kind");
+    if (!kind.empty())
+      marks[info.name] = std::string(kind);
+    else if (info.doc == "PARAMETER" || info.doc == "BUFFER")
+      marks[info.name] = info.doc;
+  }
+  return marks;
+}
+
+/// The first segment that all trained names share (`model.` of a wrapping module), with its dot; else "".
+static std::string wrapperPrefix(const llvm::StringSet<> &names) {
+  std::string prefix;
+  for (StringRef name : names.keys()) {
+    size_t dot = name.find('.');
+    if (dot == StringRef::npos || (!prefix.empty() && !name.starts_with(prefix)))
+      return "";
+    prefix = name.take_front(dot + 1).str();
+  }
+  // `fc.weight, fc.bias` is a model of one layer, not a wrapper around one.
+  bool deep = llvm::any_of(names.keys(), [&](StringRef name) { return name.count('.') > 2; });
+  return deep ? prefix : "";
+}
+
+static llvm::StringSet<> batchNormStatistics(const onnx::Model &model) {
+  llvm::StringSet<> statistics;
+  for (const onnx::Node &node : model.nodes)
+    if (node.opType == "BatchNormalization")
+      for (size_t i = 3; i < node.inputs.size(); ++i)
+        statistics.insert(node.inputs[i]);
+  return statistics;
+}
+
+/// Initializers that a node of `module` reads.
+static std::vector<std::string> readIn(const onnx::Model &model, StringRef module,
+                                       const llvm::StringSet<> &initializers) {
+  std::vector<std::string> names;
+  for (const onnx::Node &node : model.nodes)
+    if (node.modulePath == module)
+      for (const std::string &input : node.inputs)
+        if (initializers.contains(input))
+          names.push_back(input);
+  return names;
+}
+
+/// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
+/// initializer: such a name belongs to the initializer of the same last segment that a node of its module reads.
+static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
+  for (const onnx::SignatureEntry &entry : model.signature) {
+    if (entry.kind != "PARAMETER" || initializers.contains(entry.target))
+      continue;
+    auto [module, leaf] = StringRef(entry.target).rsplit('.');
+    std::string owner;
+    for (const std::string &name : readIn(model, module, initializers))
+      if (StringRef(name).rsplit('.').second == leaf)
+        owner = name;
+    if (owner.empty())
+      table.lost.push_back(entry.target);
+    else
+      table.aliases[owner].push_back(entry.target);
+  }
+}
+
+ParameterTable classifyParameters(const onnx::Model &model) {
+  ParameterTable table;
+  llvm::StringMap<std::string> marks = exporterMarks(model);
+  llvm::StringSet<> statistics = batchNormStatistics(model), initializers;
+  bool marked = false;
+  for (const onnx::Tensor &tensor : model.initializers) {
+    initializers.insert(tensor.name);
+    marked |= marks.lookup(tensor.name) == "PARAMETER";
+  }
+  for (const onnx::Tensor &tensor : model.initializers) {
+    bool guess = tensor.elements() > 1 && !statistics.contains(tensor.name);
+    if (onnx::isFloat(tensor.type) && (marked ? marks.lookup(tensor.name) == "PARAMETER" : guess))
+      table.trainable.insert(tensor.name);
+  }
+  findTies(model, initializers, table);
+  std::string prefix = wrapperPrefix(table.trainable);
+  for (StringRef name : table.trainable.keys()) {
+    std::vector<std::string> &names = table.aliases[name];
+    if (prefix.empty())
+      continue;
+    std::vector<std::string> longNames = names;
+    names.push_back(name.substr(prefix.size()).str());
+    for (StringRef longName : longNames)
+      if (longName.starts_with(prefix))
+        names.push_back(longName.substr(prefix.size()).str());
+  }
+  return table;
+}
+
+std::vector<std::string> nodePaths(const onnx::Model &model) {
+  std::vector<std::string> paths;
+  llvm::StringMap<unsigned> seen;
+  for (const onnx::Node &node : model.nodes) {
+    std::string path = node.modulePath.empty() ? node.opType : node.modulePath + "/" + node.opType;
+    unsigned count = seen[path]++;
+    paths.push_back(count ? path + "." + std::to_string(count) : path);
+  }
+  return paths;
+}
+
+} // namespace par

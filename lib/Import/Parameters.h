@@ -1,0 +1,32 @@
+#ifndef PAR_LIB_IMPORT_PARAMETERS_H
+#define PAR_LIB_IMPORT_PARAMETERS_H
+
+#include "par/Onnx/Model.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace par {
+
+/// What the initializers of a model are: trained, kept, or known.
+struct ParameterTable {
+  /// Initializers that are trained by default: what the exporter marked as PARAMETER; in files without such marks
+  /// every float initializer of more than one element that is not a batch-norm statistic.
+  llvm::StringSet<> trainable;
+  /// Further names of an initializer, its own not among them: the name without the wrapper's prefix (`model.`), and
+  /// those of tied parameters, which the signature lists without an initializer of that name.
+  llvm::StringMap<std::vector<std::string>> aliases;
+  /// Parameters of the signature without an initializer that are not found to be tied: unused, tied out of sight, or
+  /// lost when the exporter folded them.
+  std::vector<std::string> lost;
+};
+
+ParameterTable classifyParameters(const onnx::Model &model);
+
+/// `MODULE/OpType` of every node, with `.1`, `.2`, ... in file order where one repeats.
+std::vector<std::string> nodePaths(const onnx::Model &model);
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_PARAMETERS_H
