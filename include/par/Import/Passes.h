@@ -1,0 +1,19 @@
+#ifndef PAR_IMPORT_PASSES_H
+#define PAR_IMPORT_PASSES_H
+
+#include "par/Dialect/Par.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "par/Import/Passes.h.inc"
+
+/// What follows the reading of the file: unfolding, clean-up, and the gate.
+void buildImportPipeline(mlir::OpPassManager &manager);
+
+} // namespace par
+
+#endif // PAR_IMPORT_PASSES_H

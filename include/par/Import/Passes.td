@@ -1,0 +1,73 @@
+#ifndef PAR_IMPORT_PASSES_TD
+#define PAR_IMPORT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
+  let summary = "reads an ONNX file into an empty module";
+  let description = [{
+    Expects: an empty module; `model` names an `.onnx` or `.onnx.gz` file.
+    Leaves: a table of variables and one step on one device with the whole batch: `@eval`, which returns the loss, with
+    `train`, else `@predict` with the graph's outputs. All shapes are static. What no input and no parameter reaches is
+    folded: values of up to 1,024 elements are constants, larger ones iotas and comparisons or `buffer` variables; a
+    dim that a known value is constant along is a broadcast. Sequences are slices, means are sums and products, and
+    dims that the exporter merged around a product (batch with sequence) stay apart. Every op's location names the
+    ONNX node, its module path and its source line.
+    Fails: where the file is not ONNX or damaged, a dim has no size, an op is not supported, or there is no loss.
+
+    Example: `par-opt --par-import="model=tiny-gpt.onnx dims=batch=8,seq=128 train=true loss=cross_entropy"` makes
+    ```
+    par.variable @lm_head.weight parameter : tensor<256x128xf32> init "normal(0.02)" source {...}
+    par.step @eval(%arg0: tensor<8x128xi64>, %arg1: tensor<8x128xi64>) -> tensor<f32> ...
+    ```
+  }];
+  let options = [
+    Option<"model", "model", "std::string", "", "path of the ONNX file">,
+    ListOption<"dims", "dims", "std::string", "sizes of symbolic dims, symbol=size">,
+    Option<"batch", "batch", "int64_t", "0", "samples of one step; 0: from dims or from the file">,
+    Option<"train", "train", "bool", "false", "find or attach a loss">,
+    Option<"loss", "loss", "std::string", "", "a scalar output, or cross_entropy, mse or l1 to attach">,
+    Option<"output", "output", "std::string", "", "the output that the loss is attached to">,
+    Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
+    ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,
+    ListOption<"tie", "tie", "std::string", "parameters under two names, name=name">,
+  ];
+}
+
+def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
+  let summary = "gives a variable the dims that the graph takes apart";
+  let description = [{
+    Expects: Import's step.
+    Leaves: where a product with a variable is cut into equal parts (a fused query-key-value weight), the variable has
+    a dim for the parts, `stored` says its shape in files, and the parts are slices along that dim; sharding the last
+    dim then shards every part. Elements keep their order, so name and bytes in checkpoints are unchanged. Where the
+    variable has other uses nothing is changed.
+    Fails: never.
+
+    Example: with `%w = par.read @w : tensor<64x192xf32>`
+    ```
+    %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x192xf32>) -> tensor<8x192xf32>
+    %1 = par.slice %0 [0, 64] to [8, 128] by [1, 1] : tensor<8x192xf32> to tensor<8x64xf32>
+    ```
+    becomes
+    ```
+    %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x3x64xf32>) -> tensor<8x3x64xf32>
+    %1 = par.slice %0 [0, 1, 0] to [8, 2, 64] by [1, 1, 1] : tensor<8x3x64xf32> to tensor<8x1x64xf32>
+    %2 = par.reshape %1 : tensor<8x1x64xf32> to tensor<8x64xf32>
+    ```
+  }];
+}
+
+def CheckImportPass : Pass<"par-check-import", "::mlir::ModuleOp"> {
+  let summary = "gate of Import";
+  let description = [{
+    Expects: what Import leaves.
+    Leaves: it unchanged.
+    Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes;
+    variables are parameters, buffers or frozen, unsharded and unplaced; every tensor op's location names an ONNX node.
+
+    Example: `par.stage @s0 <> ranks [0]` is refused: stages are Annotate's.
+  }];
+}
+
+#endif

@@ -1,0 +1,128 @@
+// The loss that training asks for: the graph's own, or one attached to an output.
+#include "GraphImporter.h"
+#include "Loss.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace par {
+
+using namespace mlir;
+
+/// `"logits" f32[N, 1000]`
+static std::string describe(const onnx::ValueInfo &info) {
+  std::string text = "\"" + info.name + "\" " + onnx::spell(info.type) + "[";
+  for (auto [i, dim] : llvm::enumerate(info.shape))
+    text += (i ? ", " : "") + (dim.size >= 0 ? std::to_string(dim.size) : dim.symbol.empty() ? "?" : dim.symbol);
+  return text + "]";
+}
+
+LogicalResult GraphImporter::missingLoss(ArrayRef<const onnx::ValueInfo *> candidates) {
+  if (candidates.size() > 1) {
+    InFlightDiagnostic diagnostic = error() << "the graph has several scalar float outputs (";
+    for (auto [i, candidate] : llvm::enumerate(candidates))
+      diagnostic << (i ? ", \"" : "\"") << candidate->name << "\"";
+    return diagnostic << "); say which is the loss: train.loss: " << candidates.front()->name;
+  }
+  InFlightDiagnostic diagnostic = error() << "no loss: the graph has no scalar float output (its output";
+  diagnostic << (model.outputs.size() == 1 ? " is " : "s are ");
+  for (auto [i, output] : llvm::enumerate(model.outputs))
+    diagnostic << (i ? ", " : "") << describe(output);
+  return diagnostic << "); say train.loss: cross_entropy, or drop \"train\"";
+}
+
+FailureOr<Value> GraphImporter::findLoss() {
+  SmallVector<const onnx::ValueInfo *> scalars;
+  const onnx::ValueInfo *named = nullptr;
+  for (const onnx::ValueInfo &output : model.outputs) {
+    Value value = values.lookup(output.name).computed;
+    auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+    if (!type || !isa<FloatType>(type.getElementType()) || type.getNumElements() != 1)
+      continue;
+    scalars.push_back(&output);
+    if (options.loss && options.loss->kind == output.name)
+      named = &output;
+  }
+  bool attach = options.loss && llvm::is_contained({"cross_entropy", "bce", "mse", "l1"}, options.loss->kind);
+  if (attach && !scalars.empty())
+    return error() << "the model computes its own loss \"" << scalars.front()->name << "\"; say train: {}";
+  if (attach)
+    return attachLoss();
+  if (options.loss && !named && !options.loss->kind.empty())
+    return error() << "train.loss is \"" << options.loss->kind
+                   << "\", which is neither a scalar float output nor cross_entropy, bce, mse or l1";
+  if (!named && scalars.size() != 1)
+    return missingLoss(scalars);
+  Value loss = values.lookup((named ? named : scalars.front())->name).computed;
+  auto type = cast<RankedTensorType>(loss.getType());
+  return type.getRank() == 0 ? loss : buildReshape(builder, fileLoc, loss, {});
+}
+
+/// Adds the input `labels` and the loss of one output against it.
+FailureOr<Value> GraphImporter::attachLoss() {
+  const AttachedLoss &loss = *options.loss;
+  const onnx::ValueInfo *output = nullptr;
+  for (const onnx::ValueInfo &candidate : model.outputs)
+    if (loss.output.empty() ? onnx::isFloat(candidate.type) && !output : candidate.name == loss.output)
+      output = &candidate;
+  Value scores = output ? values.lookup(output->name).computed : Value();
+  auto type = scores ? cast<RankedTensorType>(scores.getType()) : RankedTensorType();
+  if (!type || !isa<FloatType>(type.getElementType()) || type.getRank() < 1)
+    return error() << "train.loss.output \"" << loss.output << "\" is no float output of the graph";
+  if (values.contains(loss.labels))
+    return error() << "train.loss.labels: the graph already has a value named \"" << loss.labels << "\"";
+  if (loss.smoothing != 0)
+    return error() << "train.loss.smoothing is not supported yet";
+  bool classes = loss.kind == "cross_entropy";
+  if (classes && type.getRank() < 2)
+    return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;
+  auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
+  Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
+  Value labels = step.getBlock().addArgument(labelType, loc);
+  inputNames.push_back(loss.labels);
+  batchDims.push_back(0);
+  if (loss.shift != 0) {
+    // Position i of the scores predicts label i + shift.
+    if (loss.shift < 0 || labelType.getRank() < 2 || loss.shift >= labelType.getDimSize(1))
+      return error() << "train.loss.shift is " << loss.shift << ", the labels are " << labelType;
+    auto part = [&](Value value, int64_t start) -> Value {
+      auto own = cast<RankedTensorType>(value.getType());
+      SmallVector<int64_t> starts(own.getRank(), 0), limits(own.getShape()), strides(own.getRank(), 1), shape(limits);
+      starts[1] = start;
+      shape[1] = own.getDimSize(1) - loss.shift;
+      limits[1] = start + shape[1];
+      return SliceOp::create(builder, loc, own.clone(shape), value, starts, limits, strides);
+    };
+    scores = part(scores, 0);
+    labels = part(labels, loss.shift);
+  }
+  if (classes)
+    return buildCrossEntropyMean(builder, loc, scores, labels, loss.ignore);
+  if (loss.kind == "bce")
+    return error() << "train.loss: bce is not supported yet";
+  Value difference = SubtractOp::create(builder, loc, scores, labels);
+  if (loss.kind == "mse")
+    return buildMean(builder, loc, MultiplyOp::create(builder, loc, difference, difference));
+  return buildMean(builder, loc, AbsOp::create(builder, loc, difference.getType(), difference));
+}
+
+bool shiftsLabels(ModuleOp module, StringRef labels) {
+  bool shifts = false;
+  module.walk([&](StepOp step) {
+    ArrayAttr names = step.getInputsAttr();
+    for (auto [i, argument] : llvm::enumerate(step.getBlock().getArguments())) {
+      if (!names || cast<StringAttr>(names[i]).getValue() != labels)
+        continue;
+      SmallVector<Value> work{argument};
+      for (size_t next = 0; next < work.size(); ++next)
+        for (Operation *user : work[next].getUsers()) {
+          auto slice = dyn_cast<SliceOp>(user);
+          shifts |= slice && slice.getStarts().size() == 2 && slice.getStarts()[1] == 1 && slice.getStarts()[0] == 0;
+          if (isa<PadOp, ReshapeOp>(user))
+            work.push_back(user->getResult(0));
+        }
+    }
+  });
+  return shifts;
+}
+
+} // namespace par

@@ -1,0 +1,69 @@
+#include "par/Import/Passes.h"
+#include "par/Import/Provenance.h"
+
+namespace par {
+
+#define GEN_PASS_DEF_CHECKIMPORTPASS
+#include "par/Import/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+LogicalResult checkVariable(VariableOp variable) {
+  VariableKind kind = variable.getKind();
+  if (kind != VariableKind::parameter && kind != VariableKind::buffer && kind != VariableKind::frozen)
+    return variable.emitOpError("is of kind ") << stringifyVariableKind(kind) << ", which Import does not make";
+  if (variable.getSharding() || variable.getAt())
+    return variable.emitOpError("is sharded or placed after Import");
+  return success();
+}
+
+LogicalResult checkStep(StepOp step) {
+  if (step.getSymName() != "eval" && step.getSymName() != "predict")
+    return step.emitOpError("is @") << step.getSymName() << ", expected @eval or @predict";
+  WalkResult result = step.walk([](Operation *op) {
+    bool isTensorOp = isPure(op) && !op->hasTrait<OpTrait::IsTerminator>();
+    if (!isTensorOp && !isa<ReadOp, ReturnOp, StepOp>(op)) {
+      op->emitOpError("stands in a step after Import");
+      return WalkResult::interrupt();
+    }
+    if (llvm::any_of(op->getResultTypes(), [](Type type) { return !isa<RankedTensorType>(type); })) {
+      op->emitOpError("has a result that is no tensor after Import");
+      return WalkResult::interrupt();
+    }
+    if (isTensorOp && !getProvenance(op->getLoc())) {
+      op->emitOpError("has a location that names no ONNX node");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+struct CheckImportPass : impl::CheckImportPassBase<CheckImportPass> {
+  LogicalResult check() {
+    int64_t steps = 0;
+    for (Operation &op : getOperation().getOps()) {
+      LogicalResult result = success();
+      if (auto variable = dyn_cast<VariableOp>(op))
+        result = checkVariable(variable);
+      else if (auto step = dyn_cast<StepOp>(op))
+        result = ++steps > 1 ? step.emitOpError("is the second step after Import") : checkStep(step);
+      else
+        result = op.emitOpError("stands in a module after Import");
+      if (failed(result))
+        return failure();
+    }
+    return steps ? success() : getOperation().emitError("has no step after Import");
+  }
+
+  void runOnOperation() override {
+    if (failed(check()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace par

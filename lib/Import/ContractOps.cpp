@@ -1,0 +1,140 @@
+// Products.
+#include "GraphImporter.h"
+
+namespace par {
+namespace {
+
+using namespace mlir;
+
+/// An operand of a product: a value and which of its dims are batching, free and contracted. A transpose that only
+/// swaps the last two dims is looked through, and the dims say so.
+struct Factor {
+  Value value;
+  int64_t free = 0, contracted = 0;
+  RankedTensorType type() const { return cast<RankedTensorType>(value.getType()); }
+};
+
+Factor lookThroughTranspose(Factor factor) {
+  auto transpose = factor.value.getDefiningOp<TransposeOp>();
+  if (!transpose)
+    return factor;
+  ArrayRef<int64_t> order = transpose.getPermutation();
+  for (size_t i = 0; i + 2 < order.size(); ++i)
+    if (order[i] != int64_t(i))
+      return factor;
+  return {transpose.getOperand(), order[factor.free], order[factor.contracted]};
+}
+
+/// x (..., m, k) by w (k, n): every dim of x but the contracted one is free. A merge of leading dims (the exporter's
+/// [8, 32, 64] seen as [256, 64]) moves behind the product.
+LogicalResult bindLinear(NodeImporter &importer, Value x, Factor w, function_ref<FailureOr<Value>(Value)> addBias) {
+  auto type = cast<RankedTensorType>(x.getType());
+  MergedDims merged = findMergedDims(x);
+  Value inner = merged.inner ? merged.inner : x;
+  int64_t last = cast<RankedTensorType>(inner.getType()).getRank() - 1;
+  Value product = buildDot(importer.builder, importer.loc, inner, w.value, {last}, {w.contracted});
+  if (addBias) {
+    FailureOr<Value> sum = addBias(product);
+    if (failed(sum))
+      return failure();
+    product = *sum;
+  }
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = w.type().getDimSize(w.free);
+  return importer.bind(importer.reshape(product, shape));
+}
+
+LogicalResult importGemm(NodeImporter &importer) {
+  FailureOr<Value> a = importer.tensor(0), b = importer.tensor(1);
+  if (failed(a) || failed(b))
+    return failure();
+  auto aType = cast<RankedTensorType>(a->getType()), bType = cast<RankedTensorType>(b->getType());
+  const onnx::Node &node = importer.node;
+  bool transA = node.intAttribute("transA", 0) != 0, transB = node.intAttribute("transB", 0) != 0;
+  double alpha = node.floatAttribute("alpha", 1), beta = node.floatAttribute("beta", 1);
+  if (aType.getRank() != 2 || bType.getRank() != 2 || aType.getElementType() != bType.getElementType() ||
+      aType.getDimSize(transA ? 0 : 1) != bType.getDimSize(transB ? 1 : 0))
+    return importer.error() << aType << (transA ? " transposed" : "") << " by " << bType
+                            << (transB ? " transposed" : "") << " is no product of matrices";
+  Value x = transA ? importer.transpose(*a, {1, 0}) : *a;
+  auto scaled = [&](Value value, double factor) -> Value {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (factor == 1)
+      return value;
+    return MultiplyOp::create(importer.builder, importer.loc, value, importer.splat(type, factor));
+  };
+  auto addBias = [&](Value product) -> FailureOr<Value> {
+    product = scaled(product, alpha);
+    if (!importer.has(2) || beta == 0)
+      return product;
+    auto type = cast<RankedTensorType>(product.getType());
+    FailureOr<RankedTensorType> own = importer.type(2);
+    if (failed(own))
+      return failure();
+    // A bias with rows of its own meets the merged rows of x.
+    Shape rows{aType.getDimSize(transA ? 1 : 0), type.getShape().back()};
+    FailureOr<Shape> joined = broadcastShapes(own->getShape(), rows);
+    if (failed(joined) || *joined != rows || own->getElementType() != type.getElementType())
+      return importer.error() << "its bias is " << *own << ", the product " << type;
+    bool perRow = own->getRank() == 2 && own->getDimSize(0) != 1;
+    if (perRow)
+      product = importer.reshape(product, rows);
+    if (!perRow && own->getRank() == 2 && !importer.value(2)->known) {
+      Value bias = importer.reshape(importer.value(2)->computed, {own->getDimSize(1)});
+      bias = importer.stretch(bias, cast<RankedTensorType>(product.getType()).getShape());
+      return Value(AddOp::create(importer.builder, importer.loc, product, scaled(bias, beta)));
+    }
+    FailureOr<Value> bias = importer.stretched(2, cast<RankedTensorType>(product.getType()).getShape());
+    if (failed(bias))
+      return failure();
+    return Value(AddOp::create(importer.builder, importer.loc, product, scaled(*bias, beta)));
+  };
+  return bindLinear(importer, x, lookThroughTranspose({*b, transB ? 0 : 1, transB ? 1 : 0}), addBias);
+}
+
+/// Both operands with equal leading dims, which batch the product.
+LogicalResult bindBatched(NodeImporter &importer, Value a, Value b) {
+  auto aType = cast<RankedTensorType>(a.getType()), bType = cast<RankedTensorType>(b.getType());
+  FailureOr<Shape> batch =
+      broadcastShapes(aType.getShape().drop_back(2), bType.getShape().drop_back(2));
+  if (failed(batch))
+    return importer.error() << aType << " and " << bType << " do not broadcast";
+  auto stretchBatch = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Shape shape(*batch);
+    llvm::append_range(shape, type.getShape().take_back(2));
+    return importer.stretch(value, shape);
+  };
+  int64_t rank = batch->size();
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  Factor lhs = lookThroughTranspose({stretchBatch(a), rank, rank + 1});
+  Factor rhs = lookThroughTranspose({stretchBatch(b), rank + 1, rank});
+  return importer.bind(buildDot(importer.builder, importer.loc, lhs.value, rhs.value, {lhs.contracted},
+                                {rhs.contracted}, dims, dims));
+}
+
+LogicalResult importMatMul(NodeImporter &importer) {
+  FailureOr<Value> a = importer.tensor(0), b = importer.tensor(1);
+  if (failed(a) || failed(b))
+    return failure();
+  auto aType = cast<RankedTensorType>(a->getType()), bType = cast<RankedTensorType>(b->getType());
+  if (aType.getRank() == 0 || bType.getRank() == 0 || aType.getElementType() != bType.getElementType() ||
+      aType.getShape().back() != bType.getDimSize(std::max<int64_t>(bType.getRank() - 2, 0)))
+    return importer.error() << aType << " by " << bType << " is no product of matrices";
+  if (bType.getRank() == 2)
+    return bindLinear(importer, *a, lookThroughTranspose({*b, 1, 0}), nullptr);
+  if (bType.getRank() == 1)
+    return importer.bind(buildDot(importer.builder, importer.loc, *a, *b, {aType.getRank() - 1}, {0}));
+  if (aType.getRank() == 1)
+    return importer.unsupported("a vector on the left");
+  return bindBatched(importer, *a, *b);
+}
+
+} // namespace
+
+void addContractImports(ImportTable &table) {
+  table["Gemm"] = importGemm;
+  table["MatMul"] = importMatMul;
+}
+
+} // namespace par

@@ -1,0 +1,255 @@
+// Inputs, their symbolic dims, and initializers of the graph.
+#include "GraphImporter.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace par {
+
+using namespace mlir;
+
+namespace {
+
+/// Sizes like `seq`, `2*s0`, `past + seq`: sums and products of integers and symbols.
+class DimExpression {
+public:
+  DimExpression(StringRef text, const std::map<std::string, int64_t> &dims, SetVector<StringRef> &unbound)
+      : rest(text), dims(dims), unbound(unbound) {}
+
+  /// Nothing if the text is no such expression or a symbol has no size.
+  std::optional<int64_t> evaluate() {
+    std::optional<int64_t> value = sum();
+    return value && rest.ltrim().empty() ? value : std::nullopt;
+  }
+
+private:
+  std::optional<int64_t> sum() {
+    std::optional<int64_t> left = product();
+    while (left) {
+      rest = rest.ltrim();
+      bool plus = rest.starts_with("+");
+      if (!plus && !rest.starts_with("-"))
+        return left;
+      rest = rest.drop_front();
+      std::optional<int64_t> right = product();
+      if (!right)
+        return right;
+      left = plus ? *left + *right : *left - *right;
+    }
+    return left;
+  }
+
+  std::optional<int64_t> product() {
+    std::optional<int64_t> left = atom();
+    while (left && rest.ltrim().starts_with("*")) {
+      rest = rest.ltrim().drop_front();
+      std::optional<int64_t> right = atom();
+      int64_t value = 0;
+      if (!right || __builtin_mul_overflow(*left, *right, &value))
+        return std::nullopt;
+      left = value;
+    }
+    return left;
+  }
+
+  std::optional<int64_t> atom() {
+    rest = rest.ltrim();
+    if (rest.consume_front("(")) {
+      std::optional<int64_t> inside = sum();
+      rest = rest.ltrim();
+      return rest.consume_front(")") ? inside : std::nullopt;
+    }
+    StringRef word = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    rest = rest.drop_front(word.size());
+    int64_t number = 0;
+    if (!word.getAsInteger(10, number) && number < (int64_t(1) << 31))
+      return number;
+    auto found = dims.find(word.str());
+    if (found != dims.end())
+      return found->second;
+    if (!word.empty())
+      unbound.insert(word);
+    return word.empty() ? std::nullopt : std::optional<int64_t>(1); // go on, so that all unbound ones are found
+  }
+
+  StringRef rest;
+  const std::map<std::string, int64_t> &dims;
+  SetVector<StringRef> &unbound;
+};
+
+/// `1 to 1024` if the exporter recorded a finite range for the symbol: `{seq: VR[1, 1024], ...}`.
+std::string recordedRange(const onnx::Model &model, StringRef symbol) {
+  StringRef ranges(onnx::lookup(model.graphMetadata, "pkg.torch.export.ExportedProgram.range_constraints"));
+  size_t at = ranges.find((symbol + ": VR[").str());
+  if (at == StringRef::npos)
+    return "";
+  StringRef range = ranges.drop_front(at + symbol.size() + 5).take_until([](char c) { return c == ']'; });
+  auto [low, high] = range.split(", ");
+  int64_t number = 0;
+  return high.getAsInteger(10, number) ? "" : (low + " to " + high).str();
+}
+
+} // namespace
+
+std::string batchSymbol(const onnx::Model &model) {
+  return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
+}
+
+std::optional<int64_t> exportedBatch(const onnx::Model &model) {
+  if (model.inputs.empty() || model.inputs.front().shape.empty() || model.inputs.front().shape.front().size < 0)
+    return std::nullopt;
+  return model.inputs.front().shape.front().size;
+}
+
+LogicalResult GraphImporter::bindDims() {
+  dims = options.dims;
+  std::string batch = options.batchSymbol.value_or(batchSymbol(model));
+  if (options.batch && !batch.empty())
+    dims[batch] = *options.batch;
+  std::optional<int64_t> fixed = exportedBatch(model);
+  if (options.batch && fixed && *fixed != *options.batch)
+    return error() << "the model was exported with a batch of " << *fixed << ", the plan's is " << *options.batch
+                   << "; say batch.size: " << *fixed << ", or export it with a symbolic batch dim";
+  SetVector<StringRef> unbound;
+  StringRef firstInput;
+  for (const onnx::ValueInfo &input : model.inputs)
+    for (const onnx::Dim &dim : input.shape) {
+      if (dim.size >= 0)
+        continue;
+      if (dim.symbol.empty())
+        return error() << "input \"" << input.name << "\" has a dim without size and without name";
+      if (!DimExpression(dim.symbol, dims, unbound).evaluate())
+        return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name << "\" is no sum of products";
+      if (!unbound.empty() && firstInput.empty())
+        firstInput = input.name;
+    }
+  for (const auto &[symbol, size] : dims)
+    if (size <= 0)
+      return error() << "dim \"" << symbol << "\" is " << size << ", expected a positive size";
+  if (unbound.empty())
+    return success();
+  std::string range = recordedRange(model, unbound.front());
+  InFlightDiagnostic diagnostic = error() << "dim \"" << unbound.front() << "\" of input \"" << firstInput
+                                          << "\" has no size; say dims." << unbound.front();
+  if (!range.empty())
+    diagnostic << " (the exporter recorded " << range << ")";
+  for (auto [i, symbol] : llvm::enumerate(unbound.getArrayRef().drop_front()))
+    diagnostic << (i ? ", \"" : "; also without size: \"") << symbol << "\"";
+  return diagnostic;
+}
+
+FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, RankedTensorType type,
+                                                   StringRef rule) {
+  StaticTensor one = StaticTensor::scalar(info.type, 0);
+  double number = 0;
+  if (rule == "ones")
+    one = StaticTensor::scalar(info.type, 1);
+  else if (rule == "iota" && type.getRank() > 0) {
+    one = StaticTensor(info.type, {type.getShape().back()}, {type.getShape().back()});
+    for (int64_t i = 0; i < type.getShape().back(); ++i)
+      one.setInt(i, i);
+  } else if (!rule.getAsDouble(number))
+    one = StaticTensor::scalar(info.type, number);
+  else if (rule != "zeros")
+    return error() << "inputs." << info.name << ".value is \"" << rule << "\", expected zeros, ones, iota or a number";
+  return GraphValue{std::make_shared<StaticTensor>(one.expanded(type.getShape())), {}, {}, false};
+}
+
+LogicalResult GraphImporter::declareInputs() {
+  for (const onnx::ValueInfo &input : model.inputs) {
+    if (!input.isTensor || !input.hasShape)
+      return error() << "input \"" << input.name << "\" is " << (input.isTensor ? "of unknown rank" : "not a tensor");
+    Shape shape;
+    for (const onnx::Dim &dim : input.shape) {
+      SetVector<StringRef> unbound;
+      int64_t size = dim.size >= 0 ? dim.size : DimExpression(dim.symbol, dims, unbound).evaluate().value_or(-1);
+      if (size < 0 || size >= (int64_t(1) << 31))
+        return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name << "\" is " << size;
+      shape.push_back(size);
+    }
+    RankedTensorType type = typeOf(input.type, shape);
+    if (!type)
+      return error() << "input \"" << input.name << "\" has element type " << onnx::spell(input.type)
+                     << ", which is not supported";
+    auto rule = options.values.find(input.name);
+    if (rule != options.values.end()) {
+      FailureOr<GraphValue> value = constantInput(input, type, rule->second);
+      if (failed(value))
+        return failure();
+      values[input.name] = *value;
+      continue;
+    }
+    inputNames.push_back(input.name);
+    auto batch = options.batchDims.find(input.name);
+    batchDims.push_back(batch == options.batchDims.end() ? 0 : batch->second);
+    values[input.name] = GraphValue{nullptr, step.getBlock().addArgument(type, fileLoc), {}, false};
+  }
+  return success();
+}
+
+/// `train.init`'s default: 1 for what scales a norm, 0 for other vectors, else normal(0.02).
+static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tensor) {
+  for (const onnx::Node &node : model.nodes)
+    if (StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name)
+      return "ones";
+  return tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
+}
+
+GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKind kind) {
+  RankedTensorType type = typeOf(tensor.type, tensor.dims);
+  DictionaryAttr source;
+  if (tensor.storage == onnx::Storage::InModel || tensor.storage == onnx::Storage::External) {
+    StringRef file = tensor.storage == onnx::Storage::InModel ? StringRef(model.path) : StringRef(tensor.file);
+    source = builder.getDictionaryAttr({builder.getNamedAttr("file", builder.getStringAttr(file)),
+                                        builder.getNamedAttr("gzip", builder.getBoolAttr(model.compressed)),
+                                        builder.getNamedAttr("length", builder.getI64IntegerAttr(tensor.length)),
+                                        builder.getNamedAttr("offset", builder.getI64IntegerAttr(tensor.offset))});
+  }
+  ElementsAttr value;
+  if (tensor.storage == onnx::Storage::Inline)
+    value = DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(tensor.bytes.data(), tensor.bytes.size()));
+  StringAttr init = kind == VariableKind::parameter ? builder.getStringAttr(defaultInit(model, tensor)) : StringAttr();
+  Location loc = NameLoc::get(builder.getStringAttr(tensor.name), fileLoc);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(step);
+    VariableOp::create(builder, loc, StringRef(tensor.name), kind, FlatSymbolRefAttr(), type, TypeAttr(),
+                       ShardingAttr(), ArrayAttr(), value, init, source);
+  }
+  return {nullptr, ReadOp::create(builder, loc, type, tensor.name), {}, false};
+}
+
+LogicalResult GraphImporter::declareInitializers() {
+  llvm::StringSet<> names;
+  for (const onnx::Tensor &tensor : model.initializers) {
+    if (tensor.name.empty() || values.contains(tensor.name) || !names.insert(tensor.name).second)
+      return error() << "initializer \"" << tensor.name << "\" is defined twice or has no name";
+    if (!used.contains(tensor.name))
+      continue;
+    bool trained = parameters.trainable.contains(tensor.name);
+    bool small = tensor.elements() <= 1024 || !onnx::isFloat(tensor.type);
+    std::string reason;
+    std::optional<StaticTensor> known;
+    if (!trained && small && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)
+      if (std::optional<std::string> bytes = readTensor(model, tensor, reason))
+        known = StaticTensor::ofBytes(tensor.type, tensor.dims, *bytes);
+    auto tied = options.tie.find(tensor.name);
+    if (known) {
+      values[tensor.name] = GraphValue{std::make_shared<StaticTensor>(std::move(*known)), {}, {}, false};
+    } else if (!typeOf(tensor.type, tensor.dims)) {
+      return error() << "initializer \"" << tensor.name << "\" has element type " << onnx::spell(tensor.type)
+                     << ", which is not supported";
+    } else if (tied == options.tie.end()) {
+      values[tensor.name] = declareVariable(tensor, trained ? VariableKind::parameter : VariableKind::buffer);
+    }
+  }
+  for (const auto &[name, target] : options.tie) {
+    auto from = values.find(target);
+    if (!names.contains(name) || from == values.end() || !from->second.computed)
+      return error() << "train.tie says \"" << name << "\" is \"" << target << "\", and "
+                     << (names.contains(name) ? target : name) << " is no parameter";
+    values[name] = from->second;
+  }
+  return success();
+}
+
+} // namespace par

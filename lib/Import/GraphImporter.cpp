@@ -1,0 +1,235 @@
+#include "GraphImporter.h"
+
+#include "mlir/IR/Verifier.h"
+
+namespace par {
+
+using namespace mlir;
+
+GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)
+    : model(model), options(options), context(context),
+      fileLoc(FileLineColLoc::get(context, StringRef(model.path), 0, 0)), builder(context),
+      parameters(classifyParameters(model)), folder(model.opset) {
+  addElementwiseImports(table);
+  addShapeImports(table);
+  addIndexImports(table);
+  addReduceImports(table);
+  addContractImports(table);
+  addNormImports(table);
+  addLossImports(table);
+  addSequenceImports(table);
+}
+
+RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t> shape) {
+  Type element;
+  switch (type) {
+  case onnx::ElementType::F32: element = builder.getF32Type(); break;
+  case onnx::ElementType::F64: element = builder.getF64Type(); break;
+  case onnx::ElementType::F16: element = builder.getF16Type(); break;
+  case onnx::ElementType::BF16: element = builder.getBF16Type(); break;
+  case onnx::ElementType::I64: element = builder.getI64Type(); break;
+  case onnx::ElementType::I32: element = builder.getI32Type(); break;
+  case onnx::ElementType::I16: element = builder.getI16Type(); break;
+  case onnx::ElementType::I8: element = builder.getI8Type(); break;
+  case onnx::ElementType::Bool: element = builder.getI1Type(); break;
+  default: return nullptr; // unsigned, strings, narrow floats
+  }
+  return RankedTensorType::get(shape, element);
+}
+
+LogicalResult GraphImporter::checkModel() {
+  if (!model.functions.empty())
+    return error() << "the model defines functions of its own (" << model.functions.front()
+                   << "), which is not supported yet; export it with them inlined";
+  llvm::StringSet<> defined;
+  for (const onnx::Node &node : model.nodes) {
+    for (const std::string &input : node.inputs)
+      used.insert(input);
+    for (const std::string &output : node.outputs)
+      if (!output.empty() && !defined.insert(output).second)
+        return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice";
+  }
+  for (const onnx::ValueInfo &output : model.outputs)
+    used.insert(output.name);
+  return success();
+}
+
+/// Text that is equal for nodes computing the same value from the same known inputs.
+static std::string foldKey(const onnx::Node &node, ArrayRef<const StaticTensor *> inputs) {
+  std::string key = node.opType;
+  llvm::raw_string_ostream out(key);
+  for (const StaticTensor *input : inputs)
+    out << " " << static_cast<const void *>(input);
+  for (const onnx::Attribute &attribute : node.attributes) {
+    out << " " << attribute.name << "=" << attribute.f << "," << attribute.i << "," << attribute.s;
+    for (int64_t value : attribute.ints)
+      out << "," << value;
+    for (double value : attribute.floats)
+      out << "," << value;
+  }
+  return key;
+}
+
+/// Shape and Size need types alone, whatever their operand depends on.
+static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node, ArrayRef<int64_t> shape) {
+  if (node.opType == "Size")
+    return std::make_shared<StaticTensor>(
+        StaticTensor::ofInts(onnx::ElementType::I64, {}, {countElements(shape)}));
+  int64_t rank = shape.size(), start = node.intAttribute("start", 0), end = node.intAttribute("end", rank);
+  start = std::clamp<int64_t>(start < 0 ? start + rank : start, 0, rank);
+  end = std::clamp<int64_t>(end < 0 ? end + rank : end, start, rank);
+  ArrayRef<int64_t> part = shape.slice(start, end - start);
+  return std::make_shared<StaticTensor>(
+      StaticTensor::ofInts(onnx::ElementType::I64, {int64_t(part.size())}, std::vector<int64_t>(part)));
+}
+
+LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
+  folded = false;
+  if (!node.domain.empty() || node.outputs.size() != 1)
+    return success();
+  SmallVector<const StaticTensor *> inputs;
+  bool allKnown = true;
+  for (const std::string &input : node.inputs) {
+    inputs.push_back(input.empty() ? nullptr : values.lookup(input).known.get());
+    allKnown &= input.empty() || inputs.back();
+  }
+  std::shared_ptr<const StaticTensor> result;
+  if ((node.opType == "Shape" || node.opType == "Size") && node.inputs.size() == 1) {
+    const GraphValue &input = values[node.inputs[0]];
+    if (input.isSequence)
+      return success();
+    result = foldTypeQuery(node, input.known ? input.known->getShape()
+                                             : cast<RankedTensorType>(input.computed.getType()).getShape());
+  } else if (node.opType == "CastLike" && node.inputs.size() == 2 && inputs[0] &&
+             values[node.inputs[1]].computed) {
+    // The second operand lends its type alone.
+    Type element = cast<RankedTensorType>(values[node.inputs[1]].computed.getType()).getElementType();
+    for (auto type : {onnx::ElementType::F32, onnx::ElementType::F64, onnx::ElementType::F16, onnx::ElementType::BF16,
+                      onnx::ElementType::I64, onnx::ElementType::I32, onnx::ElementType::Bool})
+      if (typeOf(type, {}).getElementType() == element) {
+        StaticTensor like = StaticTensor::scalar(type, 0);
+        if (FailureOr<StaticTensor> value = folder.fold(node, {inputs[0], &like}); succeeded(value))
+          result = std::make_shared<StaticTensor>(std::move(*value));
+      }
+  } else if (allKnown && folder.knows(node.opType)) {
+    std::shared_ptr<const StaticTensor> *same = nullptr;
+    if (!inputs.empty())
+      same = &folds[foldKey(node, inputs)];
+    if (same && *same) {
+      result = *same;
+    } else if (FailureOr<StaticTensor> value = folder.fold(node, inputs); succeeded(value)) {
+      result = std::make_shared<StaticTensor>(std::move(*value));
+      if (same)
+        *same = result;
+    }
+  }
+  if (!result)
+    return success();
+  folded = true;
+  values[node.outputs[0]] = GraphValue{result, {}, {}, false};
+  return success();
+}
+
+LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) {
+  Location loc =
+      makeLocation(context, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)});
+  NodeImporter importer(*this, node, loc);
+  for (const std::string &input : node.inputs)
+    if (!input.empty() && !values.contains(input))
+      return importer.error() << "its input \"" << input << "\" is defined nowhere before it";
+  for (const onnx::Attribute &attribute : node.attributes)
+    if (attribute.isReference)
+      return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute";
+  bool folded = false;
+  if (failed(foldNode(node, folded)) || folded)
+    return success(folded);
+  auto row = node.domain.empty() ? table.find(node.opType) : table.end();
+  if (row != table.end())
+    return row->second(importer);
+  // Ops whose result has as many elements as the data says.
+  for (StringRef shapedByData : {"NonMaxSuppression", "NonZero", "Unique", "Compress", "StringSplit"})
+    if (node.domain.empty() && shapedByData == node.opType) {
+      InFlightDiagnostic diagnostic = error() << "node \"" << node.name << "\": the shape of its output depends on "
+                                              << "data, which an ahead-of-time program cannot hold";
+      std::string place = describe(*getProvenance(loc));
+      diagnostic.attachNote(loc) << (place.empty() ? "" : "from " + place + "; ")
+                                 << "export the model without its post-processing";
+      return diagnostic;
+    }
+  bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
+  return importer.error() << "op " << node.domain << (node.domain.empty() ? "" : "::") << node.opType
+                          << (microsoft ? " (written by ONNX Runtime's optimiser) is not supported; compile the "
+                                          "exporter's own file"
+                                        : " is not supported yet");
+}
+
+LogicalResult GraphImporter::importNodes() {
+  std::vector<std::string> paths = nodePaths(model);
+  for (auto [node, path] : llvm::zip(model.nodes, paths))
+    if (failed(importNode(node, path)))
+      return failure();
+  return success();
+}
+
+/// Ends the step: the loss alone, or every output. Ops that nothing needs are erased.
+LogicalResult GraphImporter::finish() {
+  SmallVector<Value> results;
+  SmallVector<std::string> names;
+  if (options.train) {
+    FailureOr<Value> loss = findLoss();
+    if (failed(loss))
+      return failure();
+    results.push_back(*loss);
+    names.push_back("loss");
+  } else {
+    for (const onnx::ValueInfo &output : model.outputs) {
+      auto found = values.find(output.name);
+      if (found == values.end() || found->second.isSequence)
+        return error() << "output \"" << output.name << "\" is " << (found == values.end() ? "defined nowhere" : "a sequence");
+      names.push_back(output.name);
+      GraphValue &value = found->second;
+      if (value.known && !typeOf(value.known->getType(), {}))
+        return error() << "output \"" << output.name << "\" has an unsupported element type";
+      results.push_back(value.known ? materialize(*value.known, output.name, fileLoc) : value.computed);
+    }
+  }
+  ReturnOp::create(builder, fileLoc, results);
+  Block &block = step.getBlock();
+  SmallVector<StringRef> inputs(inputNames.begin(), inputNames.end()), outputs(names.begin(), names.end());
+  step.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
+  step.setInputsAttr(builder.getStrArrayAttr(inputs));
+  step.setOutputsAttr(builder.getStrArrayAttr(outputs));
+  if (llvm::any_of(batchDims, [](int64_t dim) { return dim != 0; }))
+    step.setBatchDimsAttr(builder.getDenseI64ArrayAttr(batchDims));
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (op.use_empty() && (isPure(&op) || isa<ReadOp>(op)))
+      op.erase();
+  return success();
+}
+
+OwningOpRef<ModuleOp> GraphImporter::run() {
+  module = ModuleOp::create(fileLoc);
+  if (failed(checkModel()) || failed(bindDims()))
+    return nullptr;
+  builder.setInsertionPointToEnd(module->getBody());
+  step = StepOp::create(builder, fileLoc, options.train ? "eval" : "predict", builder.getFunctionType({}, {}));
+  if (step.getBody().empty())
+    step.getBody().emplaceBlock();
+  builder.setInsertionPointToEnd(&step.getBlock());
+  if (failed(declareInputs()) || failed(declareInitializers()) || failed(importNodes()) || failed(finish()))
+    return nullptr;
+  // Variables that nothing reads have no place in the step.
+  for (auto variable : llvm::make_early_inc_range(module->getOps<VariableOp>()))
+    if (SymbolTable::symbolKnownUseEmpty(variable, *module))
+      variable.erase();
+  if (failed(verify(*module)))
+    return nullptr;
+  return std::move(module);
+}
+
+OwningOpRef<ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options, MLIRContext *context) {
+  context->getOrLoadDialect<ParDialect>();
+  return GraphImporter(model, options, context).run();
+}
+
+} // namespace par

@@ -1,0 +1,143 @@
+// The walk over an ONNX graph and what an op's import function sees of it.
+#ifndef PAR_LIB_IMPORT_GRAPHIMPORTER_H
+#define PAR_LIB_IMPORT_GRAPHIMPORTER_H
+
+#include "Parameters.h"
+#include "par/Dialect/Par.h"
+#include "par/Import/Fold.h"
+#include "par/Import/Import.h"
+#include "par/Import/Provenance.h"
+
+namespace par {
+
+/// One ONNX value: known when compiling, or computed by an op, or a sequence of such.
+struct GraphValue {
+  std::shared_ptr<const StaticTensor> known;
+  mlir::Value computed;
+  std::vector<GraphValue> sequence;
+  bool isSequence = false;
+};
+
+class GraphImporter;
+
+/// One node, its inputs and its results. Builders below check nothing that the caller can violate silently: an op's
+/// function checks shapes first and reports with `error`.
+class NodeImporter {
+public:
+  NodeImporter(GraphImporter &graph, const onnx::Node &node, mlir::Location loc);
+
+  const onnx::Node &node;
+  mlir::Location loc;
+  mlir::OpBuilder &builder;
+
+  int64_t opset() const;
+  size_t numInputs() const { return node.inputs.size(); }
+  bool has(size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
+  /// Null where the input is left out.
+  const GraphValue *value(size_t i) const;
+  const StaticTensor *known(size_t i) const;
+  /// Type of an input that `has`; fails with an error if it is a sequence.
+  llvm::FailureOr<mlir::RankedTensorType> type(size_t i);
+  /// The input as a value of its own shape; fails with an error if it is left out or a sequence.
+  llvm::FailureOr<mlir::Value> tensor(size_t i);
+  /// The input stretched to `shape` by numpy's rule.
+  llvm::FailureOr<mlir::Value> stretched(size_t i, llvm::ArrayRef<int64_t> shape);
+  mlir::Value stretch(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  /// `replacement` in place of the known input i.
+  llvm::FailureOr<mlir::Value> knownAs(size_t i, const StaticTensor &replacement);
+  /// Integers from an attribute or a known input; nothing if in neither place; an error if the input is not known.
+  llvm::FailureOr<std::optional<llvm::SmallVector<int64_t>>> ints(llvm::StringRef attribute, size_t position);
+  /// A dim given by attribute, counted from the end if negative.
+  llvm::FailureOr<int64_t> dim(llvm::StringRef attribute, int64_t otherwise, int64_t rank);
+
+  mlir::Value splat(mlir::RankedTensorType type, double value) { return buildSplat(builder, loc, type, value); }
+  /// Reshape that looks through an earlier one.
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  mlir::Value slice(mlir::Value value, int64_t dim, int64_t start, int64_t size);
+  mlir::Value reduceSum(mlir::Value value, llvm::ArrayRef<int64_t> dims);
+  mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> order);
+
+  /// Makes `value` the node's result `k`.
+  mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
+  mlir::LogicalResult bindSequence(std::vector<GraphValue> values);
+  /// True if some node or the graph uses result k.
+  bool isUsed(size_t k) const;
+
+  /// `node "NAME": ` + what follows, at the model file, with a note that says where the node comes from.
+  mlir::InFlightDiagnostic error();
+  mlir::LogicalResult unsupported(const llvm::Twine &what);
+
+private:
+  GraphImporter &graph;
+};
+
+using ImportFunction = mlir::LogicalResult (*)(NodeImporter &);
+using ImportTable = llvm::StringMap<ImportFunction>;
+void addElementwiseImports(ImportTable &table);
+void addShapeImports(ImportTable &table);
+void addIndexImports(ImportTable &table);
+void addReduceImports(ImportTable &table);
+void addContractImports(ImportTable &table);
+void addNormImports(ImportTable &table);
+void addLossImports(ImportTable &table);
+void addSequenceImports(ImportTable &table);
+
+/// `[product of the first dims] + rest` written as a reshape of `dims + rest`: exporters flatten batch and sequence
+/// around products, and the batch dim must stay a dim of its own to be cut. `inner` is null where nothing is merged.
+struct MergedDims {
+  mlir::Value inner;
+  Shape dims;
+};
+MergedDims findMergedDims(mlir::Value value);
+
+class GraphImporter {
+public:
+  GraphImporter(const onnx::Model &model, const ImportOptions &options, mlir::MLIRContext *context);
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+private:
+  friend class NodeImporter;
+  mlir::LogicalResult checkModel();
+  mlir::LogicalResult bindDims();
+  mlir::LogicalResult declareInputs();
+  mlir::LogicalResult declareInitializers();
+  mlir::LogicalResult importNodes();
+  mlir::LogicalResult importNode(const onnx::Node &node, llvm::StringRef path);
+  mlir::LogicalResult foldNode(const onnx::Node &node, bool &folded);
+  mlir::LogicalResult finish();
+  mlir::FailureOr<mlir::Value> findLoss();
+  mlir::FailureOr<mlir::Value> attachLoss();
+  mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
+
+  GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);
+  mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
+                                            llvm::StringRef rule);
+  mlir::RankedTensorType typeOf(onnx::ElementType type, llvm::ArrayRef<int64_t> shape);
+  /// A known value as ops: a constant where it is small, iotas and a comparison where it is a diagonal mask, else a
+  /// `buffer` variable. The result has `shape`.
+  mlir::Value materialize(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
+  mlir::Value materializeCore(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
+  mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
+
+  const onnx::Model &model;
+  const ImportOptions &options;
+  mlir::MLIRContext *context;
+  mlir::Location fileLoc;
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  StepOp step;
+  ParameterTable parameters;
+  Folder folder;
+  ImportTable table;
+  llvm::StringMap<GraphValue> values;
+  llvm::StringSet<> used;
+  std::map<std::string, int64_t> dims;
+  llvm::SmallVector<std::string> inputNames;
+  llvm::SmallVector<int64_t> batchDims;
+  /// Equal static nodes (one mask a layer) are evaluated once.
+  std::map<std::string, std::shared_ptr<const StaticTensor>> folds;
+};
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_GRAPHIMPORTER_H

@@ -1,0 +1,85 @@
+#include "par/Import/Import.h"
+#include "par/Import/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace par {
+
+#define GEN_PASS_DEF_IMPORTPASS
+#include "par/Import/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct ImportPass : impl::ImportPassBase<ImportPass> {
+  using ImportPassBase::ImportPassBase;
+
+  /// Fills a map from options of the form `key=value`; false at one that is not.
+  template <class Add>
+  bool readPairs(ArrayRef<std::string> pairs, Add add) {
+    return llvm::all_of(pairs, [&](StringRef pair) {
+      auto [key, value] = pair.split('=');
+      return !key.empty() && !value.empty() && add(key.str(), value);
+    });
+  }
+
+  LogicalResult readOptions(ImportOptions &result) {
+    bool read = readPairs(dims, [&](std::string symbol, StringRef size) {
+      return !size.getAsInteger(10, result.dims[symbol]);
+    });
+    read &= readPairs(values, [&](std::string input, StringRef value) {
+      result.values[input] = value.str();
+      return true;
+    });
+    read &= readPairs(tie, [&](std::string name, StringRef other) {
+      result.tie[name] = other.str();
+      return true;
+    });
+    if (batch > 0)
+      result.batch = batch;
+    result.train = train;
+    if (!loss.empty()) {
+      result.loss.emplace();
+      result.loss->kind = loss;
+      result.loss->output = output;
+      result.loss->shift = shift;
+    }
+    return success(read);
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ImportOptions wanted;
+    if (failed(readOptions(wanted))) {
+      module.emitError("dims, values and tie are lists of key=value");
+      return signalPassFailure();
+    }
+    if (!module.getBody()->empty()) {
+      module.emitError("expected an empty module to import into");
+      return signalPassFailure();
+    }
+    std::string reason;
+    std::optional<onnx::Model> file = onnx::readModel(model, reason);
+    if (!file) {
+      emitError(FileLineColLoc::get(&getContext(), StringRef(model), 0, 0)) << reason;
+      return signalPassFailure();
+    }
+    OwningOpRef<ModuleOp> imported = importModel(*file, wanted, &getContext());
+    if (!imported)
+      return signalPassFailure();
+    module.getBody()->getOperations().splice(module.getBody()->end(), imported->getBody()->getOperations());
+  }
+};
+
+} // namespace
+
+void buildImportPipeline(OpPassManager &manager) {
+  // Unfolding looks at products and slices as the graph has them, so it stands before any clean-up.
+  manager.addPass(createUnfoldDimsPass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCheckImportPass());
+}
+
+} // namespace par

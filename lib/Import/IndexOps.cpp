@@ -1,0 +1,156 @@
+// Gathers.
+#include "GraphImporter.h"
+
+namespace par {
+namespace {
+
+using namespace mlir;
+
+/// Ids that are fed are checked against the table's rows when they are fed.
+bool isFed(Value value) {
+  while (auto op = value.getDefiningOp()) {
+    if (!isa<ReshapeOp, SliceOp, BroadcastInDimOp, ConvertOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return true;
+}
+
+/// ONNX lets an index count from the end.
+Value wrapNegative(NodeImporter &importer, Value indices, int64_t size) {
+  if (isFed(indices))
+    return indices;
+  auto type = cast<RankedTensorType>(indices.getType());
+  Value negative = CompareOp::create(importer.builder, importer.loc, Predicate::lt, indices, importer.splat(type, 0));
+  Value wrapped = AddOp::create(importer.builder, importer.loc, indices, importer.splat(type, double(size)));
+  return SelectOp::create(importer.builder, importer.loc, type, negative, wrapped, indices);
+}
+
+/// first, first + 1, ...: a gather by these is a slice. Nothing if the indices are not such.
+std::optional<int64_t> findRun(ArrayRef<int64_t> indices) {
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] != indices[0] + int64_t(i))
+      return std::nullopt;
+  return indices.empty() ? std::nullopt : std::optional<int64_t>(indices[0]);
+}
+
+LogicalResult importGather(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  FailureOr<RankedTensorType> indexType = importer.type(1);
+  if (failed(x) || failed(indexType))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
+  if (failed(dim))
+    return failure();
+  if (!isa<IntegerType>(indexType->getElementType()) || indexType->getElementType().isInteger(1))
+    return importer.error() << "its indices are " << *indexType << ", expected integers";
+  int64_t size = type.getDimSize(*dim);
+  SmallVector<int64_t> shape(type.getShape().take_front(*dim));
+  llvm::append_range(shape, indexType->getShape());
+  llvm::append_range(shape, type.getShape().drop_front(*dim + 1));
+  Value indices;
+  if (const StaticTensor *known = importer.known(1)) {
+    StaticTensor wrapped = *known;
+    for (int64_t i = 0; i < wrapped.getStoredCount(); ++i) {
+      int64_t index = wrapped.intAt(i);
+      if (index < -size || index >= size)
+        return importer.error() << "index " << index << " of dim " << *dim << ", which has " << size;
+      wrapped.setInt(i, index < 0 ? index + size : index);
+    }
+    // Positions 0..31 of a table are its first 32 rows: no lookup, and its gradient no scatter.
+    if (std::optional<int64_t> first = wrapped.getElements() <= foldLimit ? findRun(wrapped.toInts()) : std::nullopt)
+      return importer.bind(importer.reshape(importer.slice(*x, *dim, *first, wrapped.getElements()), shape));
+    FailureOr<Value> value = importer.knownAs(1, wrapped);
+    if (failed(value))
+      return failure();
+    indices = *value;
+  } else {
+    FailureOr<Value> value = importer.tensor(1);
+    if (failed(value))
+      return failure();
+    indices = wrapNegative(importer, *value, size);
+  }
+  return importer.bind(GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, indices, *dim));
+}
+
+LogicalResult importGatherElements(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0), indices = importer.tensor(1);
+  if (failed(x) || failed(indices))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType()), indexType = cast<RankedTensorType>(indices->getType());
+  FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
+  if (failed(dim))
+    return failure();
+  bool fits = indexType.getRank() == type.getRank() && indexType.getElementType().isSignlessInteger();
+  for (int64_t i = 0; i < type.getRank() && fits; ++i)
+    fits = i == *dim || indexType.getDimSize(i) == type.getDimSize(i);
+  if (!fits)
+    return importer.unsupported("indices that cover a part of the other dims");
+  Value wrapped = wrapNegative(importer, *indices, type.getDimSize(*dim));
+  return importer.bind(
+      TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), *x, wrapped, *dim));
+}
+
+/// Which dim of the indices tensor column `k` counts along (it holds 0, 1, 2, ... there and nothing else changes it);
+/// -1 if it does not count.
+int64_t countedDim(const StaticTensor &indices, int64_t k) {
+  int64_t outer = indices.getRank() - 1, found = -1;
+  Shape zero(indices.getRank(), 0);
+  for (int64_t dim = 0; dim < outer && found < 0; ++dim) {
+    bool counts = indices.getShape()[dim] > 1;
+    forEachIndex(indices.getStored(), [&](ArrayRef<int64_t> index) {
+      if (index.back() == (indices.getStored().back() == 1 ? 0 : k))
+        counts &= indices.intAt(indices.position(index)) == index[dim] && indices.getStored()[dim] != 1;
+    });
+    found = counts ? dim : -1;
+  }
+  return found;
+}
+
+/// A GatherND whose known columns each count along a dim of their own takes every row where it stands: it only moves
+/// dims (`mask[arange(b), arange(k)]` of BERT). With it the batch stays a parallel dim.
+LogicalResult importGatherNd(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  const StaticTensor *indices = importer.known(1);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  if (!indices || importer.node.intAttribute("batch_dims", 0) != 0 || indices->getRank() < 1 ||
+      indices->getShape().back() > type.getRank())
+    return importer.unsupported("indices that are not known when compiling");
+  int64_t depth = indices->getShape().back(), outer = indices->getRank() - 1;
+  SmallVector<int64_t> order(type.getRank(), -1), shape(indices->getShape().drop_back()), broadcastDims;
+  SmallVector<std::pair<int64_t, int64_t>> places; // (dim of the result, dim of x)
+  for (int64_t k = 0; k < depth; ++k) {
+    int64_t dim = countedDim(*indices, k);
+    if (dim < 0 || indices->getShape()[dim] != type.getDimSize(k) ||
+        llvm::any_of(places, [&](auto place) { return place.first == dim; }))
+      return importer.unsupported("indices other than whole ranges, one a dim");
+    places.push_back({dim, k});
+  }
+  for (int64_t i = depth; i < type.getRank(); ++i) {
+    places.push_back({outer + i - depth, i});
+    shape.push_back(type.getDimSize(i));
+  }
+  llvm::sort(places);
+  order.clear();
+  for (auto [to, from] : places) {
+    order.push_back(from);
+    broadcastDims.push_back(to);
+  }
+  Value moved = importer.transpose(*x, order);
+  if (cast<RankedTensorType>(moved.getType()).getShape() == ArrayRef(shape))
+    return importer.bind(moved);
+  return importer.bind(buildBroadcast(importer.builder, importer.loc, moved, broadcastDims, shape));
+}
+
+} // namespace
+
+void addIndexImports(ImportTable &table) {
+  table["Gather"] = importGather;
+  table["GatherElements"] = importGatherElements;
+  table["GatherND"] = importGatherNd;
+}
+
+} // namespace par

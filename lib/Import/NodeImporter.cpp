@@ -1,0 +1,179 @@
+#include "GraphImporter.h"
+
+namespace par {
+
+using namespace mlir;
+
+NodeImporter::NodeImporter(GraphImporter &graph, const onnx::Node &node, Location loc)
+    : node(node), loc(loc), builder(graph.builder), graph(graph) {}
+
+int64_t NodeImporter::opset() const { return graph.model.opset; }
+
+const GraphValue *NodeImporter::value(size_t i) const {
+  if (!has(i))
+    return nullptr;
+  auto found = graph.values.find(node.inputs[i]);
+  return found == graph.values.end() ? nullptr : &found->second;
+}
+
+const StaticTensor *NodeImporter::known(size_t i) const {
+  const GraphValue *input = value(i);
+  return input ? input->known.get() : nullptr;
+}
+
+FailureOr<RankedTensorType> NodeImporter::type(size_t i) {
+  const GraphValue *input = value(i);
+  if (!input || input->isSequence)
+    return error() << "input " << i << (input ? " is a sequence" : " is missing");
+  if (input->known) {
+    if (RankedTensorType type = graph.typeOf(input->known->getType(), input->known->getShape()))
+      return type;
+    return error() << "input " << i << " has element type " << onnx::spell(input->known->getType())
+                   << ", which is not supported";
+  }
+  return cast<RankedTensorType>(input->computed.getType());
+}
+
+FailureOr<Value> NodeImporter::tensor(size_t i) {
+  FailureOr<RankedTensorType> wanted = type(i);
+  if (failed(wanted))
+    return failure();
+  const GraphValue *input = value(i);
+  return input->known ? graph.materialize(*input->known, node.inputs[i], loc) : input->computed;
+}
+
+FailureOr<Value> NodeImporter::stretched(size_t i, ArrayRef<int64_t> shape) {
+  FailureOr<RankedTensorType> own = type(i);
+  if (failed(own))
+    return failure();
+  const GraphValue *input = value(i);
+  if (input->known)
+    return graph.materialize(input->known->expanded(shape), node.inputs[i], loc);
+  return stretch(input->computed, shape);
+}
+
+FailureOr<Value> NodeImporter::knownAs(size_t i, const StaticTensor &replacement) {
+  if (failed(type(i)))
+    return failure();
+  return graph.materialize(replacement, node.outputs.empty() ? node.inputs[i] : node.outputs[0] + ".indices", loc);
+}
+
+Value NodeImporter::stretch(Value value, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getShape() == shape)
+    return value;
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    dims.push_back(int64_t(shape.size()) - type.getRank() + i);
+  return buildBroadcast(builder, loc, value, dims, shape);
+}
+
+FailureOr<std::optional<SmallVector<int64_t>>> NodeImporter::ints(StringRef attribute, size_t position) {
+  if (has(position)) {
+    const StaticTensor *values = known(position);
+    if (!values || values->getElements() > 4096)
+      return error() << "its input " << position << " (" << attribute
+                     << ") depends on data, which an ahead-of-time program cannot hold";
+    return std::optional(values->toInts());
+  }
+  const onnx::Attribute *found = node.attribute(std::string_view(attribute));
+  if (!found || found->kind != onnx::Attribute::Ints)
+    return std::optional<SmallVector<int64_t>>();
+  return std::optional(SmallVector<int64_t>(found->ints.begin(), found->ints.end()));
+}
+
+FailureOr<int64_t> NodeImporter::dim(StringRef attribute, int64_t otherwise, int64_t rank) {
+  int64_t given = node.intAttribute(std::string_view(attribute), otherwise);
+  FailureOr<int64_t> dim = normalizeDim(given, rank);
+  if (failed(dim))
+    return error() << attribute << " is " << given << ", the tensor has " << rank << " dims";
+  return dim;
+}
+
+Value NodeImporter::reshape(Value value, ArrayRef<int64_t> shape) {
+  if (auto earlier = value.getDefiningOp<ReshapeOp>())
+    value = earlier.getOperand();
+  if (cast<RankedTensorType>(value.getType()).getShape() == shape)
+    return value;
+  return buildReshape(builder, loc, value, shape);
+}
+
+Value NodeImporter::slice(Value value, int64_t dim, int64_t start, int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (start == 0 && size == type.getDimSize(dim))
+    return value;
+  SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()), strides(type.getRank(), 1), shape(limits);
+  starts[dim] = start;
+  limits[dim] = start + size;
+  shape[dim] = size;
+  return SliceOp::create(builder, loc, type.clone(shape), value, starts, limits, strides);
+}
+
+Value NodeImporter::reduceSum(Value value, ArrayRef<int64_t> dims) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (dims.empty())
+    return value;
+  SmallVector<int64_t> kept;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (!llvm::is_contained(dims, i))
+      kept.push_back(type.getDimSize(i));
+  return ReduceOp::create(builder, loc, type.clone(kept), ReduceKind::sum, value, dims);
+}
+
+Value NodeImporter::transpose(Value value, ArrayRef<int64_t> order) {
+  auto type = cast<RankedTensorType>(value.getType());
+  bool identity = true;
+  SmallVector<int64_t> shape;
+  for (auto [i, from] : llvm::enumerate(order)) {
+    identity &= int64_t(i) == from;
+    shape.push_back(type.getDimSize(from));
+  }
+  return identity ? value : TransposeOp::create(builder, loc, type.clone(shape), value, order).getResult();
+}
+
+LogicalResult NodeImporter::bind(Value value, size_t k) {
+  if (k >= node.outputs.size())
+    return error() << "has " << node.outputs.size() << " outputs, result " << k << " has no name";
+  if (!node.outputs[k].empty())
+    graph.values[node.outputs[k]] = GraphValue{nullptr, value, {}, false};
+  return success();
+}
+
+LogicalResult NodeImporter::bindSequence(std::vector<GraphValue> values) {
+  if (node.outputs.empty())
+    return error() << "has no output";
+  graph.values[node.outputs[0]] = GraphValue{nullptr, {}, std::move(values), true};
+  return success();
+}
+
+bool NodeImporter::isUsed(size_t k) const { return k < node.outputs.size() && graph.used.contains(node.outputs[k]); }
+
+InFlightDiagnostic NodeImporter::error() {
+  InFlightDiagnostic diagnostic = graph.error();
+  diagnostic << "node \"" << node.name << "\": ";
+  std::optional<Provenance> provenance = getProvenance(loc);
+  std::string place = provenance ? describe(*provenance) : "";
+  if (!place.empty())
+    diagnostic.attachNote(loc) << "from " << place;
+  return diagnostic;
+}
+
+LogicalResult NodeImporter::unsupported(const Twine &what) {
+  return error() << "op " << node.opType << " with " << what.str() << " is not supported yet";
+}
+
+MergedDims findMergedDims(Value value) {
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  if (!reshape)
+    return {};
+  auto from = cast<RankedTensorType>(reshape.getOperand().getType()).getShape();
+  auto to = cast<RankedTensorType>(value.getType()).getShape();
+  if (from.size() <= to.size() || to.empty())
+    return {};
+  size_t merged = from.size() - to.size() + 1;
+  if (from.drop_front(merged) != to.drop_front(1) || countElements(from.take_front(merged)) != to.front())
+    return {};
+  return {reshape.getOperand(), Shape(from.take_front(merged))};
+}
+
+} // namespace par

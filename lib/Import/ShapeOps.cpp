@@ -1,0 +1,209 @@
+// ONNX ops that move elements.
+#include "GraphImporter.h"
+
+namespace par {
+namespace {
+
+using namespace mlir;
+
+LogicalResult importReshape(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> asked = importer.ints("shape", 1);
+  FailureOr<Value> x = failed(asked) ? FailureOr<Value>(failure()) : importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  bool allowZero = importer.node.intAttribute("allowzero", 0) != 0;
+  FailureOr<Shape> shape = *asked ? resolveReshape(type.getShape(), **asked, allowZero) : failure();
+  if (failed(shape))
+    return importer.error() << type << " does not reshape to [" << llvm::interleaved(asked->value_or(SmallVector<int64_t>()))
+                            << "]";
+  return importer.bind(importer.reshape(*x, *shape));
+}
+
+LogicalResult importFlatten(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto shape = cast<RankedTensorType>(x->getType()).getShape();
+  FailureOr<int64_t> axis = importer.dim("axis", 1, shape.size() + 1);
+  if (failed(axis))
+    return failure();
+  return importer.bind(
+      importer.reshape(*x, {countElements(shape.take_front(*axis)), countElements(shape.drop_front(*axis))}));
+}
+
+LogicalResult importUnsqueeze(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> axes = importer.ints("axes", 1);
+  FailureOr<Value> x = failed(axes) ? FailureOr<Value>(failure()) : importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  FailureOr<Shape> shape = *axes ? unsqueezedShape(type.getShape(), **axes) : failure();
+  if (failed(shape))
+    return importer.error() << "axes do not fit " << type;
+  return importer.bind(importer.reshape(*x, *shape));
+}
+
+LogicalResult importSqueeze(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> axes = importer.ints("axes", 1);
+  FailureOr<Value> x = failed(axes) ? FailureOr<Value>(failure()) : importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  FailureOr<Shape> shape = squeezedShape(type.getShape(), *axes);
+  if (failed(shape))
+    return importer.error() << "axes do not fit " << type;
+  return importer.bind(importer.reshape(*x, *shape));
+}
+
+LogicalResult importTranspose(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  int64_t rank = cast<RankedTensorType>(x->getType()).getRank();
+  SmallVector<int64_t> order, sorted;
+  if (const onnx::Attribute *perm = importer.node.attribute("perm"))
+    order.assign(perm->ints.begin(), perm->ints.end());
+  else
+    for (int64_t i = rank; i-- > 0;)
+      order.push_back(i);
+  sorted = order;
+  llvm::sort(sorted);
+  bool permutes = int64_t(sorted.size()) == rank;
+  for (int64_t i = 0; i < rank && permutes; ++i)
+    permutes = sorted[i] == i;
+  if (!permutes)
+    return importer.error() << "perm [" << llvm::interleaved(order) << "] is no permutation of " << rank << " dims";
+  // A transpose that leaves the first dim where it is passes under a merge of dims into it.
+  MergedDims merged = findMergedDims(*x);
+  if (!merged.inner || order[0] != 0)
+    return importer.bind(importer.transpose(*x, order));
+  int64_t extra = merged.dims.size() - 1;
+  SmallVector<int64_t> innerOrder = llvm::to_vector(llvm::seq<int64_t>(0, extra + 1)), shape;
+  for (int64_t from : ArrayRef(order).drop_front())
+    innerOrder.push_back(from + extra);
+  for (int64_t from : order)
+    shape.push_back(cast<RankedTensorType>(x->getType()).getDimSize(from));
+  return importer.bind(importer.reshape(importer.transpose(merged.inner, innerOrder), shape));
+}
+
+LogicalResult importConcat(NodeImporter &importer) {
+  SmallVector<Value> inputs;
+  Shape shape;
+  for (size_t i = 0; i < importer.numInputs(); ++i) {
+    FailureOr<Value> input = importer.tensor(i);
+    if (failed(input))
+      return failure();
+    inputs.push_back(*input);
+  }
+  if (inputs.empty())
+    return importer.error() << "has no inputs";
+  auto first = cast<RankedTensorType>(inputs[0].getType());
+  FailureOr<int64_t> dim = importer.dim("axis", 0, first.getRank());
+  if (failed(dim))
+    return failure();
+  shape.assign(first.getShape().begin(), first.getShape().end());
+  shape[*dim] = 0;
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    auto type = cast<RankedTensorType>(input.getType());
+    bool fits = type.getRank() == first.getRank() && type.getElementType() == first.getElementType();
+    for (int64_t d = 0; d < first.getRank() && fits; ++d)
+      fits = d == *dim || type.getDimSize(d) == first.getDimSize(d);
+    if (!fits)
+      return importer.error() << "input " << i << " is " << type << ", input 0 is " << first
+                              << "; they may differ in dim " << *dim << " alone";
+    shape[*dim] += type.getDimSize(*dim);
+  }
+  return importer.bind(ConcatOp::create(importer.builder, importer.loc, first.clone(shape), inputs, *dim));
+}
+
+LogicalResult importSlice(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> starts = importer.ints("starts", 1), ends = importer.ints("ends", 2),
+                                                 axes = importer.ints("axes", 3), steps = importer.ints("steps", 4);
+  if (failed(starts) || failed(ends) || failed(axes) || failed(steps))
+    return failure();
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  FailureOr<SmallVector<SliceRange>> ranges = failure();
+  if (*starts && *ends)
+    ranges = resolveSlice(type.getShape(), **starts, **ends, *axes, *steps);
+  if (failed(ranges))
+    return importer.error() << "its starts, ends, axes and steps do not fit " << type;
+  SmallVector<int64_t> from, to, by, shape;
+  for (const SliceRange &range : *ranges) {
+    if (range.step < 0)
+      return importer.unsupported("negative steps");
+    from.push_back(range.start);
+    to.push_back(range.count ? range.start + (range.count - 1) * range.step + 1 : range.start);
+    by.push_back(range.step);
+    shape.push_back(range.count);
+  }
+  if (type.getShape() == ArrayRef(shape))
+    return importer.bind(*x);
+  return importer.bind(SliceOp::create(importer.builder, importer.loc, type.clone(shape), *x, from, to, by));
+}
+
+LogicalResult importExpand(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> asked = importer.ints("shape", 1);
+  FailureOr<RankedTensorType> type = importer.type(0);
+  if (failed(asked) || failed(type))
+    return failure();
+  FailureOr<Shape> shape = *asked ? broadcastShapes(type->getShape(), **asked) : failure();
+  if (failed(shape) || llvm::any_of(*shape, [](int64_t dim) { return dim < 0; }))
+    return importer.error() << *type << " does not expand to the shape asked for";
+  FailureOr<Value> result = importer.stretched(0, *shape);
+  return failed(result) ? failure() : importer.bind(*result);
+}
+
+/// A constant around the tensor; negative padding cuts.
+LogicalResult importPad(NodeImporter &importer) {
+  FailureOr<std::optional<SmallVector<int64_t>>> pads = importer.ints("pads", 1), axes = importer.ints("axes", 3);
+  if (failed(pads) || failed(axes))
+    return failure();
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  if (importer.node.stringAttribute("mode", "constant") != "constant")
+    return importer.unsupported("mode other than constant");
+  std::optional<double> value = importer.node.floatAttribute("value", 0);
+  if (importer.has(2))
+    value = importer.known(2) ? importer.known(2)->splat() : std::nullopt;
+  int64_t rank = type.getRank();
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank)), low(rank, 0), high(rank, 0), shape(type.getShape());
+  if (*axes)
+    dims = **axes;
+  if (!value || !*pads || (*pads)->size() != 2 * dims.size())
+    return importer.error() << "its pads, value and axes do not fit " << type;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    FailureOr<int64_t> dim = normalizeDim(dims[i], rank);
+    int64_t before = (**pads)[i], after = (**pads)[i + dims.size()];
+    if (failed(dim) || before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+      return importer.unsupported("negative pads");
+    low[*dim] = before;
+    high[*dim] = after;
+    shape[*dim] += before + after;
+  }
+  Type element = type.getElementType();
+  TypedAttr fill = isa<FloatType>(element) ? TypedAttr(importer.builder.getFloatAttr(element, *value))
+                                           : importer.builder.getIntegerAttr(element, int64_t(*value));
+  return importer.bind(PadOp::create(importer.builder, importer.loc, type.clone(shape), *x, low, high, fill));
+}
+
+} // namespace
+
+void addShapeImports(ImportTable &table) {
+  table["Reshape"] = importReshape;
+  table["Flatten"] = importFlatten;
+  table["Unsqueeze"] = importUnsqueeze;
+  table["Squeeze"] = importSqueeze;
+  table["Transpose"] = importTranspose;
+  table["Concat"] = importConcat;
+  table["Slice"] = importSlice;
+  table["Expand"] = importExpand;
+  table["Pad"] = importPad;
+}
+
+} // namespace par

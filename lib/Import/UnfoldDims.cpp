@@ -1,0 +1,230 @@
+#include "par/Import/Passes.h"
+
+namespace par {
+
+#define GEN_PASS_DEF_UNFOLDDIMSPASS
+#include "par/Import/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// A dim of `value` that all its users cut into equal parts.
+struct Cut {
+  Value value;
+  int64_t dim = 0, parts = 0;
+};
+
+RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Shape with `dim` replaced by (parts, size / parts).
+SmallVector<int64_t> unfoldedShape(ArrayRef<int64_t> shape, int64_t dim, int64_t parts) {
+  SmallVector<int64_t> result(shape);
+  result[dim] /= parts;
+  result.insert(result.begin() + dim, parts);
+  return result;
+}
+
+/// The only dim that a slice cuts; nothing if it cuts none, several, or with a stride.
+std::optional<int64_t> cutDim(SliceOp slice) {
+  std::optional<int64_t> found;
+  RankedTensorType type = tensorType(slice.getOperand());
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    if (slice.getStrides()[i] != 1)
+      return std::nullopt;
+    bool whole = slice.getStarts()[i] == 0 && slice.getLimits()[i] == type.getDimSize(i);
+    if (!whole && found)
+      return std::nullopt;
+    if (!whole)
+      found = i;
+  }
+  return found;
+}
+
+std::optional<Cut> findCut(SliceOp first) {
+  std::optional<int64_t> dim = cutDim(first);
+  if (!dim)
+    return std::nullopt;
+  Value value = first.getOperand();
+  int64_t size = tensorType(first).getDimSize(*dim), total = tensorType(value).getDimSize(*dim);
+  if (size == 0 || total % size || total / size < 2)
+    return std::nullopt;
+  for (Operation *user : value.getUsers()) {
+    auto slice = dyn_cast<SliceOp>(user);
+    if (!slice || cutDim(slice) != dim || tensorType(slice).getDimSize(*dim) != size ||
+        slice.getStarts()[*dim] % size)
+      return std::nullopt;
+  }
+  return Cut{value, *dim, total / size};
+}
+
+/// Follows one dim from a value back to the variables it comes from, and rebuilds what lies between with the dim
+/// unfolded. `can` changes nothing; `build` may only follow it.
+class Unfolder {
+public:
+  Unfolder(int64_t parts, SymbolTable &symbols) : parts(parts), symbols(symbols) {}
+
+  bool can(Value value, int64_t dim) {
+    Operation *op = value.getDefiningOp();
+    if (auto read = dyn_cast_if_present<ReadOp>(op))
+      return canRead(read);
+    if (auto broadcast = dyn_cast_if_present<BroadcastInDimOp>(op)) {
+      std::optional<int64_t> from = operandDim(broadcast, dim);
+      return !from || (broadcast.getOperand().hasOneUse() && can(broadcast.getOperand(), *from));
+    }
+    if (auto dot = dyn_cast_if_present<DotOp>(op)) {
+      auto [operand, from] = operandDim(dot, dim);
+      return operand && operand.hasOneUse() && can(operand, from);
+    }
+    if (!op || !op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1)
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) { return operand.hasOneUse() && can(operand, dim); });
+  }
+
+  Value build(Value value, int64_t dim) {
+    Operation *op = value.getDefiningOp();
+    if (auto read = dyn_cast<ReadOp>(op))
+      return buildRead(read, dim);
+    if (auto broadcast = dyn_cast<BroadcastInDimOp>(op))
+      return buildBroadcast(broadcast, dim);
+    if (auto dot = dyn_cast<DotOp>(op))
+      return buildDot(dot, dim);
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, build(operand, dim));
+    OpBuilder builder(op);
+    Operation *unfolded = builder.clone(*op, mapping);
+    unfolded->getResult(0).setType(unfoldedType(value, dim));
+    return unfolded->getResult(0);
+  }
+
+private:
+  RankedTensorType unfoldedType(Value value, int64_t dim) {
+    return tensorType(value).clone(unfoldedShape(tensorType(value).getShape(), dim, parts));
+  }
+
+  bool canRead(ReadOp read) {
+    auto variable = symbols.lookup<VariableOp>(read.getVariable());
+    auto uses = SymbolTable::getSymbolUses(read.getVariableAttr().getAttr(), symbols.getOp());
+    return variable && uses && llvm::hasSingleElement(*uses) && read->hasOneUse() && !variable.getStored() &&
+           !variable.getSharding() && !variable.getAt();
+  }
+
+  /// Checkpoints keep the folded shape: row-major order is the same.
+  Value buildRead(ReadOp read, int64_t dim) {
+    auto variable = symbols.lookup<VariableOp>(read.getVariable());
+    RankedTensorType folded = variable.getTensorType(), type = unfoldedType(read, dim);
+    variable.setStoredAttr(TypeAttr::get(folded));
+    variable.setTypeAttr(TypeAttr::get(type));
+    if (auto value = dyn_cast_if_present<DenseElementsAttr>(variable.getValueAttr()))
+      variable.setValueAttr(value.reshape(type));
+    read.getResult().setType(type);
+    return read;
+  }
+
+  /// Dim of a broadcast's operand that the result's dim is, if it is not one that is added or stretched.
+  std::optional<int64_t> operandDim(BroadcastInDimOp broadcast, int64_t dim) {
+    for (auto [from, to] : llvm::enumerate(broadcast.getDims()))
+      if (to == dim && tensorType(broadcast.getOperand()).getDimSize(from) != 1)
+        return from;
+    return std::nullopt;
+  }
+
+  Value buildBroadcast(BroadcastInDimOp broadcast, int64_t dim) {
+    std::optional<int64_t> from = operandDim(broadcast, dim);
+    Value operand = broadcast.getOperand();
+    SmallVector<int64_t> dims;
+    for (int64_t to : broadcast.getDims()) {
+      if (to == dim && from)
+        dims.push_back(dim);
+      dims.push_back(to < dim ? to : to + 1);
+    }
+    if (from)
+      operand = build(operand, *from);
+    OpBuilder builder(broadcast);
+    return BroadcastInDimOp::create(builder, broadcast.getLoc(), unfoldedType(broadcast, dim), operand, dims);
+  }
+
+  /// The operand, and its free dim, that a dim of the product comes from; null for a batching dim.
+  std::pair<Value, int64_t> operandDim(DotOp dot, int64_t dim) {
+    SmallVector<int64_t> lhsFree = dot.getLhsFree(), rhsFree = dot.getRhsFree();
+    int64_t place = dim - int64_t(dot.getLhsBatching().size());
+    if (place < 0)
+      return {Value(), 0};
+    if (place < int64_t(lhsFree.size()))
+      return {dot.getLhs(), lhsFree[place]};
+    return {dot.getRhs(), rhsFree[place - lhsFree.size()]};
+  }
+
+  Value buildDot(DotOp dot, int64_t dim) {
+    auto [operand, from] = operandDim(dot, dim);
+    bool isLhs = operand == dot.getLhs();
+    Value unfolded = build(operand, from);
+    auto shifted = [&](ArrayRef<int64_t> dims, bool shift) {
+      SmallVector<int64_t> result(dims);
+      for (int64_t &entry : result)
+        entry += shift && entry > from;
+      return result;
+    };
+    OpBuilder builder(dot);
+    return DotOp::create(builder, dot.getLoc(), unfoldedType(dot, dim), isLhs ? unfolded : dot.getLhs(),
+                         isLhs ? dot.getRhs() : unfolded, shifted(dot.getLhsContracting(), isLhs),
+                         shifted(dot.getRhsContracting(), !isLhs), shifted(dot.getLhsBatching(), isLhs),
+                         shifted(dot.getRhsBatching(), !isLhs));
+  }
+
+  int64_t parts;
+  SymbolTable &symbols;
+};
+
+/// Every slice of the folded value becomes one part of the unfolded one.
+void replaceSlices(const Cut &cut, Value unfolded) {
+  int64_t size = tensorType(cut.value).getDimSize(cut.dim) / cut.parts;
+  for (Operation *user : llvm::make_early_inc_range(cut.value.getUsers())) {
+    auto slice = cast<SliceOp>(user);
+    RankedTensorType type = tensorType(unfolded);
+    SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()), strides(type.getRank(), 1), shape(limits);
+    starts[cut.dim] = slice.getStarts()[cut.dim] / size;
+    limits[cut.dim] = starts[cut.dim] + 1;
+    shape[cut.dim] = 1;
+    OpBuilder builder(slice);
+    Value part = SliceOp::create(builder, slice.getLoc(), type.clone(shape), unfolded, starts, limits, strides);
+    slice.replaceAllUsesWith(par::buildReshape(builder, slice.getLoc(), part, tensorType(slice).getShape()));
+    slice.erase();
+  }
+}
+
+/// Erases ops that only fed what was rebuilt.
+void eraseUnused(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !op->use_empty() || isa<ReadOp>(op))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    eraseUnused(operand);
+}
+
+struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<Cut> cuts;
+    llvm::SmallPtrSet<Value, 8> seen;
+    getOperation().walk([&](SliceOp slice) {
+      std::optional<Cut> cut = findCut(slice);
+      if (cut && seen.insert(cut->value).second)
+        cuts.push_back(*cut);
+    });
+    for (const Cut &cut : cuts) {
+      Unfolder unfolder(cut.parts, symbols);
+      // The last dim of a value that nothing but a variable's own dim stands behind.
+      if (isa_and_present<ReadOp>(cut.value.getDefiningOp()) || !unfolder.can(cut.value, cut.dim))
+        continue;
+      replaceSlices(cut, unfolder.build(cut.value, cut.dim));
+      eraseUnused(cut.value);
+    }
+  }
+};
+
+} // namespace
+} // namespace par
