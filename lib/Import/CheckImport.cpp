@@ -32,7 +32,8 @@ LogicalResult checkStep(StepOp step) {
       op->emitOpError("has a result that is no tensor after Import");
       return WalkResult::interrupt();
     }
-    if (isTensorOp && !getProvenance(op->getLoc())) {
+    // Constants lose their location where folding merges them.
+    if (isTensorOp && !op->hasTrait<OpTrait::ConstantLike>() && !getProvenance(op->getLoc())) {
       op->emitOpError("has a location that names no ONNX node");
       return WalkResult::interrupt();
     }

@@ -202,7 +202,7 @@ LogicalResult GraphImporter::finish() {
   if (llvm::any_of(batchDims, [](int64_t dim) { return dim != 0; }))
     step.setBatchDimsAttr(builder.getDenseI64ArrayAttr(batchDims));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (op.use_empty() && (isPure(&op) || isa<ReadOp>(op)))
+    if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty() && (isPure(&op) || isa<ReadOp>(op)))
       op.erase();
   return success();
 }

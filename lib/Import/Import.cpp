@@ -2,7 +2,6 @@
 #include "par/Import/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 namespace par {
 
@@ -76,9 +75,8 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
 } // namespace
 
 void buildImportPipeline(OpPassManager &manager) {
-  // Unfolding looks at products and slices as the graph has them, so it stands before any clean-up.
+  // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
   manager.addPass(createUnfoldDimsPass());
-  manager.addPass(createCanonicalizerPass());
   manager.addPass(createCheckImportPass());
 }
 

@@ -62,10 +62,15 @@ Value NodeImporter::stretch(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)
     return value;
+  // A reshape that only inserts dims of size 1 is part of the broadcast.
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  Shape squeezed(llvm::make_filter_range(type.getShape(), [](int64_t dim) { return dim != 1; }));
+  bool inserts = reshape && cast<RankedTensorType>(reshape.getOperand().getType()).getShape() == ArrayRef(squeezed);
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < type.getRank(); ++i)
-    dims.push_back(int64_t(shape.size()) - type.getRank() + i);
-  return buildBroadcast(builder, loc, value, dims, shape);
+    if (!inserts || type.getDimSize(i) != 1)
+      dims.push_back(int64_t(shape.size()) - type.getRank() + i);
+  return buildBroadcast(builder, loc, inserts ? reshape.getOperand() : value, dims, shape);
 }
 
 FailureOr<std::optional<SmallVector<int64_t>>> NodeImporter::ints(StringRef attribute, size_t position) {
@@ -90,8 +95,18 @@ FailureOr<int64_t> NodeImporter::dim(StringRef attribute, int64_t otherwise, int
   return dim;
 }
 
+/// True if `to` is `from` with some leading dims merged into one.
+static bool isLeadingMerge(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  if (from.size() <= to.size() || to.empty())
+    return false;
+  size_t merged = from.size() - to.size() + 1;
+  return from.drop_front(merged) == to.drop_front(1) && countElements(from.take_front(merged)) == to.front();
+}
+
 Value NodeImporter::reshape(Value value, ArrayRef<int64_t> shape) {
-  if (auto earlier = value.getDefiningOp<ReshapeOp>())
+  // A merge of leading dims is kept apart, for findMergedDims to see.
+  auto earlier = value.getDefiningOp<ReshapeOp>();
+  if (earlier && !isLeadingMerge(cast<RankedTensorType>(value.getType()).getShape(), shape))
     value = earlier.getOperand();
   if (cast<RankedTensorType>(value.getType()).getShape() == shape)
     return value;
@@ -120,7 +135,13 @@ Value NodeImporter::reduceSum(Value value, ArrayRef<int64_t> dims) {
   return ReduceOp::create(builder, loc, type.clone(kept), ReduceKind::sum, value, dims);
 }
 
-Value NodeImporter::transpose(Value value, ArrayRef<int64_t> order) {
+Value NodeImporter::transpose(Value value, ArrayRef<int64_t> newOrder) {
+  SmallVector<int64_t> order(newOrder);
+  if (auto earlier = value.getDefiningOp<TransposeOp>()) {
+    for (int64_t &from : order)
+      from = earlier.getPermutation()[from];
+    value = earlier.getOperand();
+  }
   auto type = cast<RankedTensorType>(value.getType());
   bool identity = true;
   SmallVector<int64_t> shape;
@@ -168,12 +189,9 @@ MergedDims findMergedDims(Value value) {
     return {};
   auto from = cast<RankedTensorType>(reshape.getOperand().getType()).getShape();
   auto to = cast<RankedTensorType>(value.getType()).getShape();
-  if (from.size() <= to.size() || to.empty())
+  if (!isLeadingMerge(from, to))
     return {};
-  size_t merged = from.size() - to.size() + 1;
-  if (from.drop_front(merged) != to.drop_front(1) || countElements(from.take_front(merged)) != to.front())
-    return {};
-  return {reshape.getOperand(), Shape(from.take_front(merged))};
+  return {reshape.getOperand(), Shape(from.take_front(from.size() - to.size() + 1))};
 }
 
 } // namespace par

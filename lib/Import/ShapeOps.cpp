@@ -1,10 +1,16 @@
 // ONNX ops that move elements.
 #include "GraphImporter.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace par {
 namespace {
 
 using namespace mlir;
+
+std::string spell(ArrayRef<int64_t> sizes) {
+  return llvm::join(llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ", ");
+}
 
 LogicalResult importReshape(NodeImporter &importer) {
   FailureOr<std::optional<SmallVector<int64_t>>> asked = importer.ints("shape", 1);
@@ -13,10 +19,10 @@ LogicalResult importReshape(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   bool allowZero = importer.node.intAttribute("allowzero", 0) != 0;
-  FailureOr<Shape> shape = *asked ? resolveReshape(type.getShape(), **asked, allowZero) : failure();
+  SmallVector<int64_t> sizes = asked->value_or(SmallVector<int64_t>());
+  FailureOr<Shape> shape = resolveReshape(type.getShape(), sizes, allowZero);
   if (failed(shape))
-    return importer.error() << type << " does not reshape to [" << llvm::interleaved(asked->value_or(SmallVector<int64_t>()))
-                            << "]";
+    return importer.error() << type << " does not reshape to [" << spell(sizes) << "]";
   return importer.bind(importer.reshape(*x, *shape));
 }
 
@@ -38,7 +44,7 @@ LogicalResult importUnsqueeze(NodeImporter &importer) {
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
-  FailureOr<Shape> shape = *axes ? unsqueezedShape(type.getShape(), **axes) : failure();
+  FailureOr<Shape> shape = unsqueezedShape(type.getShape(), axes->value_or(SmallVector<int64_t>()));
   if (failed(shape))
     return importer.error() << "axes do not fit " << type;
   return importer.bind(importer.reshape(*x, *shape));
@@ -73,7 +79,7 @@ LogicalResult importTranspose(NodeImporter &importer) {
   for (int64_t i = 0; i < rank && permutes; ++i)
     permutes = sorted[i] == i;
   if (!permutes)
-    return importer.error() << "perm [" << llvm::interleaved(order) << "] is no permutation of " << rank << " dims";
+    return importer.error() << "perm [" << spell(order) << "] is no permutation of " << rank << " dims";
   // A transpose that leaves the first dim where it is passes under a merge of dims into it.
   MergedDims merged = findMergedDims(*x);
   if (!merged.inner || order[0] != 0)
@@ -150,7 +156,7 @@ LogicalResult importExpand(NodeImporter &importer) {
   FailureOr<RankedTensorType> type = importer.type(0);
   if (failed(asked) || failed(type))
     return failure();
-  FailureOr<Shape> shape = *asked ? broadcastShapes(type->getShape(), **asked) : failure();
+  FailureOr<Shape> shape = broadcastShapes(type->getShape(), asked->value_or(SmallVector<int64_t>()));
   if (failed(shape) || llvm::any_of(*shape, [](int64_t dim) { return dim < 0; }))
     return importer.error() << *type << " does not expand to the shape asked for";
   FailureOr<Value> result = importer.stretched(0, *shape);

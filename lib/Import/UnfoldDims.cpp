@@ -189,8 +189,14 @@ void replaceSlices(const Cut &cut, Value unfolded) {
     shape[cut.dim] = 1;
     OpBuilder builder(slice);
     Value part = SliceOp::create(builder, slice.getLoc(), type.clone(shape), unfolded, starts, limits, strides);
-    slice.replaceAllUsesWith(par::buildReshape(builder, slice.getLoc(), part, tensorType(slice).getShape()));
+    Value folded = par::buildReshape(builder, slice.getLoc(), part, tensorType(slice).getShape());
+    slice.replaceAllUsesWith(folded);
     slice.erase();
+    for (Operation *next : llvm::make_early_inc_range(folded.getUsers()))
+      if (isa<ReshapeOp>(next)) // two reshapes are one
+        next->setOperand(0, part);
+    if (folded.use_empty())
+      folded.getDefiningOp()->erase();
   }
 }
 

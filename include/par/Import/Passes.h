@@ -11,7 +11,7 @@ namespace par {
 #define GEN_PASS_REGISTRATION
 #include "par/Import/Passes.h.inc"
 
-/// What follows the reading of the file: unfolding, clean-up, and the gate.
+/// What follows the reading of the file: unfolding, and the gate.
 void buildImportPipeline(mlir::OpPassManager &manager);
 
 } // namespace par

@@ -1,0 +1,51 @@
+// A product that is cut into equal parts gives the variable a dim for them, and files keep its shape.
+// RUN: par-opt --par-unfold-dims --split-input-file %s | FileCheck %s
+
+// CHECK: par.variable @w parameter : tensor<64x3x64xf32> stored tensor<64x192xf32>
+// CHECK: par.variable @b parameter : tensor<3x64xf32> stored tensor<192xf32>
+par.variable @w parameter : tensor<64x192xf32>
+par.variable @b parameter : tensor<192xf32>
+// CHECK-LABEL: par.step @predict
+par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x4x16xf32>, tensor<8x64xf32>) attributes {inputs = ["x"], outputs = ["q", "v"]} {
+  %w = par.read @w : tensor<64x192xf32>
+  %b = par.read @b : tensor<192xf32>
+  // CHECK: %[[dot:.*]] = par.dot {{.*}} contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x3x64xf32>) -> tensor<8x3x64xf32>
+  // CHECK: %[[bias:.*]] = par.broadcast_in_dim {{.*}} dims [1, 2] : tensor<3x64xf32> to tensor<8x3x64xf32>
+  // CHECK: %[[sum:.*]] = par.add %[[dot]], %[[bias]] : tensor<8x3x64xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x192xf32>) -> tensor<8x192xf32>
+  %1 = par.broadcast_in_dim %b dims [1] : tensor<192xf32> to tensor<8x192xf32>
+  %2 = par.add %0, %1 : tensor<8x192xf32>
+  // CHECK: %[[q:.*]] = par.slice %[[sum]] [0, 0, 0] to [8, 1, 64]
+  // CHECK: par.reshape %[[q]] : tensor<8x1x64xf32> to tensor<8x4x16xf32>
+  %q = par.slice %2 [0, 0] to [8, 64] by [1, 1] : tensor<8x192xf32> to tensor<8x64xf32>
+  %heads = par.reshape %q : tensor<8x64xf32> to tensor<8x4x16xf32>
+  // CHECK: %[[v:.*]] = par.slice %[[sum]] [0, 2, 0] to [8, 3, 64]
+  // CHECK: par.reshape %[[v]] : tensor<8x1x64xf32> to tensor<8x64xf32>
+  %v = par.slice %2 [0, 128] to [8, 192] by [1, 1] : tensor<8x192xf32> to tensor<8x64xf32>
+  par.return %heads, %v : tensor<8x4x16xf32>, tensor<8x64xf32>
+}
+
+// -----
+
+// A weight with another use stays as it is.
+// CHECK: par.variable @w parameter : tensor<64x192xf32>{{$}}
+par.variable @w parameter : tensor<64x192xf32>
+par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x96xf32>, tensor<64x192xf32>) attributes {inputs = ["x"], outputs = ["q", "w"]} {
+  %w = par.read @w : tensor<64x192xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x192xf32>) -> tensor<8x192xf32>
+  %q = par.slice %0 [0, 0] to [8, 96] by [1, 1] : tensor<8x192xf32> to tensor<8x96xf32>
+  par.return %q, %w : tensor<8x96xf32>, tensor<64x192xf32>
+}
+
+// -----
+
+// Unequal parts leave the variable alone.
+// CHECK: par.variable @w parameter : tensor<64x192xf32>{{$}}
+par.variable @w parameter : tensor<64x192xf32>
+par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x128xf32>) attributes {inputs = ["x"], outputs = ["q", "kv"]} {
+  %w = par.read @w : tensor<64x192xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x192xf32>) -> tensor<8x192xf32>
+  %q = par.slice %0 [0, 0] to [8, 64] by [1, 1] : tensor<8x192xf32> to tensor<8x64xf32>
+  %kv = par.slice %0 [0, 64] to [8, 192] by [1, 1] : tensor<8x192xf32> to tensor<8x128xf32>
+  par.return %q, %kv : tensor<8x64xf32>, tensor<8x128xf32>
+}
