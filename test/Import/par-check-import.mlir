@@ -7,8 +7,8 @@ module {}
 
 // -----
 
-// expected-error@below {{'par.variable' op is of kind state, which Import does not make}}
-par.variable @m state : tensor<4xf32>
+// expected-error@below {{'par.variable' op is of kind counter, which Import does not make}}
+par.variable @m counter : tensor<4xf32>
 
 // -----
 

@@ -39,5 +39,5 @@
 // CHECK: %[[loss:.*]] = par.divide %[[sum]], %[[count]]
 // CHECK: par.return %[[loss]]
 
-// LOC: module = "model.transformer.h.0.mlp.c_fc", node = "node_addmm_2", path = "model.transformer.h.0.mlp.c_fc/Gemm"
-// LOC-SAME: "pytorch_utils.py":119
+// LOC: #[[line:loc[0-9]+]] = loc("pytorch_utils.py":119:0)
+// LOC: module = "model.transformer.h.0.mlp.c_fc", node = "node_addmm_2", path = "model.transformer.h.0.mlp.c_fc/Gemm"}>[#[[line]]]
