@@ -86,16 +86,19 @@ json indexOf(const format::Manifest &manifest, const RunPosition &position, cons
   return index;
 }
 
-/// Steps of the complete checkpoints in a folder, ascending.
+/// Steps of the complete checkpoints in a folder, oldest first: by time, for an earlier run may have got further.
 std::vector<uint64_t> completeSteps(const std::string &folder) {
-  std::vector<uint64_t> steps;
+  std::vector<std::pair<fs::file_time_type, uint64_t>> found;
   std::error_code error;
   for (const auto &item : fs::directory_iterator(folder, error)) {
     std::string name = item.path().filename().string();
     if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos && isCheckpoint(item.path().string()))
-      steps.push_back(std::stoull(name));
+      found.emplace_back(fs::last_write_time(item.path() / "index.json", error), std::stoull(name));
   }
-  std::sort(steps.begin(), steps.end());
+  std::sort(found.begin(), found.end());
+  std::vector<uint64_t> steps;
+  for (const auto &[time, step] : found)
+    steps.push_back(step);
   return steps;
 }
 

@@ -31,8 +31,12 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
 
 format::Bundle openBundle(const std::string &name) {
   auto bundle = format::readBundle(name);
-  if (!bundle)
-    throw Failure("", bundle.message());
+  if (!bundle) {
+    // "FILE: what": the place comes first in a message.
+    const std::string &text = bundle.message();
+    size_t colon = text.find(": ");
+    throw colon == std::string::npos ? Failure(name, text) : Failure(text.substr(0, colon), text.substr(colon + 2));
+  }
   checkNeeds(bundle->manifest, name);
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   if (!verdict)

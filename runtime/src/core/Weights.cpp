@@ -4,6 +4,7 @@
 #include "par/core/Rectangles.h"
 #include "par/format/Sha256.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -83,10 +84,8 @@ void checkUnchanged(const format::ModelFile &model, const fs::path &path, const 
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
   fs::path model = findModel(manifest.model, bundle);
-  bool any = false, all = true;
-  for (const Tensor &tensor : manifest.tensors)
-    if (isWeight(tensor) && tensor.kind != TensorKind::Copy)
-      (tensor.source ? any : all) = tensor.source.has_value();
+  bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
+                         [](const Tensor &tensor) { return isWeight(tensor) && tensor.source; });
   if (!any || model.empty())
     throw Failure::at(bundle, Message::noWeights, manifest.model.name);
   checkUnchanged(manifest.model, model, bundle);

@@ -80,6 +80,14 @@ TEST_F(Training, keepsTheNewestAndResumesThemByItself) {
   EXPECT_EQ(core::newestCheckpoint(save), save + "/5");
 }
 
+TEST_F(Training, keepsItsOwnSavesBesideThoseOfALongerRun) {
+  std::string one = write(toy::training(1), "one"), save = folder / "ckpt";
+  for (const char *steps : {"9", "3"})
+    ASSERT_EQ(run(command(one, {"--init", "--steps", steps, "--save", save, "--save-every", "1"})), 0) << err;
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/3");
+  EXPECT_FALSE(std::filesystem::exists(save + "/9"));
+}
+
 TEST_F(Training, writesMetricsAndTraces) {
   std::string two = write(toy::training(2), "two");
   ASSERT_EQ(run(command(two, {"--init", "--steps", "3", "--metrics", folder / "m.jsonl", "--trace",

@@ -17,7 +17,7 @@ enum ExitCode : int { exitError = 1, exitUsage = 2, exitRefused = 3, exitDeadRan
 template <typename... Values>
 std::string format(std::string_view text, const Values &...values) {
   std::ostringstream out;
-  auto upTo = [&] {
+  [[maybe_unused]] auto upTo = [&] {
     size_t at = text.find("{}");
     out << text.substr(0, at);
     text.remove_prefix(at == std::string_view::npos ? text.size() : at + 2);
