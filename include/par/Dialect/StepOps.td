@@ -120,7 +120,8 @@ def Par_LoopOp : Par_Op<"loop", [RecursiveMemoryEffects, SingleBlockImplicitTerm
     Operands of global shape (m, B/m, ...) are sliced: the body's first argument is the microbatch index (an i64
     scalar tensor), then one slice (B/m, ...) an operand, the dist type without its first dim. Values from outside are
     used freely. Results are the accumulators: `sum` adds over microbatches from microbatch 0 on, in the result's
-    element type and sharding; `stack` gives (m, ...).
+    element type and sharding; `stack` gives (m, ...). `labels` says for people and tests what each result accumulates:
+    the variable whose gradient it is, or nothing.
 
     Example:
     ```
@@ -132,7 +133,7 @@ def Par_LoopOp : Par_Op<"loop", [RecursiveMemoryEffects, SingleBlockImplicitTerm
     }
     ```
   }];
-  let arguments = (ins I64Attr:$count, Variadic<Par_Value>:$slices);
+  let arguments = (ins I64Attr:$count, Variadic<Par_Value>:$slices, OptionalAttr<StrArrayAttr>:$labels);
   let results = (outs Variadic<Par_Value>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$count `(` $slices `)` attr-dict `:` functional-type($slices, $results) $body";

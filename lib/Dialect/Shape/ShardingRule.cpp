@@ -43,6 +43,13 @@ struct ConstantRule : ShardingRuleOpInterface::ExternalModel<ConstantRule, Const
       dims.push_back(dimOf(rule, size, kind));
     return rule;
   }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
+    ElementsAttr value = cast<ConstantOp>(op).getValue();
+    if (value.isSplat() && context.localTypes[0] != value.getShapedType())
+      value = SplatElementsAttr::get(context.localTypes[0], cast<DenseElementsAttr>(value).getSplatValue<Attribute>());
+    Value local = ConstantOp::create(builder, op->getLoc(), value);
+    return SmallVector<Value>{local};
+  }
 };
 
 struct IotaRule : ShardingRuleOpInterface::ExternalModel<IotaRule, IotaOp> {

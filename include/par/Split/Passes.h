@@ -1,0 +1,24 @@
+#ifndef PAR_SPLIT_PASSES_H
+#define PAR_SPLIT_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Split/Passes.h.inc"
+
+/// The phase: passes and gate.
+struct SplitOptions {
+  int64_t microbatches = 1;
+};
+void buildSplitPipeline(mlir::OpPassManager &manager, const SplitOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Split/Passes.h.inc"
+
+} // namespace par
+
+#endif

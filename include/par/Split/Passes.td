@@ -1,0 +1,72 @@
+#ifndef PAR_SPLIT_PASSES_TD
+#define PAR_SPLIT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SliceMicrobatchesPass : Pass<"par-slice-microbatches", "::mlir::ModuleOp"> {
+  let summary = "cuts a step in time: a loop over microbatches";
+  let description = [{
+    Expects: steps of tensor ops on the whole batch (after Train). Leaves: what is sliced along the batch in a `par.loop`,
+    sums over the batch as its results, what needs finished sums behind it; sums that depend on data alone come from a
+    loop of their own before it. Inputs have the shape (m, B/m, ...). One microbatch gives the same form.
+    Fails: at an op that mixes a slice of the batch with an unfinished sum over it, or cuts the batch in another way.
+
+    ```
+    %s = par.reduce sum %x dims [0] : tensor<8xf32> to tensor<f32>
+    ```
+    becomes, with 4 microbatches,
+    ```
+    %s = par.loop 4 (%x) : (tensor<4x2xf32>) -> tensor<f32> {
+    ^bb0(%i: tensor<i64>, %xi: tensor<2xf32>):
+      %p = par.reduce sum %xi dims [0] : tensor<2xf32> to tensor<f32>
+      par.yield [sum] %p : tensor<f32>
+    }
+    ```
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "microbatches a step">];
+}
+
+def AssignStagesPass : Pass<"par-assign-stages", "::mlir::ModuleOp"> {
+  let summary = "gives every op of a step its stage";
+  let description = [{
+    Expects: stage hints on forward ops, copied by Train to the backward ops made from them. Leaves: a stage on every
+    tensor op in loops and behind them: a forward op without one goes to the latest stage that it depends on, a backward
+    op to the earliest, an update to the stage that owns its variable. Ops that depend on no input or parameter are
+    cloned to each stage that uses them.
+    Fails: if a forward value would have to go backwards.
+
+    ```
+    %1 = par.negate %0 {stage = 1}    // %2 = par.negate %1 becomes %2 = par.negate %1 {stage = 1}
+    ```
+  }];
+}
+
+def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
+  let summary = "outlines what each stage does into fragments, with transfers between stages";
+  let description = [{
+    Expects: steps after par-assign-stages. Leaves: only the seven step ops, on `!par.dist` values of unknown sharding;
+    forward and backward of a stage are different fragments, residuals results of one and arguments of the other; a
+    value used on several stages travels from user to next user; variables that several stages use are owned by the
+    first and copied to the others.
+    Fails: never on its own; the gate -par-verify-split checks the outcome.
+
+    ```
+    %a = par.run @train.s0.forward(%w, %x) : ... -> !par.dist<tensor<8x256xf32>, @s0, ?>
+    %b = par.transfer %a : !par.dist<tensor<8x256xf32>, @s0, ?> to !par.dist<tensor<8x256xf32>, @s1, ?>
+    ```
+  }];
+}
+
+def VerifySplitPass : Pass<"par-verify-split", "::mlir::ModuleOp"> {
+  let summary = "gate: what may no longer be there after Split";
+  let description = [{
+    Expects: anything. Leaves: it unchanged. Fails: where a step holds another op than the seven, or a value that is no
+    `!par.dist`, or a fragment that reads or writes variables.
+
+    ```
+    %0 = par.negate %x : tensor<4xf32>    // in a step: error
+    ```
+  }];
+}
+
+#endif

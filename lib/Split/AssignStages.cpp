@@ -1,0 +1,287 @@
+#include "par/Dialect/Par.h"
+#include "par/Split/Passes.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_ASSIGNSTAGESPASS
+#include "par/Split/Passes.h.inc"
+
+namespace {
+
+/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone.
+class Stages {
+public:
+  explicit Stages(StepOp step, int64_t count) : step(step), count(count) {}
+
+  LogicalResult run();
+
+private:
+  bool isFree(Operation *op);
+  LogicalResult bind(Operation *op);
+  void bindFromUsers(Operation *op);
+  void spreadFree(Operation *op);
+  void combine(StageReduceOp reduce);
+  void copyWrite(WriteOp write, Value value) {
+    OpBuilder builder(write->getContext());
+    builder.setInsertionPointAfter(write);
+    WriteOp::create(builder, write.getLoc(), value, write.getVariable());
+  }
+  int64_t ofValue(Value value);
+  int64_t ofUse(OpOperand &use);
+  SmallVector<Operation *> collect();
+  void set(Operation *op, int64_t stage) {
+    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"), OpBuilder(op).getI64IntegerAttr(stage));
+  }
+  VariableOp variableOf(ReadOp read) {
+    return SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+  }
+
+  StepOp step;
+  int64_t count;
+  DenseMap<Operation *, bool> free;
+  DenseMap<Operation *, bool> backward;
+  llvm::StringMap<int64_t> owners; ///< first stage that uses a parameter
+};
+
+} // namespace
+
+/// The tensor ops and stage_reduces of the step in order, those of loops in their place.
+SmallVector<Operation *> Stages::collect() {
+  SmallVector<Operation *> ops;
+  step.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->getInherentAttr("stage") || isa<StageReduceOp>(op))
+      ops.push_back(op);
+  });
+  return ops;
+}
+
+/// True if nothing that is trained flows into the op.
+bool Stages::isFree(Operation *op) {
+  if (isa<StageReduceOp, CotangentOp>(op))
+    return false;
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp();
+    if (!source)
+      continue;
+    if (auto read = dyn_cast<ReadOp>(source)) {
+      VariableKind kind = variableOf(read).getKind();
+      if (kind == VariableKind::parameter || kind == VariableKind::state || kind == VariableKind::copy)
+        return false;
+    } else if (auto loop = dyn_cast<LoopOp>(source)) {
+      Value inner =
+          loop.getBody().front().getTerminator()->getOperand(cast<OpResult>(operand).getResultNumber());
+      if (!inner.getDefiningOp() || !free.lookup(inner.getDefiningOp()))
+        return false;
+    } else if (!free.lookup(source)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Stage of a value; -1 for inputs and variables.
+int64_t Stages::ofValue(Value value) {
+  Operation *source = value.getDefiningOp();
+  if (!source)
+    return -1;
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<LoopOp>(source))
+    return ofValue(loop.getBody().front().getTerminator()->getOperand(index));
+  if (auto reduce = dyn_cast<StageReduceOp>(source))
+    return ofValue(reduce.getOperand(index));
+  if (auto read = dyn_cast<ReadOp>(source)) {
+    VariableOp variable = variableOf(read);
+    StringRef name = variable.getOf() ? *variable.getOf() : variable.getSymName();
+    auto owner = owners.find(name);
+    return owner == owners.end() ? -1 : owner->second;
+  }
+  return getStage(source).value_or(-1);
+}
+
+/// A forward op goes where its latest operand is, a backward op or an update where its earliest is.
+LogicalResult Stages::bind(Operation *op) {
+  bool inLoop = isa<LoopOp>(op->getParentOp());
+  int64_t least = count, most = -1;
+  Operation *latest = nullptr;
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp();
+    backward[op] |= source && backward.lookup(source);
+    if (source && isa<ReadOp>(source) && inLoop)
+      continue; // a parameter follows its users
+    int64_t stage = ofValue(operand);
+    if (stage < 0 || (source && free.lookup(source)))
+      continue;
+    least = std::min(least, stage);
+    if (stage > most) {
+      most = stage;
+      latest = source;
+    }
+  }
+  backward[op] |= isa<CotangentOp>(op);
+  if (isa<StageReduceOp>(op))
+    return success();
+  std::optional<int64_t> hint = getStage(op);
+  if (hint && inLoop && !backward[op] && most > *hint) {
+    InFlightDiagnostic diagnostic = op->emitError()
+                                    << "is on stage " << *hint << " but needs a value of stage " << most
+                                    << "; cut elsewhere";
+    diagnostic.attachNote(latest->getLoc()) << "the value comes from here";
+    return diagnostic;
+  }
+  if (hint && inLoop)
+    return success();
+  if (most >= 0)
+    set(op, inLoop && !backward[op] ? most : least);
+  return success();
+}
+
+/// An op that only parameters flow into goes where it is first used.
+void Stages::bindFromUsers(Operation *op) {
+  if (isa<StageReduceOp>(op) || getStage(op) || free.lookup(op))
+    return;
+  int64_t least = count;
+  for (OpOperand &use : op->getUses())
+    if (int64_t stage = ofUse(use); stage >= 0)
+      least = std::min(least, stage);
+  set(op, least == count ? 0 : least);
+}
+
+/// Stage of the op that uses a value.
+int64_t Stages::ofUse(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto yield = dyn_cast<YieldOp>(user)) {
+    int64_t most = -1;
+    for (OpOperand &outer : yield->getParentOp()->getResult(use.getOperandNumber()).getUses())
+      most = std::max(most, ofUse(outer));
+    return most;
+  }
+  if (auto write = dyn_cast<WriteOp>(user)) {
+    auto owner = owners.find(write.getVariable());
+    return owner == owners.end() ? -1 : owner->second;
+  }
+  return getStage(user).value_or(-1);
+}
+
+/// Clones a free op of the main loop, or behind it, to every stage that uses it; elsewhere it goes to the
+/// last one.
+void Stages::spreadFree(Operation *op) {
+  std::map<int64_t, SmallVector<OpOperand *>> users;
+  for (OpOperand &use : op->getUses())
+    if (!isa<WriteOp>(use.getOwner()))
+      users[std::max<int64_t>(ofUse(use), 0)].push_back(&use);
+  if (users.empty()) {
+    set(op, 0);
+    return;
+  }
+  auto loop = dyn_cast<LoopOp>(op->getParentOp());
+  bool yielded = loop && llvm::any_of(op->getUsers(), [](Operation *user) { return isa<YieldOp>(user); });
+  bool fromDataSum =
+      llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
+  set(op, users.rbegin()->first);
+  if (yielded || fromDataSum)
+    return;
+  for (auto &[stage, uses] : users) {
+    if (stage == users.rbegin()->first)
+      break;
+    Operation *clone = OpBuilder(op).clone(*op);
+    set(clone, stage);
+    for (OpOperand *use : uses)
+      use->set(clone->getResult(cast<OpResult>(use->get()).getResultNumber()));
+    // A counter is updated on every stage that has it, from equal values.
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
+      if (auto write = dyn_cast<WriteOp>(use.getOwner()))
+        copyWrite(write, clone->getResult(cast<OpResult>(use.get()).getResultNumber()));
+  }
+}
+
+/// Adds up what one stage has to combine, so that one operand a stage is left; with one stage nothing is.
+void Stages::combine(StageReduceOp reduce) {
+  OpBuilder builder(reduce);
+  std::map<int64_t, Value> partial;
+  for (Value operand : reduce.getOperands()) {
+    int64_t stage = std::max<int64_t>(ofValue(operand), 0);
+    Value &sum = partial[stage];
+    if (!sum) {
+      sum = operand;
+      continue;
+    }
+    Location loc = reduce.getLoc();
+    if (reduce.getKind() == ReduceKind::sum)
+      sum = AddOp::create(builder, loc, sum, operand);
+    else if (reduce.getKind() == ReduceKind::max)
+      sum = MaximumOp::create(builder, loc, sum, operand);
+    else
+      sum = AndOp::create(builder, loc, sum, operand);
+    set(sum.getDefiningOp(), stage);
+  }
+  std::map<int64_t, Value> whole = partial;
+  if (partial.size() > 1) {
+    SmallVector<Value> operands;
+    for (auto &[stage, value] : partial)
+      operands.push_back(value);
+    auto combined = StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(),
+                                          reduce.getKind(), operands);
+    for (auto [at, result] : llvm::zip(whole, combined.getResults()))
+      at.second = result;
+  }
+  for (auto [operand, result] : llvm::zip(reduce.getOperands(), reduce.getResults()))
+    result.replaceAllUsesWith(whole[std::max<int64_t>(ofValue(operand), 0)]);
+  reduce.erase();
+}
+
+LogicalResult Stages::run() {
+  for (Operation *op : collect())
+    free[op] = isFree(op);
+  // In the loops first: they say who owns a parameter.
+  SmallVector<Operation *> ops = collect();
+  auto inLoop = [](Operation *op) { return isa<LoopOp>(op->getParentOp()); };
+  for (Operation *op : ops)
+    if (inLoop(op) && !free.lookup(op) && failed(bind(op)))
+      return failure();
+  for (Operation *op : llvm::reverse(ops))
+    if (inLoop(op))
+      bindFromUsers(op);
+  for (auto read : step.getBlock().getOps<ReadOp>()) {
+    VariableKind kind = variableOf(read).getKind();
+    if (kind != VariableKind::parameter && kind != VariableKind::frozen)
+      continue;
+    int64_t least = count;
+    for (Operation *user : read->getUsers())
+      if (inLoop(user) && !free.lookup(user) && getStage(user))
+        least = std::min(least, *getStage(user));
+    if (least < count)
+      owners[read.getVariable()] = least;
+  }
+  for (Operation *op : ops)
+    if (!inLoop(op) && !free.lookup(op) && failed(bind(op)))
+      return failure();
+  for (Operation *op : llvm::reverse(ops))
+    if (!inLoop(op))
+      bindFromUsers(op);
+  for (auto reduce : llvm::make_early_inc_range(step.getBlock().getOps<StageReduceOp>()))
+    combine(reduce);
+  SmallVector<Operation *> spread;
+  for (Operation *op : ops)
+    if (free.lookup(op))
+      spread.push_back(op);
+  for (Operation *op : llvm::reverse(spread))
+    spreadFree(op);
+  return success();
+}
+
+namespace {
+struct AssignStagesPass : impl::AssignStagesPassBase<AssignStagesPass> {
+  void runOnOperation() override {
+    int64_t count = llvm::range_size(getOperation().getOps<StageOp>());
+    for (StepOp step : getOperation().getOps<StepOp>())
+      if (failed(Stages(step, count).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,175 @@
+#include "BatchTimes.h"
+
+#include "par/Interfaces/ShardingRule.h"
+
+using namespace mlir;
+
+namespace par {
+
+FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
+  BatchTimes result;
+  result.microbatches = microbatches;
+  std::optional<ArrayRef<int64_t>> dims = step.getBatchDims();
+  for (BlockArgument argument : step.getArguments()) {
+    int64_t dim = dims ? (*dims)[argument.getArgNumber()] : 0;
+    BatchTime time;
+    if (dim >= 0 && getTensorType(argument.getType()).getRank() > 0) {
+      time.time = Time::Sliced;
+      time.dim = dim;
+    }
+    result.times[argument] = time;
+  }
+  for (Operation &op : step.getBlock().without_terminator())
+    if (failed(result.classify(&op)))
+      return failure();
+  result.place(step);
+  return result;
+}
+
+/// Variables that no gradient changes count as data.
+static bool readsData(ReadOp read) {
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+  return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen;
+}
+
+LogicalResult BatchTimes::classify(Operation *op) {
+  BatchTime joined;
+  bool sliced = false, sum = false, after = false;
+  for (Value operand : op->getOperands()) {
+    BatchTime time = of(operand);
+    // A finished sum of data alone is a given for everything behind its loop.
+    bool given = time.dataOnly && time.time == Time::Sum;
+    joined.between |= time.between || given;
+    joined.dataOnly &= time.dataOnly;
+    sliced |= time.time == Time::Sliced;
+    sum |= time.time == Time::Sum && !given;
+    after |= time.time == Time::After;
+  }
+  joined.dataOnly &= !joined.between;
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    joined.dataOnly = readsData(read);
+  } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
+    // Its value is the seed's, whatever becomes of the loss.
+    joined = of(cotangent.getSeed());
+    joined.dataOnly = false;
+  } else if (isa<GradientOp, StageReduceOp>(op)) {
+    // Asks for the finished sum. With one microbatch the batch may have been lost sight of: the whole is the
+    // sum.
+    joined.time = Time::After;
+    joined.dataOnly = false;
+  } else if (sliced && (sum || after)) {
+    InFlightDiagnostic diagnostic =
+        op->emitError()
+        << "couples microbatches: it needs slices of the batch together with a sum over the whole batch; "
+           "use one microbatch, or statistics per microbatch";
+    for (Value operand : op->getOperands())
+      if (of(operand).time == Time::Sum || of(operand).time == Time::After)
+        diagnostic.attachNote(operand.getLoc()) << "this is known only when all microbatches have run";
+    return diagnostic;
+  } else if (sliced) {
+    return classifySliced(op);
+  } else if (after || sum) {
+    joined.time = Time::After;
+    // The parts that one stage contributes to a value are added at once: never two accumulators for one
+    // gradient.
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    bool all = llvm::all_of(op->getOperands(), [&](Value operand) { return of(operand).time == Time::Sum; });
+    if (rule && all && op->getNumOperands() > 1 && getStage(op) &&
+        llvm::any_of(rule.getShardingRule().linear,
+                     [&](auto &set) { return set.size() == op->getNumOperands(); }) &&
+        llvm::all_of(op->getOperands(),
+                     [&](Value operand) { return getStage(operand.getDefiningOp()) == getStage(op); }))
+      joined.time = Time::Sum;
+  }
+  for (Value result : op->getResults())
+    times[result] = joined;
+  return success();
+}
+
+/// Follows the batch through an op that has a sliced operand, by the factor of its rule.
+LogicalResult BatchTimes::classifySliced(Operation *op) {
+  BatchTime joined;
+  for (Value operand : op->getOperands()) {
+    joined.dataOnly &= of(operand).dataOnly && !of(operand).between && of(operand).time != Time::Sum;
+    joined.between |= of(operand).between;
+  }
+  joined.between = false; // a slice is never between
+  joined.time = Time::Sliced;
+  auto interface = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!interface)
+    return op->emitError() << "couples microbatches: its sharding rule is not known";
+  ShardingRule rule = interface.getShardingRule();
+  std::optional<unsigned> batch;
+  bool lost = false;
+  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
+    BatchTime time = of(operand);
+    if (time.time != Time::Sliced)
+      continue;
+    if (time.dim < 0 || dims[time.dim].empty()) {
+      lost = true;
+      continue;
+    }
+    unsigned factor = dims[time.dim].front();
+    if (batch && *batch != factor)
+      return op->emitError() << "couples microbatches: the batch is dim " << time.dim
+                             << " of one operand and elsewhere in another";
+    batch = factor;
+  }
+  if (batch && rule.factors[*batch].size % microbatches)
+    return op->emitError() << "the batch of " << rule.factors[*batch].size << " does not divide into "
+                           << microbatches << " microbatches";
+  FactorKind kind = batch ? rule.factors[*batch].kind : FactorKind::Parallel;
+  if (batch && kind != FactorKind::Parallel && kind != FactorKind::Sum && microbatches > 1)
+    return op->emitError()
+           << "couples microbatches: it works along the batch in a way that cannot be cut into "
+           << microbatches;
+  for (auto [result, dims] : llvm::zip(op->getResults(), rule.results)) {
+    BatchTime time = joined;
+    if (batch && kind == FactorKind::Sum && !lost)
+      time.time = Time::Sum;
+    for (auto [dim, factors] : llvm::enumerate(dims))
+      if (batch && !factors.empty() && llvm::is_contained(factors, *batch)) {
+        if (factors.front() != *batch && microbatches > 1)
+          return op->emitError() << "couples microbatches: the batch becomes the minor part of dim " << dim;
+        time.dim = factors.front() == *batch ? dim : -1;
+      }
+    if (time.time == Time::Sliced && time.dim < 0 && microbatches > 1)
+      return op->emitError() << "couples microbatches: the batch of its operand is nowhere in its result";
+    times[result] = time;
+  }
+  return success();
+}
+
+/// Goes backwards: an op is needed where its users stand, or in the loop that makes it.
+void BatchTimes::place(StepOp step) {
+  DenseMap<Value, unsigned> needed;
+  for (Value result : step.getTerminator()->getOperands())
+    needed[result] |= Behind;
+  for (Operation &op : llvm::reverse(step.getBlock().without_terminator())) {
+    unsigned where = 0;
+    if (op.getNumResults() == 0)
+      where = Behind;
+    for (Value result : op.getResults()) {
+      BatchTime time = of(result);
+      unsigned asked = needed.lookup(result);
+      if (!asked)
+        continue;
+      if (time.time == Time::Sum)
+        where |= time.dataOnly ? InDataLoop : InLoop;
+      else if (time.time == Time::After)
+        where |= Behind;
+      else if (time.time == Time::Sliced)
+        where |= (asked & InDataLoop) | (asked & (InLoop | Behind) ? unsigned(InLoop) : 0u);
+      else
+        where |= asked;
+    }
+    places[&op] = where;
+    if (isa<ReadOp>(op))
+      continue;
+    for (OpOperand &operand : op.getOpOperands())
+      if (!isa<CotangentOp>(op) || operand.getOperandNumber() == 1) // the loss itself is not needed
+        needed[operand.get()] |= where;
+  }
+}
+
+} // namespace par

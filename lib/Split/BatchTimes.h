@@ -1,0 +1,54 @@
+#ifndef PAR_LIB_SPLIT_BATCHTIMES_H
+#define PAR_LIB_SPLIT_BATCHTIMES_H
+
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// How a value of a step lies in time once the batch is cut into microbatches.
+enum class Time {
+  Invariant, ///< the same for every microbatch
+  Sliced,    ///< a microbatch needs its slice along one dim
+  Sum,       ///< a sum over the batch: each microbatch gives a part
+  After,     ///< known when the loop has ended
+};
+
+struct BatchTime {
+  Time time = Time::Invariant;
+  int64_t dim =
+      -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
+  bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
+  bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
+};
+
+/// Where an op is needed.
+enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
+
+/// The classification of every value of a step, and the places of every op.
+class BatchTimes {
+public:
+  /// Fails with an error at the op that couples microbatches.
+  static mlir::FailureOr<BatchTimes> compute(StepOp step, int64_t microbatches);
+
+  const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
+  /// Places of an op, a union of Place.
+  unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
+  /// Where a value is computed first and handed on from: the loop that sums it.
+  bool isDataSum(mlir::Value value) const {
+    const BatchTime &time = of(value);
+    return time.time == Time::Sum && time.dataOnly;
+  }
+
+private:
+  mlir::LogicalResult classify(mlir::Operation *op);
+  mlir::LogicalResult classifySliced(mlir::Operation *op);
+  void place(StepOp step);
+
+  int64_t microbatches = 1;
+  llvm::DenseMap<mlir::Value, BatchTime> times;
+  llvm::DenseMap<mlir::Operation *, unsigned> places;
+};
+
+} // namespace par
+
+#endif

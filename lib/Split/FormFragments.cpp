@@ -1,0 +1,459 @@
+#include "par/Dialect/Par.h"
+#include "par/Split/Passes.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_FORMFRAGMENTSPASS
+#include "par/Split/Passes.h.inc"
+
+namespace {
+
+/// Ops that become one fragment.
+struct Group {
+  int64_t stage;
+  FragmentKind kind;
+  SmallVector<Operation *> ops;
+};
+
+/// Rebuilds one step out of runs, transfers and the other step ops.
+class Former {
+public:
+  Former(StepOp step, SmallVector<StageOp> stages)
+      : step(step), module(step->getParentOfType<ModuleOp>()), stages(std::move(stages)),
+        builder(step.getContext()) {}
+
+  void run();
+
+private:
+  DistType distType(Type tensor, int64_t stage) {
+    return DistType::get(builder.getContext(), cast<RankedTensorType>(tensor),
+                         FlatSymbolRefAttr::get(stages[stage].getSymNameAttr()), ShardingAttr());
+  }
+  int64_t home(Value value);
+  Value at(Value old, int64_t stage);
+  Value readAt(ReadOp read, int64_t stage);
+  void replaceArguments(Block *fresh);
+  DenseMap<Operation *, bool> findBackward(Block &body);
+  SmallVector<Group> groupLoop(LoopOp loop);
+  SmallVector<Group> groupBehind(ArrayRef<Operation *> ops);
+  void emit(const Group &group);
+  void emitLoop(LoopOp loop);
+  void emitReduce(StageReduceOp reduce);
+  void emitWrite(WriteOp write);
+  void handOn(Value old);
+  std::set<int64_t> usersOf(Value old);
+  std::string nameOf(const Group &group);
+
+  StepOp step;
+  ModuleOp module;
+  SmallVector<StageOp> stages;
+  OpBuilder builder;
+  std::map<std::pair<void *, int64_t>, Value> values; ///< (old value, stage) -> new value
+  llvm::StringMap<unsigned> names;
+  Block *entry = nullptr;
+};
+
+} // namespace
+
+/// The stage where a value of the old step is made. Inputs and variables are everywhere.
+int64_t Former::home(Value value) {
+  Operation *source = value.getDefiningOp();
+  if (!source)
+    return -1;
+  if (isa<ReadOp>(source))
+    return -1;
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<LoopOp>(source))
+    return std::max<int64_t>(home(loop.getBody().front().getTerminator()->getOperand(index)), 0);
+  if (auto reduce = dyn_cast<StageReduceOp>(source))
+    return home(reduce.getOperand(index));
+  return getStage(source).value_or(0);
+}
+
+/// The variable at a stage. Parameters are owned by the first stage that uses them; the others have copies.
+Value Former::readAt(ReadOp read, int64_t stage) {
+  Value &value = values[{read.getResult().getAsOpaquePointer(), stage}];
+  if (value)
+    return value;
+  auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+  StringAttr name = variable.getSymNameAttr();
+  bool owned = variable.getKind() == VariableKind::parameter;
+  std::set<int64_t> users = usersOf(read);
+  if (owned && !users.empty() && stage != *users.begin()) {
+    name = builder.getStringAttr(name.getValue() + "." + stages[stage].getSymName());
+    if (!module.lookupSymbol(name)) {
+      auto atVariable = OpBuilder::atBlockEnd(module.getBody());
+      atVariable.setInsertionPointAfter(variable);
+      auto copy = cast<VariableOp>(atVariable.clone(*variable));
+      copy.setSymNameAttr(name);
+      copy.setKind(VariableKind::copy);
+      copy.setOfAttr(FlatSymbolRefAttr::get(variable.getSymNameAttr()));
+      copy.removeSourceAttr();
+      copy.removeInitAttr();
+    }
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(entry);
+  // Reads stand in the order in which they are first asked for.
+  for (Operation &op : *entry)
+    if (isa<ReadOp>(op))
+      builder.setInsertionPointAfter(&op);
+  value = ReadOp::create(builder, read.getLoc(), distType(read.getType(), stage), name);
+  return value;
+}
+
+Value Former::at(Value old, int64_t stage) {
+  if (auto read = old.getDefiningOp<ReadOp>())
+    return readAt(read, stage);
+  auto argument = dyn_cast<BlockArgument>(old);
+  if (argument && argument.getArgNumber() == 0 && isa<LoopOp>(argument.getOwner()->getParentOp()))
+    stage = -1; // the index of the microbatch is the same everywhere
+  auto found = values.find({old.getAsOpaquePointer(), stage});
+  return found == values.end() ? Value() : found->second;
+}
+
+/// Stages of the ops that use a value, through loops and returns.
+std::set<int64_t> Former::usersOf(Value old) {
+  std::set<int64_t> users;
+  for (OpOperand &use : old.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto loop = dyn_cast<LoopOp>(user)) {
+      for (int64_t stage : usersOf(loop.getBody().getArgument(use.getOperandNumber() + 1)))
+        users.insert(stage);
+    } else if (auto reduce = dyn_cast<StageReduceOp>(user)) {
+      users.insert(home(reduce.getOperand(use.getOperandNumber())));
+    } else if (!isa<YieldOp, WriteOp, ReturnOp>(user)) {
+      users.insert(getStage(user).value_or(0));
+    }
+  }
+  return users;
+}
+
+/// One argument for each stage that uses an input; values of the old arguments are mapped.
+void Former::replaceArguments(Block *fresh) {
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> dims;
+  Block &old = *fresh->getPrevNode();
+  for (BlockArgument argument : old.getArguments())
+    for (int64_t stage : usersOf(argument)) {
+      values[{argument.getAsOpaquePointer(), stage}] =
+          fresh->addArgument(distType(argument.getType(), stage), argument.getLoc());
+      if (step.getInputs())
+        names.push_back((*step.getInputs())[argument.getArgNumber()]);
+      if (step.getBatchDims())
+        dims.push_back((*step.getBatchDims())[argument.getArgNumber()]);
+    }
+  if (step.getInputs())
+    step.setInputsAttr(builder.getArrayAttr(names));
+  if (step.getBatchDims())
+    step.setBatchDims(dims);
+}
+
+/// Which ops of a loop's body are backward: those that depend on a cotangent; and those that only such ops
+/// use, if that asks for no residual that is not kept anyway. Constants and what is made of them and of the
+/// index are made again.
+DenseMap<Operation *, bool> Former::findBackward(Block &body) {
+  DenseMap<Operation *, bool> back, cheap;
+  for (Operation &op : body.without_terminator()) {
+    back[&op] = isa<CotangentOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+                  return operand.getDefiningOp() && back.lookup(operand.getDefiningOp());
+                });
+    cheap[&op] = !back[&op] && llvm::all_of(op.getOperands(), [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return source ? cheap.lookup(source) : operand == body.getArgument(0);
+    });
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
+    if (back[&op] || op.use_empty())
+      continue;
+    auto usedBack = [&](OpOperand &use) { return back.lookup(use.getOwner()); };
+    bool all = llvm::all_of(op.getUses(), usedBack), any = llvm::any_of(op.getUses(), usedBack);
+    if (cheap.lookup(&op) && any && !all) {
+      Operation *clone = OpBuilder(&op).clone(op);
+      back[clone] = true;
+      for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
+        old.replaceUsesWithIf(now, usedBack);
+      continue;
+    }
+    auto kept = [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return !source || source->getBlock() != &body || cheap.lookup(source) ||
+             llvm::any_of(operand.getUsers(), [&](Operation *user) { return back.lookup(user); });
+    };
+    bool oneStage =
+        llvm::all_of(op.getUsers(), [&](Operation *user) { return getStage(user) == getStage(&op); });
+    back[&op] = all && oneStage && (cheap.lookup(&op) || llvm::all_of(op.getOperands(), kept));
+  }
+  return back;
+}
+
+/// A loop's ops: forward stage by stage, then backward the other way.
+SmallVector<Group> Former::groupLoop(LoopOp loop) {
+  int64_t count = stages.size();
+  SmallVector<Group> forward, backward;
+  for (int64_t stage = 0; stage < count; ++stage) {
+    forward.push_back({stage, FragmentKind::forward, {}});
+    backward.push_back({count - 1 - stage, FragmentKind::backward, {}});
+  }
+  DenseMap<Operation *, bool> back = findBackward(loop.getBody().front());
+  for (Operation &op : loop.getBody().front().without_terminator()) {
+    int64_t stage = getStage(&op).value_or(0);
+    (back[&op] ? backward[count - 1 - stage] : forward[stage]).ops.push_back(&op);
+  }
+  // A loop with another one behind it sums what depends on data alone.
+  auto later = llvm::make_range(std::next(loop->getIterator()), loop->getBlock()->end());
+  bool before = llvm::any_of(later, [](Operation &op) { return isa<LoopOp>(op); });
+  if (before)
+    for (Group &group : forward)
+      group.kind = FragmentKind::before;
+  llvm::append_range(forward, backward);
+  llvm::erase_if(forward, [](const Group &group) { return group.ops.empty(); });
+  return forward;
+}
+
+/// Ops outside loops by (level, stage): the level rises where a value crosses to another stage.
+SmallVector<Group> Former::groupBehind(ArrayRef<Operation *> ops) {
+  std::map<std::pair<int64_t, int64_t>, Group> groups;
+  DenseMap<Operation *, int64_t> levels;
+  bool last =
+      llvm::none_of(llvm::make_range(std::next(ops.back()->getIterator()), ops.back()->getBlock()->end()),
+                    [](Operation &op) { return isa<LoopOp>(op); });
+  for (Operation *op : ops) {
+    int64_t level = 0, stage = home(op->getResult(0));
+    for (Value operand : op->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      auto found = source ? levels.find(source) : levels.end();
+      if (found == levels.end())
+        continue;
+      bool crosses = isa<StageReduceOp>(source) || home(operand) != stage;
+      level = std::max(level, found->second + (crosses ? 1 : 0));
+    }
+    levels[op] = level;
+    if (isa<StageReduceOp>(op)) {
+      // Stands between its level and the next one, after all stages.
+      groups[{level, static_cast<int64_t>(stages.size())}].ops.push_back(op);
+      continue;
+    }
+    Group &group = groups[{level, stage}];
+    group.stage = stage;
+    group.kind = last ? FragmentKind::update : FragmentKind::before;
+    group.ops.push_back(op);
+  }
+  SmallVector<Group> result;
+  for (auto &[key, group] : groups)
+    result.push_back(std::move(group));
+  return result;
+}
+
+std::string Former::nameOf(const Group &group) {
+  std::string name =
+      (step.getSymName() + "." + stages[group.stage].getSymName() + "." + stringifyFragmentKind(group.kind))
+          .str();
+  if (unsigned again = names[name]++)
+    name += std::to_string(again);
+  return name;
+}
+
+/// Passes a value on from user to next user: 2 -> 3 -> 5 upwards, 5 -> 3 -> 2 downwards.
+void Former::handOn(Value old) {
+  int64_t from = home(old);
+  std::set<int64_t> users = usersOf(old);
+  auto link = [&](int64_t source, int64_t target) {
+    Value value = values[{old.getAsOpaquePointer(), source}];
+    values[{old.getAsOpaquePointer(), target}] =
+        TransferOp::create(builder, old.getLoc(), distType(old.getType(), target), value);
+  };
+  int64_t previous = from;
+  for (auto user = users.upper_bound(from); user != users.end(); ++user) {
+    link(previous, *user);
+    previous = *user;
+  }
+  previous = from;
+  for (auto user = std::make_reverse_iterator(users.lower_bound(from)); user != users.rend(); ++user) {
+    link(previous, *user);
+    previous = *user;
+  }
+}
+
+/// Outlines a group and runs it; markers dissolve, names stay outside.
+void Former::emit(const Group &group) {
+  std::set<Operation *> inside(group.ops.begin(), group.ops.end());
+  llvm::SetVector<Value> arguments, results;
+  for (Operation *op : group.ops)
+    for (Value operand : op->getOperands())
+      if (!operand.getDefiningOp() || !inside.count(operand.getDefiningOp()))
+        arguments.insert(operand);
+  for (Operation *op : group.ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.count(user); }))
+        results.insert(result);
+  SmallVector<Type> argumentTypes, resultTypes;
+  SmallVector<Value> operands;
+  SmallVector<Type> distTypes;
+  for (Value argument : arguments) {
+    argumentTypes.push_back(argument.getType());
+    operands.push_back(at(argument, group.stage));
+  }
+  for (Value result : results) {
+    resultTypes.push_back(result.getType());
+    distTypes.push_back(distType(result.getType(), group.stage));
+  }
+  auto atModule = OpBuilder(step);
+  Location loc = group.ops.front()->getLoc();
+  auto fragment =
+      FragmentOp::create(atModule, loc, nameOf(group), builder.getFunctionType(argumentTypes, resultTypes),
+                         stages[group.stage].getSymName(), group.kind);
+  auto body = OpBuilder::atBlockEnd(&fragment.getBlock());
+  IRMapping mapping;
+  for (auto [argument, inner] : llvm::zip(arguments, fragment.getArguments()))
+    mapping.map(argument, inner);
+  for (Operation *op : group.ops) {
+    if (auto cotangent = dyn_cast<CotangentOp>(op)) {
+      mapping.map(cotangent.getResult(), mapping.lookup(cotangent.getSeed()));
+      continue;
+    }
+    Operation *clone = body.clone(*op, mapping);
+    clone->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(-1));
+  }
+  SmallVector<Value> inner;
+  for (Value result : results)
+    inner.push_back(mapping.lookup(result));
+  ReturnOp::create(body, loc, inner);
+  auto run = RunOp::create(builder, loc, distTypes, fragment.getSymName(), operands);
+  for (auto [old, now] : llvm::zip(results, run.getResults()))
+    values[{old.getAsOpaquePointer(), group.stage}] = now;
+  for (Value old : results)
+    handOn(old);
+}
+
+void Former::emitLoop(LoopOp loop) {
+  Block *body = new Block;
+  Block &old = loop.getBody().front();
+  values[{old.getArgument(0).getAsOpaquePointer(), -1}] =
+      body->addArgument(old.getArgument(0).getType(), loop.getLoc());
+  SmallVector<Value> slices;
+  for (auto [operand, argument] : llvm::zip(loop.getSlices(), old.getArguments().drop_front()))
+    for (int64_t stage : usersOf(argument)) {
+      slices.push_back(at(operand, stage));
+      values[{argument.getAsOpaquePointer(), stage}] =
+          body->addArgument(distType(argument.getType(), stage), argument.getLoc());
+    }
+  OpBuilder::InsertPoint outside = builder.saveInsertionPoint();
+  builder.setInsertionPointToEnd(body);
+  for (const Group &group : groupLoop(loop))
+    emit(group);
+  auto yield = cast<YieldOp>(old.getTerminator());
+  SmallVector<Value> inner;
+  SmallVector<Type> types;
+  for (auto [value, result] : llvm::zip(yield.getOperands(), loop.getResults())) {
+    int64_t stage = std::max<int64_t>(home(value), 0);
+    inner.push_back(at(value, stage));
+    types.push_back(distType(result.getType(), stage));
+  }
+  YieldOp::create(builder, yield.getLoc(), yield.getKinds(), inner);
+  builder.restoreInsertionPoint(outside);
+  auto fresh = LoopOp::create(builder, loop.getLoc(), types, loop.getCount(), slices, loop.getLabelsAttr());
+  fresh.getBody().push_back(body);
+  for (auto [value, result] : llvm::zip(loop.getResults(), fresh.getResults()))
+    values[{value.getAsOpaquePointer(), home(value)}] = result;
+  for (Value value : loop.getResults())
+    handOn(value);
+}
+
+void Former::emitReduce(StageReduceOp reduce) {
+  SmallVector<Value> operands;
+  for (Value operand : reduce.getOperands())
+    operands.push_back(at(operand, home(operand)));
+  auto fresh = StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(),
+                                     reduce.getKind(), operands);
+  for (auto [old, now] : llvm::zip(reduce.getResults(), fresh.getResults()))
+    values[{old.getAsOpaquePointer(), home(old)}] = now;
+}
+
+/// Writes the owner; copies on other stages get the new value by a transfer.
+void Former::emitWrite(WriteOp write) {
+  Value old = write.getOperand();
+  int64_t stage = std::max<int64_t>(home(old), 0);
+  Value value = at(old, stage);
+  if (!value)
+    return; // an input or a variable written back as it is
+  WriteOp::create(builder, write.getLoc(), value, write.getVariable());
+  for (auto copy : module.getOps<VariableOp>()) {
+    if (copy.getKind() != VariableKind::copy || copy.getOf() != write.getVariable())
+      continue;
+    for (size_t target = 0; target < stages.size(); ++target) {
+      if (copy.getSymName() != (write.getVariable() + "." + stages[target].getSymName()).str())
+        continue;
+      Value there = TransferOp::create(builder, write.getLoc(), distType(old.getType(), target), value);
+      WriteOp::create(builder, write.getLoc(), there, copy.getSymName());
+    }
+  }
+}
+
+void Former::run() {
+  Block &old = step.getBlock();
+  for (auto gradient : llvm::make_early_inc_range(old.getOps<GradientOp>())) {
+    gradient.replaceAllUsesWith(gradient.getOperand());
+    gradient.erase();
+  }
+  entry = new Block;
+  step.getBody().push_back(entry);
+  replaceArguments(entry);
+  builder.setInsertionPointToEnd(entry);
+  SmallVector<Operation *> pending;
+  auto flush = [&] {
+    if (pending.empty())
+      return;
+    for (const Group &group : groupBehind(pending)) {
+      if (isa<StageReduceOp>(group.ops.front())) {
+        for (Operation *op : group.ops)
+          emitReduce(cast<StageReduceOp>(op));
+        continue;
+      }
+      emit(group);
+    }
+    pending.clear();
+  };
+  SmallVector<WriteOp> writes;
+  for (Operation &op : old.without_terminator()) {
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      flush();
+      emitLoop(loop);
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      writes.push_back(write);
+    } else if (!isa<ReadOp>(op)) {
+      pending.push_back(&op);
+    }
+  }
+  flush();
+  for (WriteOp write : writes)
+    emitWrite(write);
+  SmallVector<Value> results;
+  for (Value result : old.getTerminator()->getOperands())
+    results.push_back(at(result, std::max<int64_t>(home(result), 0)));
+  ReturnOp::create(builder, old.getTerminator()->getLoc(), results);
+  old.dropAllReferences();
+  old.erase();
+  step.setFunctionType(builder.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));
+}
+
+namespace {
+struct FormFragmentsPass : impl::FormFragmentsPassBase<FormFragmentsPass> {
+  void runOnOperation() override {
+    SmallVector<StageOp> stages(getOperation().getOps<StageOp>());
+    if (stages.empty()) {
+      getOperation().emitError() << "has no par.stage; Annotate makes at least one";
+      return signalPassFailure();
+    }
+    for (StepOp step : getOperation().getOps<StepOp>())
+      Former(step, stages).run();
+  }
+};
+} // namespace
+
+} // namespace par

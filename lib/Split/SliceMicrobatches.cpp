@@ -1,0 +1,348 @@
+#include "BatchTimes.h"
+
+#include "par/Interfaces/ShardingRule.h"
+#include "par/Split/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_SLICEMICROBATCHESPASS
+#include "par/Split/Passes.h.inc"
+
+namespace {
+
+/// Builds the new body of one step beside the old one, place by place.
+class Slicer {
+public:
+  Slicer(StepOp step, int64_t microbatches, BatchTimes times)
+      : step(step), count(microbatches), times(std::move(times)), builder(step.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  /// One of the two loops while it is built.
+  struct Loop {
+    Block *body = nullptr;
+    DenseMap<Value, Value> map;                        ///< old value -> value in the body
+    DenseMap<std::pair<Value, int64_t>, Value> slices; ///< slices of invariant values along a dim
+    SmallVector<std::pair<Value, YieldKind>> yields;   ///< old values that come out
+    LoopOp op;
+  };
+
+  void open(Loop &loop);
+  void close(Loop &loop);
+  LogicalResult emitInLoop(Loop &loop, Operation *op);
+  Value valueInLoop(Loop &loop, Value old);
+  FailureOr<Value> sliceInvariant(Loop &loop, Value old, int64_t dim);
+  FailureOr<SmallVector<Value>> localizeInLoop(Loop &loop, Operation *op, std::optional<unsigned> batch,
+                                               const ShardingRule &rule);
+  void emitOutside(Operation *op, DenseMap<Value, Value> &map);
+  void yieldFrom(Loop &loop, Value old, YieldKind kind);
+  Type sliceType(Type type, int64_t dim) {
+    auto tensor = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape(tensor.getShape());
+    if (dim >= 0)
+      shape[dim] /= count;
+    return tensor.clone(shape);
+  }
+
+  StepOp step;
+  int64_t count;
+  BatchTimes times;
+  OpBuilder builder;
+  Loop dataLoop, mainLoop;
+  DenseMap<Value, Value> outside; ///< old value -> value before and behind the loops
+  SmallVector<Operation *> behindOps;
+};
+
+} // namespace
+
+void Slicer::open(Loop &loop) {
+  loop.body = new Block;
+  loop.body->addArgument(RankedTensorType::get({}, builder.getI64Type()), step.getLoc());
+  for (BlockArgument argument : step.getArguments()) {
+    if (times.of(argument).time != Time::Sliced)
+      continue;
+    loop.map[argument] =
+        loop.body->addArgument(sliceType(argument.getType(), times.of(argument).dim), argument.getLoc());
+  }
+}
+
+void Slicer::yieldFrom(Loop &loop, Value old, YieldKind kind) {
+  if (llvm::none_of(loop.yields, [&](auto &yield) { return yield.first == old; }))
+    loop.yields.push_back({old, kind});
+}
+
+/// The value in the loop's body; values from outside are used as they are.
+Value Slicer::valueInLoop(Loop &loop, Value old) {
+  if (Value found = loop.map.lookup(old))
+    return found;
+  return outside.lookup(old);
+}
+
+/// A slice of a value that is the same for every microbatch but carries the batch dim: its op is made again
+/// at the smaller size where its rule lets that be, else the microbatch's part is cut out.
+FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim) {
+  auto [at, inserted] = loop.slices.try_emplace({old, dim}, Value());
+  if (!inserted)
+    return at->second;
+  Operation *op = old.getDefiningOp();
+  auto interface = op ? dyn_cast<ShardingRuleOpInterface>(op) : ShardingRuleOpInterface();
+  Value slice;
+  if (interface && op->getNumResults() == 1 && times.of(old).time == Time::Invariant) {
+    ShardingRule rule = interface.getShardingRule();
+    const DimFactors &factors = rule.results[0][dim];
+    if (!factors.empty() && rule.factors[factors.front()].kind == FactorKind::Parallel &&
+        rule.factors[factors.front()].size % count == 0) {
+      FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, factors.front(), rule);
+      if (failed(local))
+        return failure();
+      slice = local->front();
+    }
+  }
+  if (!slice) {
+    Value whole = valueInLoop(loop, old);
+    auto type = cast<RankedTensorType>(whole.getType());
+    int64_t size = type.getDimSize(dim) / count;
+    Location loc = old.getLoc();
+    Value step = buildSplat(builder, loc, RankedTensorType::get({}, builder.getI64Type()), size);
+    Value start = MultiplyOp::create(builder, loc, loop.body->getArgument(0), step);
+    slice = DynamicSliceOp::create(builder, loc, whole, start, dim, size);
+  }
+  return loop.slices[{old, dim}] = slice;
+}
+
+namespace {
+/// Gives every op that is built meanwhile the stage of the op it is built from.
+struct StageKeeper : OpBuilder::Listener {
+  StageKeeper(OpBuilder &builder, Operation *from) : builder(builder), stage(getStage(from)) {
+    before = builder.getListener();
+    builder.setListener(this);
+  }
+  ~StageKeeper() override { builder.setListener(before); }
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    if (stage && op->getInherentAttr("stage"))
+      op->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(*stage));
+  }
+  OpBuilder &builder;
+  std::optional<int64_t> stage;
+  OpBuilder::Listener *before;
+};
+} // namespace
+
+/// Builds `op` on slices: dims that have the factor `batch` are divided by the number of microbatches.
+FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, std::optional<unsigned> batch,
+                                                     const ShardingRule &rule) {
+  auto dimWith = [&](ArrayRef<DimFactors> dims) -> int64_t {
+    for (auto [dim, factors] : llvm::enumerate(dims))
+      if (batch && !factors.empty() && factors.front() == *batch)
+        return dim;
+    return -1;
+  };
+  SmallVector<Value> operands;
+  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
+    int64_t dim = dimWith(dims);
+    if (times.of(operand).time == Time::Invariant && dim >= 0 && count > 1) {
+      FailureOr<Value> slice = sliceInvariant(loop, operand, dim);
+      if (failed(slice))
+        return failure();
+      operands.push_back(*slice);
+    } else {
+      operands.push_back(valueInLoop(loop, operand));
+    }
+  }
+  SmallVector<RankedTensorType> types;
+  for (auto [result, dims] : llvm::zip(op->getResults(), rule.results))
+    types.push_back(cast<RankedTensorType>(sliceType(result.getType(), dimWith(dims))));
+  // Slicing in time has no mesh: shardings are empty and no op may ask for a coordinate.
+  LocalizeContext context{MeshAttr::get(builder.getContext(), {}, {}), operands, types, {}, {}};
+  StageKeeper keeper(builder, op);
+  return cast<ShardingRuleOpInterface>(op).localize(builder, context);
+}
+
+LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
+  if (isa<ReadOp>(op))
+    return success();
+  builder.setInsertionPointToEnd(loop.body);
+  if (auto cotangent = dyn_cast<CotangentOp>(op)) {
+    // The loss itself is known behind the loop only; what flows back is the seed.
+    Value seed = valueInLoop(loop, cotangent.getSeed());
+    StageKeeper keeper(builder, op);
+    loop.map[cotangent] = CotangentOp::create(builder, op->getLoc(), seed, seed);
+    return success();
+  }
+  bool sliced =
+      llvm::any_of(op->getOperands(), [&](Value operand) { return times.of(operand).time == Time::Sliced; });
+  if (!sliced || count == 1) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, valueInLoop(loop, operand));
+    Operation *clone = builder.clone(*op, mapping);
+    for (auto [old, now] : llvm::zip(op->getResults(), clone->getResults()))
+      loop.map[old] = now;
+    return success();
+  }
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  std::optional<unsigned> batch;
+  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
+    if (BatchTime time = times.of(operand);
+        time.time == Time::Sliced && time.dim >= 0 && !dims[time.dim].empty())
+      batch = dims[time.dim].front();
+  FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, batch, rule);
+  if (failed(local))
+    return failure();
+  for (auto [old, now] : llvm::zip(op->getResults(), *local))
+    loop.map[old] = now;
+  return success();
+}
+
+void Slicer::emitOutside(Operation *op, DenseMap<Value, Value> &map) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, map.lookup(operand));
+  Operation *clone = builder.clone(*op, mapping);
+  for (auto [old, now] : llvm::zip(op->getResults(), clone->getResults()))
+    map[old] = now;
+}
+
+/// Turns a body into the op, at the builder's place, and maps what comes out of it.
+void Slicer::close(Loop &loop) {
+  SmallVector<Value> slices;
+  for (BlockArgument argument : step.getArguments())
+    if (times.of(argument).time == Time::Sliced)
+      slices.push_back(outside.lookup(argument));
+  SmallVector<Value> inner;
+  SmallVector<Attribute> kinds, labels;
+  SmallVector<Type> types;
+  for (auto [old, kind] : loop.yields) {
+    Value value = loop.map.lookup(old);
+    auto type = cast<RankedTensorType>(value.getType());
+    inner.push_back(value);
+    StringRef label;
+    for (Operation *user : old.getUsers())
+      if (auto gradient = dyn_cast<GradientOp>(user))
+        label = gradient.getVariable();
+    labels.push_back(builder.getStringAttr(label));
+    kinds.push_back(YieldKindAttr::get(builder.getContext(), kind));
+    SmallVector<int64_t> shape(type.getShape());
+    if (kind == YieldKind::stack)
+      shape.insert(shape.begin(), count);
+    types.push_back(type.clone(shape));
+  }
+  OpBuilder inBody(builder.getContext());
+  inBody.setInsertionPointToEnd(loop.body);
+  YieldOp::create(inBody, step.getLoc(), builder.getArrayAttr(kinds), inner);
+  loop.op = LoopOp::create(builder, step.getLoc(), types, count, slices, builder.getArrayAttr(labels));
+  loop.op.getBody().push_back(loop.body);
+  for (auto [yield, result] : llvm::zip(loop.yields, loop.op.getResults())) {
+    Value value = result;
+    if (yield.second == YieldKind::stack)
+      value = buildReshape(builder, result.getLoc(), result,
+                           cast<RankedTensorType>(yield.first.getType()).getShape());
+    outside[yield.first] = value;
+  }
+}
+
+/// What was made at two sizes is often used at one only.
+static void eraseDead(StepOp step) {
+  SmallVector<Operation *> ops;
+  step.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
+LogicalResult Slicer::run() {
+  Block &old = step.getBlock();
+  Block *fresh = new Block;
+  step.getBody().push_back(fresh);
+  // Inputs: (B, ...) becomes (m, B/m, ...).
+  for (BlockArgument argument : old.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    BatchTime time = times.of(argument);
+    if (time.time == Time::Sliced) {
+      if (time.dim != 0)
+        return step.emitError() << "input " << argument.getArgNumber() << " has its batch in dim " << time.dim
+                                << "; only dim 0 is supported yet";
+      if (type.getDimSize(0) % count)
+        return step.emitError() << "the batch of " << type.getDimSize(0) << " does not divide into " << count
+                                << " microbatches";
+      SmallVector<int64_t> shape{count, type.getDimSize(0) / count};
+      llvm::append_range(shape, type.getShape().drop_front());
+      type = type.clone(shape);
+    }
+    outside[argument] = fresh->addArgument(type, argument.getLoc());
+  }
+  open(dataLoop);
+  open(mainLoop);
+  builder.setInsertionPointToEnd(fresh);
+  for (ReadOp read : old.getOps<ReadOp>())
+    emitOutside(read, outside);
+  for (Operation &op : old.without_terminator()) {
+    unsigned places = isa<ReadOp>(op) ? 0u : times.placesOf(&op);
+    if (((places & InDataLoop) && failed(emitInLoop(dataLoop, &op))))
+      return failure();
+    if (places & Behind)
+      behindOps.push_back(&op);
+  }
+  // What leaves the loops: sums that are needed, and slices that a result or a gradient asks for.
+  auto leaves = [&](Value value) {
+    BatchTime time = times.of(value);
+    if (times.isDataSum(value))
+      return yieldFrom(dataLoop, value, YieldKind::sum);
+    if (time.time == Time::Sum || (time.time == Time::Sliced && time.dim < 0))
+      return yieldFrom(mainLoop, value, YieldKind::sum);
+    if (time.time == Time::Sliced)
+      return yieldFrom(mainLoop, value, YieldKind::stack);
+  };
+  for (Operation &op : old) {
+    bool outer = op.hasTrait<OpTrait::IsTerminator>() || (times.placesOf(&op) & Behind);
+    for (Value operand : op.getOperands())
+      if (outer || (times.placesOf(&op) && times.isDataSum(operand)))
+        leaves(operand);
+  }
+  builder.setInsertionPointToEnd(fresh);
+  if (!dataLoop.yields.empty())
+    close(dataLoop);
+  for (Operation &op : old.without_terminator())
+    if ((times.placesOf(&op) & InLoop) && failed(emitInLoop(mainLoop, &op)))
+      return failure();
+  builder.setInsertionPointToEnd(fresh);
+  close(mainLoop);
+  for (Operation *op : behindOps)
+    emitOutside(op, outside);
+  SmallVector<Value> results;
+  for (Value result : old.getTerminator()->getOperands())
+    results.push_back(outside.lookup(result));
+  ReturnOp::create(builder, old.getTerminator()->getLoc(), results);
+  if (!dataLoop.op) {
+    dataLoop.body->dropAllReferences();
+    delete dataLoop.body;
+  }
+  old.dropAllReferences();
+  old.erase();
+  step.setFunctionType(builder.getFunctionType(fresh->getArgumentTypes(), step.getResultTypes()));
+  eraseDead(step);
+  return success();
+}
+
+namespace {
+struct SliceMicrobatchesPass : impl::SliceMicrobatchesPassBase<SliceMicrobatchesPass> {
+  using SliceMicrobatchesPassBase::SliceMicrobatchesPassBase;
+
+  void runOnOperation() override {
+    if (microbatches < 1) {
+      getOperation().emitError() << "microbatches is " << microbatches << ", expected at least 1";
+      return signalPassFailure();
+    }
+    for (StepOp step : getOperation().getOps<StepOp>()) {
+      FailureOr<BatchTimes> times = BatchTimes::compute(step, microbatches);
+      if (failed(times) || failed(Slicer(step, microbatches, std::move(*times)).run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace
+
+} // namespace par

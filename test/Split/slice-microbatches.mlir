@@ -1,0 +1,45 @@
+// Sums over the batch become results of the loop; what depends on data alone is summed in a loop before it.
+// RUN: par-opt %S/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 | FileCheck %s
+// RUN: par-opt %s --par-slice-microbatches=microbatches=4 --split-input-file --verify-diagnostics
+
+// CHECK: par.step @train(%[[X:.*]]: tensor<4x4x4xf32>, %[[Y:.*]]: tensor<4x4xi64>)
+// CHECK: %[[N:.*]] = par.loop 4
+// CHECK-NOT: par.dot
+// CHECK: par.yield [sum]
+// CHECK: par.loop 4
+// CHECK-SAME: labels = ["", "w1", "w2"]
+// CHECK: par.dot {{.*}} (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: par.divide %{{.*}}, %[[N]]
+// CHECK: par.yield [sum, sum, sum]
+// CHECK: par.gradient
+// CHECK: par.sgd
+
+par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
+  // expected-note @below {{this is known only when all microbatches have run}}
+  %s = par.reduce sum %x dims [0] : tensor<8x4xf32> to tensor<4xf32>
+  %w = par.read @w : tensor<4xf32>
+  %sw = par.multiply %s, %w : tensor<4xf32>
+  %b = par.broadcast_in_dim %sw dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch}}
+  %c = par.subtract %x, %b : tensor<8x4xf32>
+  %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+par.variable @w parameter : tensor<4xf32>
+
+// -----
+
+par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
+  // expected-error @below {{couples microbatches: it works along the batch in a way that cannot be cut into 4}}
+  %s = par.softmax %x dim 0 : tensor<8x4xf32>
+  %l = par.reduce sum %s dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
+par.step @eval(%x: tensor<6x4xf32>) -> tensor<f32> {
+  // expected-error @below {{the batch of 6 does not divide into 4 microbatches}}
+  %l = par.reduce sum %x dims [0, 1] : tensor<6x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
