@@ -15,13 +15,14 @@
 // CHECK: par.sgd
 
 par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
-  // expected-note @below {{this is known only when all microbatches have run}}
-  %s = par.reduce sum %x dims [0] : tensor<8x4xf32> to tensor<4xf32>
   %w = par.read @w : tensor<4xf32>
-  %sw = par.multiply %s, %w : tensor<4xf32>
-  %b = par.broadcast_in_dim %sw dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  %wb = par.broadcast_in_dim %w dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  %y = par.multiply %x, %wb : tensor<8x4xf32>
+  %s = par.reduce sum %y dims [0] : tensor<8x4xf32> to tensor<4xf32>
+  // expected-note @below {{this is known only when all microbatches have run}}
+  %b = par.broadcast_in_dim %s dims [1] : tensor<4xf32> to tensor<8x4xf32>
   // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch}}
-  %c = par.subtract %x, %b : tensor<8x4xf32>
+  %c = par.subtract %y, %b : tensor<8x4xf32>
   %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
