@@ -1,0 +1,191 @@
+// A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing behind.
+#include "Process.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <regex>
+
+using namespace par::test;
+
+namespace {
+
+const std::string kJob = PAR_TEST_BIN "/par-test-job";
+using Environment = std::map<std::string, std::string>;
+
+int freePort() {
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr *>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+Environment torchrun(int rank, int world, int port) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(world)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+/// What of ours the system still holds: shared memory files and local sockets.
+std::vector<std::string> leftovers() {
+  std::vector<std::string> found;
+  if (DIR *folder = opendir("/dev/shm")) {
+    while (dirent *entry = readdir(folder))
+      if (std::string(entry->d_name).find("par") != std::string::npos)
+        found.push_back(entry->d_name);
+    closedir(folder);
+  }
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);)
+    if (line.find("@par-") != std::string::npos)
+      found.push_back(line);
+  return found;
+}
+
+/// "… rank 3 (dp 3) ended by signal 9 in step 12; noticed by …"
+std::string lostPattern(int rank, const std::string &how) {
+  std::string name = std::to_string(rank);
+  return "job\\.par: error: rank " + name + " \\(dp " + name + "\\) " + how +
+         " in step [0-9]+; noticed by (rank [0-9]+ in (all_reduce|send|recv), job/(reduce:0|ring:1)|par-run), after "
+         "[0-9]+\\.[0-9] s; (nothing was saved|last save ckpt/[0-9]+; go on with --resume auto)\n";
+}
+
+void expectMatch(const std::string &text, const std::string &pattern) {
+  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text << "\ndoes not match\n" << pattern;
+}
+
+void expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
+  while (std::any_of(ranks.begin(), ranks.end(), [](auto &entry) { return alive(entry.second); }) &&
+         secondsSince(begin) < 10)
+    usleep(10'000);
+  for (auto [rank, pid] : ranks)
+    EXPECT_FALSE(alive(pid)) << "rank " << rank;
+  EXPECT_EQ(leftovers(), std::vector<std::string>());
+}
+
+/// Lets a job of `world` ranks run for a while, sends one of them `signal`, and expects the end of all.
+void trial(int world, int rank, int signal, int milliseconds, const std::string &timeout) {
+  SCOPED_TRACE("signal " + std::to_string(signal) + " to rank " + std::to_string(rank) + " after " +
+               std::to_string(milliseconds) + " ms");
+  std::string n = std::to_string(world);
+  Process job({kJob, "-n", n, "--ranks", n, "--timeout", timeout});
+  ASSERT_TRUE(job.sees("pid", world)) << job.errors();
+  std::map<int, pid_t> ranks = ranksOf(job.out());
+  usleep(1000 * unsigned(milliseconds));
+  auto begin = Clock::now();
+  kill(ranks[rank], signal);
+  EXPECT_EQ(job.wait(10), 4);
+  expectMatch(job.errors(), lostPattern(rank, signal == SIGKILL ? "ended by signal 9" : "stopped answering"));
+  expectGone(ranks, begin);
+}
+
+} // namespace
+
+TEST(Failures, KilledRank) {
+  trial(4, 2, SIGKILL, 300, "5");
+  trial(4, 0, SIGKILL, 300, "5");
+}
+
+TEST(Failures, StoppedRank) { trial(4, 1, SIGSTOP, 300, "1"); }
+
+// PAR_LONG=1 (the target `kills`): forty; else four, with a short time-out.
+TEST(Failures, RandomTrials) {
+  const char *isLong = std::getenv("PAR_LONG");
+  bool all = isLong && std::string(isLong) == "1";
+  std::mt19937 random(12345);
+  for (int i = 0; i < (all ? 40 : 4); ++i)
+    trial(8, int(random() % 8), i % 2 ? SIGSTOP : SIGKILL, 100 + int(random() % 900), all ? "5" : "1");
+}
+
+// Exchanges of the control plane that do not match are named.
+TEST(Failures, DifferentExchanges) {
+  Process job({kJob, "-n", "4", "--forget-barrier", "3"});
+  ASSERT_TRUE(job.sees("pid", 4));
+  EXPECT_EQ(job.wait(10), 4);
+  EXPECT_EQ(job.errors(), "job.par: error: rank 0 is in broadcast \"start\", rank 3 in gather \"loss\"\n");
+}
+
+// The parent's end is the end of all ranks.
+TEST(Failures, KilledParent) {
+  Process job({kJob, "-n", "4"});
+  ASSERT_TRUE(job.sees("pid", 4));
+  usleep(200'000);
+  auto begin = Clock::now();
+  job.signal(SIGKILL);
+  expectGone(ranksOf(job.out()), begin);
+}
+
+TEST(Failures, StoppedParent) {
+  Process job({kJob, "-n", "4", "--timeout", "1"});
+  ASSERT_TRUE(job.sees("pid", 4));
+  usleep(200'000);
+  auto begin = Clock::now();
+  job.signal(SIGSTOP);
+  EXPECT_EQ(job.wait(10), 1000 + SIGKILL);
+  expectMatch(job.errors(), "job\\.par: error: par-run \\(pid [0-9]+\\) stopped answering; noticed by rank [0-9] "
+                            "after [0-9]\\.[0-9] s\n");
+  expectGone(ranksOf(job.out()), begin);
+}
+
+// Under a launcher there is no parent: ranks watch each other, rank 0 included, which hosts the rendezvous.
+TEST(Failures, LaunchedRanksWatchEachOther) {
+  for (auto [victim, signal] : {std::pair(0, SIGKILL), {0, SIGSTOP}, {2, SIGKILL}, {2, SIGSTOP}}) {
+    SCOPED_TRACE("signal " + std::to_string(signal) + " to rank " + std::to_string(victim));
+    int port = freePort();
+    std::vector<std::unique_ptr<Process>> jobs;
+    for (int rank = 0; rank < 3; ++rank)
+      jobs.push_back(std::make_unique<Process>(
+          std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "1"}, torchrun(rank, 3, port)));
+    std::map<int, pid_t> ranks;
+    for (auto &job : jobs) {
+      ASSERT_TRUE(job->sees("pid")) << job->errors();
+      ranks.merge(ranksOf(job->out()));
+    }
+    usleep(300'000);
+    auto begin = Clock::now();
+    kill(ranks[victim], signal);
+    std::string errors;
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(jobs[rank]->wait(10), rank == victim ? 1000 + SIGKILL : 4);
+      errors += jobs[rank]->errors();
+    }
+    expectMatch(errors, lostPattern(victim, signal == SIGKILL ? "ended" : "stopped answering"));
+    expectGone(ranks, begin);
+  }
+}
+
+// A rank that ends by itself ends the job with its code; an exception is said once.
+TEST(Failures, RankEndsByItself) {
+  Process coded({kJob, "-n", "4", "--exit", "5@2"});
+  EXPECT_EQ(coded.wait(10), 5);
+  EXPECT_EQ(coded.errors(), "");
+  Process thrown({kJob, "-n", "4", "--throw", "no luck@1"});
+  EXPECT_EQ(thrown.wait(10), 4);
+  EXPECT_EQ(thrown.errors(), "job.par: error: no luck\n");
+  Process threads({kJob, "-n", "4", "--comm", "inproc", "--throw", "no luck@3"});
+  EXPECT_EQ(threads.wait(10), 4);
+  EXPECT_EQ(threads.errors(), "job.par: error: no luck\n");
+}
+
+// Ctrl-C finishes the step on all ranks and exits 130; the second one ends at once.
+TEST(Failures, Interrupt) {
+  for (std::string comm : {"shm", "inproc"}) {
+    Process job({kJob, "-n", "4", "--comm", comm});
+    ASSERT_TRUE(job.sees("pid", 4));
+    usleep(200'000);
+    job.signal(SIGINT);
+    EXPECT_EQ(job.wait(10), 130) << job.errors();
+    EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
+    EXPECT_EQ(job.errors(), "");
+  }
+}

@@ -1,0 +1,142 @@
+// A job for tests: every rank prints its pid and communicates in steps until it is told to end.
+//   par-test-job [-n N] [--comm inproc|shm] [--rank R --world N --master H:P] [--ranks N] [--steps N] [--timeout S]
+//                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK] [--forget-barrier RANK]
+#include "par/comm/Launch.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+using namespace par;
+using namespace par::comm;
+
+namespace {
+
+struct Options {
+  Launch launch;
+  uint64_t steps = UINT64_MAX;
+  std::string plan = "3f9c2aaa", otherPlan;
+  int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1;
+  int exitCode = 0;
+  std::string thrown;
+};
+
+/// "VALUE@RANK".
+std::string splitRank(const std::string &text, int64_t &rank) {
+  size_t at = text.find('@');
+  rank = at == text.npos ? -1 : std::atoll(text.c_str() + at + 1);
+  return text.substr(0, at);
+}
+
+Options read(int argc, char **argv) {
+  Options o;
+  o.launch.bundle = "job.par";
+  o.launch.bundleRanks = 4;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    std::string flag = argv[i], value = argv[i + 1];
+    if (flag == "-n")
+      o.launch.n = std::atoi(value.c_str());
+    else if (flag == "--comm")
+      o.launch.transport = value == "inproc" ? Transport::inproc : Transport::shm;
+    else if (flag == "--rank")
+      o.launch.rank = std::atoi(value.c_str());
+    else if (flag == "--world")
+      o.launch.world = std::atoi(value.c_str());
+    else if (flag == "--master")
+      o.launch.master = value;
+    else if (flag == "--ranks")
+      o.launch.bundleRanks = std::atoi(value.c_str());
+    else if (flag == "--mesh")
+      o.launch.mesh = value;
+    else if (flag == "--steps")
+      o.steps = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--timeout")
+      o.launch.timeout = std::atof(value.c_str());
+    else if (flag == "--join-timeout")
+      o.launch.joinTimeout = std::atof(value.c_str());
+    else if (flag == "--plan")
+      o.otherPlan = splitRank(value, o.otherPlanRank);
+    else if (flag == "--exit")
+      o.exitCode = std::atoi(splitRank(value, o.exitRank).c_str());
+    else if (flag == "--throw")
+      o.thrown = splitRank(value, o.throwRank);
+    else if (flag == "--forget-barrier")
+      o.forgetfulRank = std::atoll(value.c_str());
+  }
+  return o;
+}
+
+/// One step: an all_reduce over all ranks on queue 0 while a message goes around the ring on queue 1.
+void runStep(Control &control, Endpoint &endpoint, uint64_t step) {
+  uint32_t rank = control.rank(), world = control.world();
+  float *data = reinterpret_cast<float *>(endpoint.arena().data());
+  Communication reduce;
+  reduce.n = 20000;
+  reduce.tag = step;
+  reduce.in = reduce.out = data;
+  reduce.id = "job/reduce:0";
+  Communication send, receive;
+  send.op = format::Op::Send;
+  receive.op = format::Op::Recv;
+  send.communicator = receive.communicator = 1;
+  send.peer = (rank + 1) % world;
+  receive.peer = (rank + world - 1) % world;
+  send.n = receive.n = 1000;
+  send.tag = receive.tag = step;
+  send.in = data + 20000;
+  receive.out = data + 21000;
+  send.id = receive.id = "job/ring:1";
+  control.at("job/reduce:0");
+  Operation reduced = endpoint.post(0, {&reduce, 1});
+  Communication both[] = {send, receive};
+  Operation passed = endpoint.post(1, both);
+  usleep(1000 * (1 + (rank + step) % 3));
+  endpoint.wait(reduced);
+  control.at("job/ring:1");
+  endpoint.wait(passed);
+}
+
+int rankMain(Control &control, const Options &o) {
+  std::printf("rank %u pid %d\n", control.rank(), int(getpid()));
+  std::fflush(stdout);
+  Hello hello;
+  hello.format = "1.0";
+  hello.planHash = int64_t(control.rank()) == o.otherPlanRank ? o.otherPlan : o.plan;
+  hello.bundleHash = "b0b0b0b0";
+  hello.coordinates = "dp " + std::to_string(control.rank());
+  control.meet(hello);
+  if (int64_t(control.rank()) == o.exitRank)
+    return o.exitCode;
+  if (int64_t(control.rank()) == o.throwRank)
+    throw std::runtime_error(o.thrown);
+  Members all{"all", {}}, ring{"ring", {}};
+  for (uint32_t rank = 0; rank < control.world(); ++rank) {
+    all.ranks.push_back(rank);
+    ring.ranks.push_back(rank);
+  }
+  std::unique_ptr<Endpoint> endpoint = control.connect(std::vector<Members>{all, ring}, 1 << 17);
+  if (int64_t(control.rank()) == o.forgetfulRank)
+    control.gather("loss", "1.5");
+  control.barrier("start");
+  control.entry("train");
+  uint64_t step = 1;
+  for (; step <= o.steps && control.startStep(step); ++step) {
+    runStep(control, *endpoint, step);
+    if (control.rank() == 0 && step % 20 == 0)
+      control.saved("ckpt/" + std::to_string(step));
+  }
+  std::string last = control.broadcast("last step", std::to_string(step - 1));
+  if (last != std::to_string(step - 1))
+    throw std::runtime_error("rank 0 ended after step " + last + ", this one after " + std::to_string(step - 1));
+  if (control.rank() == 0)
+    std::printf("%s after step %s\n", control.stopped() ? "stopped" : "done", last.c_str());
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options = read(argc, argv);
+  return run(options.launch, [&](Control &control) { return rankMain(control, options); });
+}

@@ -1,0 +1,143 @@
+// Programs that tests start, read from, signal and wait for.
+#ifndef PAR_TEST_RUNTIME_COMM_PROCESS_H
+#define PAR_TEST_RUNTIME_COMM_PROCESS_H
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <poll.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace par::test {
+
+using Clock = std::chrono::steady_clock;
+
+inline double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// A child process with its output. Killed by the destructor.
+class Process {
+public:
+  Process(std::vector<std::string> arguments, std::map<std::string, std::string> environment = {}) {
+    int output[2], errors[2];
+    if (pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
+      std::abort();
+    child = fork();
+    if (child == 0) {
+      dup2(output[1], 1);
+      dup2(errors[1], 2);
+      for (auto &[name, value] : environment)
+        setenv(name.c_str(), value.c_str(), 1);
+      std::vector<char *> argv;
+      for (std::string &argument : arguments)
+        argv.push_back(argument.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(output[1]);
+    close(errors[1]);
+    pipes[0] = output[0];
+    pipes[1] = errors[0];
+  }
+  Process(const Process &) = delete;
+  ~Process() {
+    if (!ended)
+      ::kill(child, SIGKILL);
+    wait(5);
+    close(pipes[0]);
+    close(pipes[1]);
+  }
+
+  pid_t pid() const { return child; }
+  const std::string &out() const { return texts[0]; }
+  const std::string &errors() const { return texts[1]; }
+  void signal(int number) const { ::kill(child, number); }
+
+  /// Reads until `text` stands `times` times in the output, at most 20 seconds.
+  bool sees(const std::string &text, size_t times = 1) {
+    for (auto begin = Clock::now(); secondsSince(begin) < 20;) {
+      read(20);
+      size_t found = 0;
+      for (size_t at = texts[0].find(text); at != std::string::npos; at = texts[0].find(text, at + 1))
+        ++found;
+      if (found >= times)
+        return true;
+    }
+    return false;
+  }
+
+  /// Waits for the end; the exit code, 1000 + the signal, or -1 after `seconds`.
+  int wait(double seconds) {
+    for (auto begin = Clock::now(); !ended; read(10)) {
+      int status = 0;
+      if (waitpid(child, &status, WNOHANG) == child) {
+        ended = true;
+        code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+      } else if (secondsSince(begin) > seconds) {
+        return -1;
+      }
+    }
+    while (read(0))
+      ;
+    return code;
+  }
+
+private:
+  bool read(int milliseconds) {
+    pollfd polled[2] = {{pipes[0], POLLIN, 0}, {pipes[1], POLLIN, 0}};
+    if (poll(polled, 2, milliseconds) <= 0)
+      return false;
+    bool any = false;
+    for (int i = 0; i < 2; ++i) {
+      char buffer[4096];
+      ssize_t n = polled[i].revents & POLLIN ? ::read(pipes[i], buffer, sizeof buffer) : 0;
+      if (n > 0)
+        texts[i].append(buffer, size_t(n));
+      any |= n > 0;
+    }
+    if (!any)
+      usleep(1000 * unsigned(milliseconds));
+    return any;
+  }
+
+  pid_t child = -1;
+  int pipes[2];
+  std::string texts[2];
+  bool ended = false;
+  int code = -1;
+};
+
+/// The pids that ranks of a par-test-job printed, by rank.
+inline std::map<int, pid_t> ranksOf(const std::string &out) {
+  std::map<int, pid_t> result;
+  for (size_t at = out.find("rank "); at != std::string::npos; at = out.find("rank ", at + 1)) {
+    int rank, pid;
+    if (std::sscanf(out.c_str() + at, "rank %d pid %d", &rank, &pid) == 2)
+      result[rank] = pid;
+  }
+  return result;
+}
+
+/// Whether the process is there and no zombie.
+inline bool alive(pid_t pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  FILE *file = std::fopen(path.c_str(), "r");
+  if (!file)
+    return false;
+  char state = 'X';
+  int read = std::fscanf(file, "%*d (%*[^)]) %c", &state);
+  std::fclose(file);
+  return read == 1 && state != 'Z' && state != 'X';
+}
+
+} // namespace par::test
+
+#endif // PAR_TEST_RUNTIME_COMM_PROCESS_H
