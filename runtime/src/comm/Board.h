@@ -108,6 +108,8 @@ public:
   void stop();
   bool stops() const { return stopping.load() != 0; }
 
+  /// The signal that asked the job to stop, 0 if none did.
+  std::atomic<int32_t> signal{0};
   /// The newest complete save, "" if none.
   SharedText<256> saved;
   /// par-run's parent process where it started the ranks; 0 where a launcher did.

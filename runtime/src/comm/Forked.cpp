@@ -186,6 +186,7 @@ static Child forkRank(Job &job, uint32_t rank, const Listener &listener, Signals
   if (getppid() != parent)
     _exit(exitRankLost);
   // Ctrl-C reaches the whole group of processes; the parent decides what it means.
+  Interrupt interrupt(job.board);
   signal(SIGINT, SIG_IGN);
   held.release();
   int code = childMain(job, rank, listener.port(), rankMain);
@@ -217,5 +218,5 @@ int par::comm::runForked(const Launch &launch, uint32_t world,
   held.release();
   Host host(std::move(listener), launch.bundle, job.token, launch.joinTimeout, job.board, nullptr);
   Parent(job, std::move(children)).watch(host);
-  return job.board.aborted() ? job.board.code() : interrupt.exitCode();
+  return job.board.aborted() ? job.board.code() : interruptCode(job.board);
 }

@@ -18,8 +18,10 @@ static std::atomic<int> signalled{0};
 static void onSignal(int signal) {
   if (signalled.exchange(signal) != 0)
     _exit(128 + signal);
-  if (Board *board = interrupted.load())
+  if (Board *board = interrupted.load()) {
+    board->signal.store(signal);
     board->stop();
+  }
 }
 
 Interrupt::Interrupt(Board &board) {
@@ -38,4 +40,6 @@ Interrupt::~Interrupt() {
   interrupted.store(nullptr);
 }
 
-int Interrupt::exitCode() const { return signalled.load() ? 128 + signalled.load() : 0; }
+int par::comm::interruptCode(const Board &board) {
+  return board.signal.load() ? 128 + board.signal.load() : 0;
+}

@@ -11,17 +11,17 @@
 
 namespace par::comm {
 
-/// While it lives, the first SIGINT or SIGTERM lets the job finish its step, the second ends this process at
-/// once. One at a time in a process.
+/// While it lives, the first SIGINT or SIGTERM in this process lets the job finish its step, the second ends
+/// the process at once. One at a time in a process.
 class Interrupt {
 public:
   explicit Interrupt(Board &board);
   Interrupt(const Interrupt &) = delete;
   ~Interrupt();
-
-  /// 128 + the signal that came (130 for SIGINT), 0 if none.
-  int exitCode() const;
 };
+
+/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none.
+int interruptCode(const Board &board);
 
 } // namespace par::comm
 

@@ -78,7 +78,7 @@ int runJoined(const Launch &launch, const Place &place, Shared &shared, Connecti
   int code = runRank(control, *shared.board, rankMain);
   if (shared.board->aborted())
     return shared.board->code();
-  return code ? code : interrupt.exitCode();
+  return code ? code : interruptCode(*shared.board);
 }
 
 } // namespace

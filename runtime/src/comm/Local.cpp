@@ -171,5 +171,5 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
     thread.join();
   if (board.aborted())
     return board.code();
-  return interrupt.exitCode();
+  return interruptCode(board);
 }

@@ -35,7 +35,7 @@ static_assert(sizeof(Header) == 8);
 constexpr std::array<char, 2> mark{'P', 'R'};
 
 // Beyond this a message is not one of ours; weights travel in files, not here.
-constexpr size_t maxMessage = size_t(1) << 32;
+constexpr size_t maxMessage = size_t(1) << 28;
 
 } // namespace
 

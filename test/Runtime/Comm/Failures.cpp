@@ -1,4 +1,5 @@
-// A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing behind.
+// A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing
+// behind.
 #include "Process.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ std::vector<std::string> leftovers() {
 std::string lostPattern(int rank, const std::string &how) {
   std::string name = std::to_string(rank);
   return "job\\.par: error: rank " + name + " \\(dp " + name + "\\) " + how +
-         " in step [0-9]+; noticed by (rank [0-9]+ in (all_reduce|send|recv), job/(reduce:0|ring:1)|par-run), after "
+         " in step [0-9]+; noticed by (rank [0-9]+ in (all_reduce|send|recv), "
+         "job/(reduce:0|ring:1)|par-run), after "
          "[0-9]+\\.[0-9] s; (nothing was saved|last save ckpt/[0-9]+; go on with --resume auto)\n";
 }
 
@@ -132,8 +134,9 @@ TEST(Failures, StoppedParent) {
   auto begin = Clock::now();
   job.signal(SIGSTOP);
   EXPECT_EQ(job.wait(10), 1000 + SIGKILL);
-  expectMatch(job.errors(), "job\\.par: error: par-run \\(pid [0-9]+\\) stopped answering; noticed by rank [0-9] "
-                            "after [0-9]\\.[0-9] s\n");
+  expectMatch(job.errors(),
+              "job\\.par: error: par-run \\(pid [0-9]+\\) stopped answering; noticed by rank [0-9] "
+              "after [0-9]\\.[0-9] s\n");
   expectGone(ranksOf(job.out()), begin);
 }
 
@@ -177,15 +180,35 @@ TEST(Failures, RankEndsByItself) {
   EXPECT_EQ(threads.errors(), "job.par: error: no luck\n");
 }
 
-// Ctrl-C finishes the step on all ranks and exits 130; the second one ends at once.
+// Ctrl-C finishes the step on all ranks and exits 130. SIGTERM to all processes, as schedulers send it, does
+// too.
 TEST(Failures, Interrupt) {
-  for (std::string comm : {"shm", "inproc"}) {
-    Process job({kJob, "-n", "4", "--comm", comm});
-    ASSERT_TRUE(job.sees("pid", 4));
-    usleep(200'000);
-    job.signal(SIGINT);
-    EXPECT_EQ(job.wait(10), 130) << job.errors();
-    EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
-    EXPECT_EQ(job.errors(), "");
-  }
+  for (std::string comm : {"shm", "inproc"})
+    for (int signal : {SIGINT, SIGTERM}) {
+      Process job({kJob, "-n", "4", "--comm", comm});
+      ASSERT_TRUE(job.sees("pid", 4));
+      usleep(100'000);
+      if (signal == SIGTERM && comm == "shm")
+        for (auto [rank, pid] : ranksOf(job.out()))
+          kill(pid, signal);
+      job.signal(signal);
+      EXPECT_EQ(job.wait(10), 128 + signal) << job.errors();
+      EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
+      EXPECT_EQ(job.errors(), "");
+    }
+}
+
+// The second signal does not wait for the step.
+TEST(Failures, SecondInterruptEndsAtOnce) {
+  Process job({kJob, "-n", "4", "--timeout", "60"});
+  ASSERT_TRUE(job.sees("pid", 4));
+  usleep(100'000);
+  kill(ranksOf(job.out())[2], SIGSTOP);
+  usleep(50'000);
+  auto begin = Clock::now();
+  job.signal(SIGINT);
+  usleep(300'000);
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(5), 130);
+  expectGone(ranksOf(job.out()), begin);
 }

@@ -1,6 +1,8 @@
 // A job for tests: every rank prints its pid and communicates in steps until it is told to end.
-//   par-test-job [-n N] [--comm inproc|shm] [--rank R --world N --master H:P] [--ranks N] [--steps N] [--timeout S]
-//                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK] [--forget-barrier RANK]
+//   par-test-job [-n N] [--comm inproc|shm] [--rank R --world N --master H:P] [--ranks N] [--steps N]
+//   [--timeout S]
+//                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
+//                [--forget-barrier RANK]
 #include "par/comm/Launch.h"
 
 #include <cstdio>
@@ -128,7 +130,8 @@ int rankMain(Control &control, const Options &o) {
   }
   std::string last = control.broadcast("last step", std::to_string(step - 1));
   if (last != std::to_string(step - 1))
-    throw std::runtime_error("rank 0 ended after step " + last + ", this one after " + std::to_string(step - 1));
+    throw std::runtime_error("rank 0 ended after step " + last + ", this one after " +
+                             std::to_string(step - 1));
   if (control.rank() == 0)
     std::printf("%s after step %s\n", control.stopped() ? "stopped" : "done", last.c_str());
   return 0;
