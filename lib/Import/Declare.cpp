@@ -154,6 +154,21 @@ FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, 
   return GraphValue{std::make_shared<StaticTensor>(one.expanded(type.getShape())), {}, {}, false};
 }
 
+/// The dim of an input that is the batch: the one with the batch's symbol, or dim 0 where it has the size that the
+/// first input's has; -1 if there is none.
+int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t> shape) const {
+  auto given = options.batchDims.find(input.name);
+  if (given != options.batchDims.end())
+    return given->second;
+  std::string symbol = options.batchSymbol.value_or(batchSymbol(model));
+  if (symbol.empty())
+    return !shape.empty() && shape[0] == exportedBatch(model) ? 0 : -1;
+  for (auto [i, dim] : llvm::enumerate(input.shape))
+    if (dim.symbol == symbol)
+      return i;
+  return -1;
+}
+
 LogicalResult GraphImporter::declareInputs() {
   for (const onnx::ValueInfo &input : model.inputs) {
     if (!input.isTensor || !input.hasShape)
@@ -179,8 +194,7 @@ LogicalResult GraphImporter::declareInputs() {
       continue;
     }
     inputNames.push_back(input.name);
-    auto batch = options.batchDims.find(input.name);
-    batchDims.push_back(batch == options.batchDims.end() ? 0 : batch->second);
+    batchDims.push_back(batchDimOf(input, shape));
     values[input.name] = GraphValue{nullptr, step.getBlock().addArgument(type, fileLoc), {}, false};
   }
   return success();

@@ -100,6 +100,7 @@ private:
   mlir::LogicalResult checkModel();
   mlir::LogicalResult bindDims();
   mlir::LogicalResult declareInputs();
+  int64_t batchDimOf(const onnx::ValueInfo &input, llvm::ArrayRef<int64_t> shape) const;
   mlir::LogicalResult declareInitializers();
   mlir::LogicalResult importNodes();
   mlir::LogicalResult importNode(const onnx::Node &node, llvm::StringRef path);

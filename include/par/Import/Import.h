@@ -3,6 +3,7 @@
 #define PAR_IMPORT_IMPORT_H
 
 #include "par/Onnx/Model.h"
+#include "par/Plan/NameTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -31,7 +32,8 @@ struct ImportOptions {
   std::optional<int64_t> batch;
   /// Symbol that is the batch, if it is not dim 0 of the first input.
   std::optional<std::string> batchSymbol;
-  /// Batch dim of an input other than 0; -1: it has none.
+  /// Batch dim of an input, -1: it has none. Not given: the dim of the batch's symbol, else dim 0 if it is as large as
+  /// the first input's.
   std::map<std::string, int64_t> batchDims;
   /// `zeros`, `ones`, `iota` or a number in place of data.
   std::map<std::string, std::string> values;
@@ -41,6 +43,9 @@ struct ImportOptions {
   /// Parameter → the parameter that it is tied to.
   std::map<std::string, std::string> tie;
 };
+
+/// What a completed plan says about importing; errors where a pattern of `inputs` means no input.
+ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Imports the main graph. Errors are emitted at a location in the model file (line 0) and name the ONNX node; the
 /// result is verified. Variables are named by their initializers.

@@ -1,0 +1,20 @@
+// The names of a model that a plan can write.
+#ifndef PAR_IMPORT_NAMES_H
+#define PAR_IMPORT_NAMES_H
+
+#include "par/Onnx/Model.h"
+#include "par/Plan/NameTable.h"
+
+namespace par {
+
+/// Parameters with all their names, modules, nodes, inputs, outputs and symbolic dims, read off the file alone.
+/// A parameter's `name` is its initializer's, which is also its variable's.
+NameTable collectNames(const onnx::Model &model);
+
+/// What `--list` prints: one name a line under a heading for each kind; `kind` is `params`, `modules`, `nodes`,
+/// `inputs` (with outputs and dims) or "" for all. False where it is none of these.
+bool printNames(const NameTable &names, llvm::StringRef kind, llvm::raw_ostream &os);
+
+} // namespace par
+
+#endif // PAR_IMPORT_NAMES_H

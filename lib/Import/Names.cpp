@@ -1,0 +1,142 @@
+#include "par/Import/Names.h"
+#include "Parameters.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace par {
+
+using llvm::StringRef;
+
+static std::string spellDim(const onnx::Dim &dim) {
+  return dim.size >= 0 ? std::to_string(dim.size) : dim.symbol.empty() ? "?" : dim.symbol;
+}
+
+static NameTable::Value convert(const onnx::ValueInfo &info) {
+  NameTable::Value value{info.name, {}, onnx::spell(info.type)};
+  for (const onnx::Dim &dim : info.shape)
+    value.shape.push_back(spellDim(dim));
+  return value;
+}
+
+/// The module that first reads an initializer, and the line where it does.
+struct FirstUse {
+  std::string module, source;
+};
+static llvm::StringMap<FirstUse> findFirstUses(const onnx::Model &model) {
+  llvm::StringMap<FirstUse> uses;
+  for (const onnx::Node &node : model.nodes)
+    for (const std::string &input : node.inputs)
+      if (!input.empty() && !uses.contains(input))
+        uses[input] = {node.modulePath, node.sourceFile.empty()
+                                            ? ""
+                                            : node.sourceFile + ":" + std::to_string(node.sourceLine)};
+  return uses;
+}
+
+/// Names of weights that the exporter folded and renamed (`val_37`, `onnx::MatMul_214`): what the module that reads
+/// them would have called them.
+static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use) {
+  bool renamed = StringRef(tensor.name).starts_with("onnx::") || StringRef(tensor.name).starts_with("val_");
+  if (!renamed || use.module.empty() || !onnx::isFloat(tensor.type))
+    return "";
+  return use.module + (tensor.dims.size() > 1 ? ".weight" : ".bias");
+}
+
+static void collectParameters(const onnx::Model &model, NameTable &names) {
+  ParameterTable table = classifyParameters(model);
+  llvm::StringMap<FirstUse> uses = findFirstUses(model);
+  llvm::StringSet<> taken;
+  for (const onnx::Tensor &tensor : model.initializers)
+    taken.insert(tensor.name);
+  for (const onnx::Tensor &tensor : model.initializers) {
+    FirstUse use = uses.lookup(tensor.name);
+    NameTable::Parameter parameter{tensor.name, table.aliases.lookup(tensor.name), tensor.dims,
+                                   onnx::spell(tensor.type), table.trainable.contains(tensor.name), use.source};
+    std::string inModule = nameInModule(tensor, use);
+    if (!inModule.empty() && taken.insert(inModule).second)
+      parameter.aliases.push_back(inModule);
+    names.parameters.push_back(std::move(parameter));
+  }
+}
+
+NameTable collectNames(const onnx::Model &model) {
+  NameTable names;
+  names.model = StringRef(model.path).rsplit('/').second.str();
+  if (names.model.empty())
+    names.model = model.path;
+  collectParameters(model, names);
+  llvm::SetVector<StringRef> modules;
+  std::vector<std::string> paths = nodePaths(model);
+  for (auto [node, path] : llvm::zip(model.nodes, paths)) {
+    StringRef module = node.modulePath;
+    for (size_t dot = module.find('.'); dot != StringRef::npos; dot = module.find('.', dot + 1))
+      modules.insert(module.take_front(dot));
+    if (!module.empty())
+      modules.insert(module);
+    std::string source = node.sourceFile.empty() ? "" : node.sourceFile + ":" + std::to_string(node.sourceLine);
+    names.nodes.push_back({path, node.modulePath, node.opType, source});
+  }
+  for (StringRef module : modules)
+    names.modules.push_back(module.str());
+  llvm::SetVector<StringRef> symbols;
+  for (const onnx::ValueInfo &input : model.inputs) {
+    names.inputs.push_back(convert(input));
+    for (const onnx::Dim &dim : input.shape)
+      if (!dim.symbol.empty())
+        symbols.insert(dim.symbol);
+  }
+  for (StringRef symbol : symbols)
+    names.symbols.push_back(symbol.str());
+  for (const onnx::ValueInfo &output : model.outputs)
+    names.outputs.push_back(convert(output));
+  return names;
+}
+
+static void printParameters(const NameTable &names, llvm::raw_ostream &os) {
+  size_t trained = llvm::count_if(names.parameters, [](auto &parameter) { return parameter.trainable; });
+  os << "parameters (" << trained << " trainable of " << names.parameters.size() << ")\n";
+  for (const NameTable::Parameter &parameter : names.parameters) {
+    os << "  " << parameter.name << "  " << parameter.type << "[";
+    llvm::interleaveComma(parameter.shape, os);
+    os << "]" << (parameter.trainable ? "" : "  not trained");
+    if (!parameter.aliases.empty())
+      os << "  also " << llvm::join(parameter.aliases, ", ");
+    os << "\n";
+  }
+}
+
+static void printValues(StringRef heading, const std::vector<NameTable::Value> &values, llvm::raw_ostream &os) {
+  os << heading << "\n";
+  for (const NameTable::Value &value : values)
+    os << "  " << value.name << "  " << value.type << "[" << llvm::join(value.shape, ", ") << "]\n";
+}
+
+bool printNames(const NameTable &names, StringRef kind, llvm::raw_ostream &os) {
+  bool all = kind.empty(), known = all;
+  if (all || kind == "params")
+    known = true, printParameters(names, os);
+  if (all || kind == "modules") {
+    known = true;
+    os << "modules\n";
+    for (const std::string &module : names.modules)
+      os << "  " << module << "\n";
+  }
+  if (all || kind == "nodes") {
+    known = true;
+    os << "nodes\n";
+    for (const NameTable::Node &node : names.nodes)
+      if (node.opType != "Constant")
+        os << "  " << node.name << (node.source.empty() ? "" : "  " + node.source) << "\n";
+  }
+  if (all || kind == "inputs") {
+    known = true;
+    printValues("inputs", names.inputs, os);
+    printValues("outputs", names.outputs, os);
+    if (!names.symbols.empty())
+      os << "dims\n  " << llvm::join(names.symbols, "\n  ") << "\n";
+  }
+  return known;
+}
+
+} // namespace par

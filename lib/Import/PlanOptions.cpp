@@ -1,0 +1,42 @@
+#include "par/Import/Import.h"
+#include "par/Import/Names.h"
+
+namespace par {
+
+static void readLoss(const PlanLoss &loss, ImportOptions &options) {
+  if (loss.kind->empty() && loss.output->empty())
+    return; // the only scalar float output
+  AttachedLoss &attached = options.loss.emplace();
+  attached.kind = loss.kind->empty() ? *loss.output : *loss.kind;
+  attached.output = loss.kind->empty() ? "" : *loss.output;
+  if (!loss.labels->empty())
+    attached.labels = *loss.labels;
+  attached.ignore = *loss.ignore;
+}
+
+ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  ImportOptions options;
+  for (const auto &[symbol, size] : plan.dims)
+    options.dims[symbol] = *size;
+  options.batch = *plan.batch.size;
+  int64_t dim = 0;
+  bool isNumber = !llvm::StringRef(*plan.batch.dim).getAsInteger(10, dim);
+  if (!plan.batch.dim->empty() && !isNumber)
+    options.batchSymbol = *plan.batch.dim;
+  if (isNumber && !names.inputs.empty())
+    options.batchDims[names.inputs.front().name] = dim;
+  for (const PlanInput &input : plan.inputs)
+    for (unsigned index : resolvePattern(input.name, names, errors).inputs) {
+      const std::string &name = names.inputs[index].name;
+      if (input.batch)
+        options.batchDims[name] = (**input.batch).value_or(-1);
+      if (input.value)
+        options.values[name] = **input.value;
+    }
+  options.train = plan.train.has_value();
+  if (plan.train)
+    readLoss(plan.train->loss, options);
+  return options;
+}
+
+} // namespace par
