@@ -96,6 +96,26 @@ Instruction &ProgramBuilder::call(std::string queue, std::string call, std::vect
   return it;
 }
 
+Instruction &ProgramBuilder::kernel(std::string queue, std::string name, std::vector<std::string> args) {
+  Instruction &it = add(Op::Kernel, queue);
+  Kernel kernel{name, true, name, {}, 1, 0};
+  for (const std::string &arg : args) {
+    std::string word = arg.substr(0, arg.find(' '));
+    Access access = word == "r"    ? Access::Read
+                    : word == "w"  ? Access::Write
+                    : word == "rw" ? Access::ReadWrite
+                                   : Access::Accumulate;
+    operand(it, access, arg.substr(word.size() + 1));
+    kernel.operands.push_back({access, program.buffers[it.operands.back().buffer].bytes()});
+  }
+  it.kernel = 0;
+  while (it.kernel < program.kernels.size() && program.kernels[it.kernel].name != name)
+    ++it.kernel;
+  if (it.kernel == program.kernels.size())
+    program.kernels.push_back(std::move(kernel));
+  return it;
+}
+
 Instruction &ProgramBuilder::collective(std::string queue, std::string comm, CollKind kind, uint64_t n,
                                         std::string arg, uint64_t tag) {
   Instruction &it = add(Op::Coll, queue);

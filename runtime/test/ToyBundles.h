@@ -32,6 +32,8 @@ public:
   /// Blocks are filled by the calls below until the next block().
   void block(std::string name);
   format::Instruction &call(std::string queue, std::string call, std::vector<std::string> args);
+  /// A kernel of the name, added to the table when new. Arguments as in the file: "r x", "acc g".
+  format::Instruction &kernel(std::string queue, std::string name, std::vector<std::string> args);
   format::Instruction &collective(std::string queue, std::string comm, format::CollKind kind, uint64_t n,
                                   std::string arg, uint64_t tag);
   format::Instruction &send(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg, uint64_t tag);
@@ -63,6 +65,16 @@ format::Bundle pipeline(uint32_t width = 1);
 
 /// One role, two ranks, one group of two all_reduces and a group that exchanges a value by send and receive.
 format::Bundle groups();
+
+/// What a compiler would emit for a stack of sharded layers: a role a stage, 1F1B, reductions over `tp` inside the
+/// blocks with shared scratch, sends and receives on their own queues, gradient buckets over `dp` as groups on their
+/// queue in the last backward. Ranks in the order stage, dp, tp. The kernels exist in name only.
+struct Stack {
+  uint32_t stages = 2, dp = 2, tp = 2, microbatches = 4, layers = 2;
+  /// Everything on one queue, without events.
+  bool oneQueue = false;
+};
+format::Bundle stack(const Stack &stack);
 
 } // namespace par::toy
 

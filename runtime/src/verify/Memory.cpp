@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Accesses.h"
+#include "Names.h"
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,7 @@ struct Cell {
   uint32_t definition = 0;
   uint32_t queue = 0, time = 0; ///< of the last write
   Clock reads{};                ///< time of the last read on each queue
+  uint64_t name = 0;            ///< of its value
 };
 
 /// An access with its cells for each slot.
@@ -50,8 +52,8 @@ struct Placed {
 
 class Sweep {
 public:
-  Sweep(const Bundle &bundle, uint32_t rank)
-      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]) {}
+  Sweep(const Bundle &bundle, uint32_t rank, Lineage &lineage)
+      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]), lineage(lineage) {}
   Found run();
 
 private:
@@ -62,9 +64,10 @@ private:
   Found step(const Run &run, uint32_t n);
   void synchronise(const Run &run, const Instruction &it);
   Found overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list);
-  Found read(const Run &run, uint32_t n, const Placed &placed);
-  Found write(const Run &run, uint32_t n, const Placed &placed, uint32_t definition);
+  Found read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name);
+  Found write(const Run &run, uint32_t n, const Placed &placed, uint64_t name);
   Found end(const Entry &entry);
+  uint64_t nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const;
   int64_t indexOf(const ByteAccess &access, const Run &run) const;
   std::string value(uint32_t root, int64_t index) const;
   Counterexample stale(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) const;
@@ -74,6 +77,7 @@ private:
   const Bundle &bundle;
   uint32_t rank;
   const Program &program;
+  Lineage &lineage;
   std::vector<uint64_t> borders;                         ///< cell i is [borders[i], borders[i + 1])
   std::vector<std::vector<std::vector<Placed>>> placed;  ///< [block][instruction]
   std::vector<std::pair<uint32_t, Placed>> roots;        ///< state and hypers: buffer, whole slots
@@ -161,7 +165,15 @@ void Sweep::begin() {
     events.emplace_back(event.depth);
   for (const auto &[root, whole] : roots)
     for (uint32_t cell = whole.cells[0].first; cell < whole.cells[0].second; ++cell)
-      cells[cell].root = root;
+      cells[cell].root = root, cells[cell].name = mix(1, program.buffers[root].tensor);
+}
+
+/// Appends the names of a range, each once where it is repeated: other programs may cut it at other borders.
+uint64_t Sweep::nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const {
+  for (uint32_t at = begin; at < end; ++at)
+    if (at == begin || cells[at].name != cells[at - 1].name)
+      name = mix(name, cells[at].name);
+  return name;
 }
 
 int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
@@ -201,7 +213,7 @@ Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, con
           {line(other), line({&run, n})}};
 }
 
-Found Sweep::read(const Run &run, uint32_t n, const Placed &placed) {
+Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   int64_t index = indexOf(access, run);
@@ -215,10 +227,11 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed) {
     definitions[cell.definition].read = true;
     cell.reads[queue] = now[queue][queue];
   }
+  name = nameOfCells(name, begin, end);
   return std::nullopt;
 }
 
-Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint32_t definition) {
+Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
@@ -231,7 +244,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint32_t de
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
     cell.root = access.touch == Touch::Lose ? kNone : access.root;
     cell.index = indexOf(access, run);
-    cell.definition = definition;
+    cell.definition = uint32_t(definitions.size() - 1);
+    cell.name = name;
     cell.queue = queue;
     cell.time = now[queue][queue];
     cell.reads = {};
@@ -283,17 +297,20 @@ Found Sweep::step(const Run &run, uint32_t n) {
   definitions.push_back({&run, n});
   if (Found found = overlaps(run, n, list))
     return found;
+  uint64_t name = nameOf(program, it, run);
   for (const Placed &access : list) {
     if (program.buffers[access.access.root].index == Index::Mb && indexOf(access.access, run) != run.microbatch)
       return Counterexample{Property::Value,
                             "microbatch " + std::to_string(run.microbatch) + " touches " +
                                 value(access.access.root, indexOf(access.access, run)),
                             {line({&run, n})}};
-    Found found = access.access.touch == Touch::Read ? read(run, n, access)
-                                                     : write(run, n, access, uint32_t(definitions.size() - 1));
+    Found found = access.access.touch == Touch::Read ? read(run, n, access, name)
+                                                     : write(run, n, access, mix(name, access.access.operand));
     if (found)
       return found;
   }
+  if (it.op == Op::Coll || it.op == Op::Send)
+    lineage.entries.back().push_back({&run, n, name});
   return std::nullopt;
 }
 
@@ -317,6 +334,7 @@ Found Sweep::end(const Entry &entry) {
         found.notes.push_back(line(definitions[cell.definition]));
       return found;
     }
+    lineage.entries.back().push_back({nullptr, root, nameOfCells(0, begin, last)});
   }
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];
@@ -332,6 +350,7 @@ Found Sweep::run() {
   place();
   for (const Entry &entry : program.entries) {
     begin();
+    lineage.entries.emplace_back();
     for (const Run &run : entry.runs)
       for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)
         if (Found found = step(run, n))
@@ -342,6 +361,6 @@ Found Sweep::run() {
   return std::nullopt;
 }
 
-std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank) {
-  return Sweep(bundle, rank).run();
+std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank, Lineage &lineage) {
+  return Sweep(bundle, rank, lineage).run();
 }

@@ -79,8 +79,22 @@ std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std
 std::optional<Counterexample> checkProgress(const format::Bundle &bundle, const std::string &entry,
                                             const Actors &actors, const std::vector<Trace> &traces, Nodes &nodes,
                                             uint64_t &longest);
+/// What one rank gives to communication and leaves in state, as names of values: hashes of the instructions that
+/// made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
+struct Lineage {
+  struct Item {
+    const format::Run *run; ///< nullptr: state at the end of an entry
+    uint32_t n;             ///< instruction, or buffer
+    uint64_t name;
+  };
+  std::vector<std::vector<Item>> entries; ///< [entry]
+};
+
 /// V4 and V5 of one rank's program.
-std::optional<Counterexample> checkMemory(const format::Bundle &bundle, uint32_t rank);
+std::optional<Counterexample> checkMemory(const format::Bundle &bundle, uint32_t rank, Lineage &lineage);
+/// V5 between ranks of different programs that hold the same tensors: they give corresponding values.
+std::optional<Counterexample> checkTwins(const format::Bundle &bundle, const std::vector<uint32_t> &ranks,
+                                         const std::vector<Lineage> &lineages);
 /// V6.
 std::optional<Counterexample> checkPeak(const format::Bundle &bundle);
 

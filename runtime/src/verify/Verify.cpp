@@ -73,9 +73,13 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
   for (const Entry &entry : bundle.programs[0].entries)
     if (auto found = communicate(bundle, entry.name, proof))
       return found;
-  for (uint32_t rank : options.rank ? std::vector<uint32_t>{*options.rank} : ranksToSweep(bundle))
-    if (auto found = checkMemory(bundle, rank))
+  std::vector<uint32_t> ranks = options.rank ? std::vector<uint32_t>{*options.rank} : ranksToSweep(bundle);
+  std::vector<Lineage> lineages(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (auto found = checkMemory(bundle, ranks[i], lineages[i]))
       return found;
+  if (auto found = checkTwins(bundle, ranks, lineages))
+    return found;
   return checkPeak(bundle);
 }
 

@@ -1,0 +1,23 @@
+//===- Names.h - Names of values -----------------------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_VERIFY_NAMES_H
+#define PAR_SRC_VERIFY_NAMES_H
+
+#include "Model.h"
+
+namespace par::verify {
+
+/// Appends to a hash; order counts.
+uint64_t mix(uint64_t hash, uint64_t n);
+uint64_t mix(uint64_t hash, std::string_view text);
+
+/// What an instruction is, apart from its operands: kernel and immediates, call, communication by tag, input, value.
+uint64_t nameOf(const format::Program &program, const format::Instruction &it, const format::Run &run);
+
+} // namespace par::verify
+
+#endif // PAR_SRC_VERIFY_NAMES_H

@@ -1,0 +1,109 @@
+//===- Twins.cpp - V5 between ranks: corresponding values meet -----------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A rank by itself cannot tell whether it reduces a value before or after it is complete. But ranks that hold the
+// same tensors do the same work on different data: if their programs differ, the values that they give to a
+// communication, and leave in state, must still be made by the same instructions.
+//
+//===----------------------------------------------------------------------===//
+#include "Names.h"
+
+#include <bit>
+#include <map>
+#include <set>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+uint64_t par::verify::mix(uint64_t hash, uint64_t n) {
+  // The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+  hash = (hash ^ n) + 0x9e3779b97f4a7c15;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+uint64_t par::verify::mix(uint64_t hash, std::string_view text) {
+  return mix(hash, std::hash<std::string_view>()(text));
+}
+
+uint64_t par::verify::nameOf(const Program &program, const Instruction &it, const Run &run) {
+  uint64_t name = mix(0, uint64_t(it.op));
+  switch (it.op) {
+  case Op::Kernel:
+    name = mix(name, program.kernels[it.kernel].symbol);
+    for (const Imm &imm : it.imms)
+      name = mix(mix(mix(name, uint64_t(imm.value)), imm.axis), uint64_t(imm.scale));
+    return name;
+  case Op::Call:
+    return mix(name, program.calls[it.call].name);
+  case Op::Coll:
+  case Op::Send:
+  case Op::Recv:
+    return mix(mix(name, it.tag), uint64_t(run.microbatch));
+  case Op::Fill:
+    return mix(name, std::bit_cast<uint64_t>(it.value));
+  case Op::Feed:
+  case Op::Fetch:
+    return mix(mix(name, it.name), uint64_t(run.microbatch));
+  default:
+    return name;
+  }
+}
+
+/// The first communication or state in which the second rank differs from the first.
+static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, const Lineage &as, uint32_t b,
+                                             const Lineage &bs) {
+  const Program &first = bundle.programs[bundle.manifest.ranks[a].role];
+  const Program &second = bundle.programs[bundle.manifest.ranks[b].role];
+  std::string ranks = "ranks " + std::to_string(a) + " and " + std::to_string(b);
+  for (size_t entry = 0; entry < as.entries.size(); ++entry) {
+    // State is told apart by its tensor, communication by its place: V2 has compared all else.
+    std::map<std::string, uint64_t> state;
+    for (const Lineage::Item &item : as.entries[entry])
+      if (!item.run)
+        state[first.buffers[item.n].tensor] = item.name;
+    size_t k = 0;
+    for (const Lineage::Item &item : bs.entries[entry]) {
+      if (!item.run && state[second.buffers[item.n].tensor] != item.name)
+        return Counterexample{Property::Value,
+                              "diverged: " + ranks + " compute tensor '" + second.buffers[item.n].tensor +
+                                  "' of entry " + first.entries[entry].name + " in different ways",
+                              {}};
+      if (!item.run)
+        continue;
+      if (k == as.entries[entry].size() || !as.entries[entry][k].run)
+        break;
+      const Lineage::Item &other = as.entries[entry][k++];
+      if (other.name != item.name)
+        return Counterexample{Property::Value,
+                              "diverged: " + ranks + " hold the same tensors, but give a communication values that were " +
+                                  "made in different ways",
+                              {describeStep(bundle, a, *other.run, other.n), describeStep(bundle, b, *item.run, item.n)}};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle, const std::vector<uint32_t> &ranks,
+                                                      const std::vector<Lineage> &lineages) {
+  std::map<std::set<std::string>, size_t> seen;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    std::set<std::string> tensors;
+    for (const Buffer &buffer : bundle.programs[bundle.manifest.ranks[ranks[i]].role].buffers)
+      if (buffer.kind == BufferKind::State && buffer.of == kNone)
+        tensors.insert(buffer.tensor);
+    auto [twin, alone] = seen.emplace(std::move(tensors), i);
+    if (tensors.empty() && twin->first.empty())
+      continue; // without state nothing says that they do the same
+    if (!alone)
+      if (auto found = compare(bundle, ranks[twin->second], lineages[twin->second], ranks[i], lineages[i]))
+        return found;
+  }
+  return std::nullopt;
+}

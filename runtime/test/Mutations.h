@@ -1,0 +1,57 @@
+//===- Mutations.h - Breaks one rank's program in a known way --------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_RUNTIME_TEST_MUTATIONS_H
+#define PAR_RUNTIME_TEST_MUTATIONS_H
+
+#include "par/format/Bundle.h"
+
+#include <map>
+#include <optional>
+
+namespace par::toy {
+
+/// What is done to a program. The first ones to a communication, the last four to the memory of any instruction.
+enum class Mutation : uint8_t { Drop, Duplicate, Swap, Peer, Count, Type, Reduce, Group, Order, Slot, Depth, Offset, Place };
+inline constexpr size_t kMutations = 13;
+std::string_view toString(Mutation mutation);
+
+/// The same numbers on every machine.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next();
+  /// In [0, n).
+  size_t below(size_t n) { return size_t(next() % n); }
+
+private:
+  uint64_t state;
+};
+
+/// Gives `rank` a program of its own and mutates it. nullopt when the program has nothing to mutate in that way.
+/// `what` receives one line that says what was done.
+std::optional<format::Bundle> mutate(const format::Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
+                                     std::string &what);
+
+/// How a series of mutations went.
+struct Tally {
+  /// By mutation, then by what rejected it: "V1" ... "V6".
+  std::map<std::string, std::map<std::string, uint64_t>> rejected;
+  /// Accepted, and the symbolic run of all ranks ends with the same values as the original: nothing was broken.
+  std::map<std::string, uint64_t> equivalent;
+  /// Accepted, but computes something else: the verifier's fault. What was done to which rank.
+  std::vector<std::string> escaped;
+  uint64_t total = 0;
+};
+
+/// `count` mutations of random ranks, all kinds in turn.
+Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed);
+/// The table of a tally.
+std::string format(const Tally &tally);
+
+} // namespace par::toy
+
+#endif // PAR_RUNTIME_TEST_MUTATIONS_H

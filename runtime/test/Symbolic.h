@@ -1,0 +1,26 @@
+//===- Symbolic.h - Runs a bundle on names of values ------------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An oracle that shares nothing with the verifier: every instruction writes a value named by the hash of what it is
+// and what it read, byte ranges hold values, and communication moves them. Two bundles whose ranks end with the same
+// names in all state and all outputs compute the same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_RUNTIME_TEST_SYMBOLIC_H
+#define PAR_RUNTIME_TEST_SYMBOLIC_H
+
+#include "par/format/Bundle.h"
+
+namespace par::toy {
+
+/// What each rank ends with after every entry has run twice, in order: a hash of its state and its outputs.
+/// Empty if ranks got stuck. The bundle must be well-formed (V1).
+std::vector<uint64_t> runSymbolically(const format::Bundle &bundle);
+
+} // namespace par::toy
+
+#endif // PAR_RUNTIME_TEST_SYMBOLIC_H
