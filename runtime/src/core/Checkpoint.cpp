@@ -226,11 +226,14 @@ void exportWeights(Session &session, const std::string &path) {
   comm::Control &control = session.jobControl();
   std::vector<ArrayHeader> headers;
   std::vector<const Tensor *> tensors;
-  for (const Tensor &tensor : session.manifest().tensors)
-    if (isWeight(tensor) && isSaved(tensor)) {
-      headers.push_back({tensor.name, tensor.type, tensor.stored});
-      tensors.push_back(&tensor);
-    }
+  for (const Tensor &tensor : session.manifest().tensors) {
+    if (!isWeight(tensor) || !isSaved(tensor))
+      continue;
+    headers.push_back({tensor.name, tensor.type, tensor.stored});
+    for (const std::string &alias : tensor.aliases)
+      headers.push_back({alias, tensor.type, tensor.stored});
+    tensors.resize(headers.size(), &tensor);
+  }
   std::string part = path + ".tmp";
   if (control.rank() == 0)
     SafetensorsWriter(part, headers, true, {{"format", "pt"}});

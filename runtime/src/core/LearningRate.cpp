@@ -18,6 +18,8 @@ double learningRate(const format::LrSchedule &schedule, uint64_t step) {
     return schedule.floor + range * (1 - passed);
   case format::LrSchedule::Cosine:
     return schedule.floor + range * 0.5 * (1 + std::cos(std::numbers::pi * passed));
+  case format::LrSchedule::Rsqrt:
+    return std::max(schedule.floor, schedule.peak * std::sqrt(std::max(warmup, 1.0) / (s + 1)));
   default:
     return schedule.peak;
   }

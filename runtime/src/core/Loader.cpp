@@ -102,7 +102,7 @@ private:
       step.queue = instruction.queue;
       step.id = loaded.ids[run.block][n].c_str();
       step.microbatch = run.microbatch;
-      step.provenance = instruction.provenance;
+      step.instruction = &instruction;
       step.operands = static_cast<uint32_t>(out.pointers.size());
       for (const format::Operand &operand : instruction.operands)
         out.pointers.push_back(pointer(operand, run));

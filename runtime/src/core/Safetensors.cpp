@@ -44,6 +44,11 @@ MappedFile::~MappedFile() {
     munmap(const_cast<std::byte *>(data), size);
 }
 
+void MappedFile::drop() const {
+  if (data)
+    madvise(const_cast<std::byte *>(data), size, MADV_DONTNEED);
+}
+
 int64_t elementCount(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (int64_t dim : shape)

@@ -88,23 +88,27 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
 
 void Session::initialize(const WeightStore *weights, uint64_t seed) {
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
-    const StoredArray *array = weights && isWeight(tensor) ? weights->find(sourceName(tensor)) : nullptr;
+    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    const StoredArray *array = weights && isWeight(tensor) ? weights->find(source) : nullptr;
     if (array)
       return loadTensor(to, tensor, rank(), *array, weights->place);
     const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
     if (part)
-      core::initialize(to, tensor.type, tensor.layout, *part, tensor.init, sourceName(tensor), seed);
+      core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
   });
+  if (weights)
+    weights->drop();
 }
 
 void Session::restore(const WeightStore &checkpoint) {
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
-    const StoredArray *array = checkpoint.find(sourceName(tensor));
+    const StoredArray *array = checkpoint.find(sourceOf(bundle.manifest, tensor).name);
     if (!array)
       throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
                         bundle.manifest.tensors.size());
     loadTensor(to, tensor, rank(), *array, checkpoint.place);
   });
+  checkpoint.drop();
 }
 
 void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }

@@ -69,7 +69,7 @@ private:
       }
       StepSummary summary = step(order);
       if (summary.badRank >= 0)
-        failNonFinite(summary, saved);
+        failNonFinite(summary, control.allGather("nan", session.firstNonFinite()), saved);
       lastLoss = summary.loss;
       std::string savedNow = savesAfter(position.step) ? save() : "";
       saved = savedNow.empty() ? saved : savedNow;
@@ -93,7 +93,7 @@ private:
     StepReport report;
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
     report.sentBytes = session.endpoint().sentBytes() - sentBefore;
-    report.peakBytes = session.residentArena();
+    report.peakBytes = peakBytes();
     report.metrics = session.results();
     StepSummary summary = summarize(manifest, control.allGather("step", report.encode()));
     ++position.step;
@@ -104,21 +104,33 @@ private:
     return summary;
   }
 
+  /// Resident arena. Asking takes a moment for each page, and it hardly grows after the first steps.
+  uint64_t peakBytes() {
+    if (stepsSeen++ < 2 || position.step + 1 == job.steps)
+      resident = session.residentArena();
+    return resident;
+  }
+
   bool savesAfter(uint64_t step) const {
     return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
   }
 
   std::string save() { return saveCheckpoint(session, options.save, position, static_cast<unsigned>(options.keep)); }
 
-  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::string &saved) {
+  /// Every rank throws the same; the first rank that can name a value is the one that is named.
+  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts,
+                                  const std::string &saved) {
     auto rank = static_cast<uint32_t>(summary.badRank);
+    for (uint32_t i = 0; firsts[rank].empty() && i < firsts.size(); ++i)
+      rank = firsts[i].empty() ? rank : i;
     std::string note = core::format("the last finite loss was {}", lastLoss);
     if (std::isnan(lastLoss))
       note = "no loss was finite before";
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
     throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
-                      std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank))
+                      std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank),
+                      firsts[rank].empty() ? "no longer in memory" : firsts[rank])
         .note(note)
         .exitsWith(exitNan);
   }
@@ -159,6 +171,7 @@ private:
   Progress progress;
   Trace trace;
   RunPosition position;
+  uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");
 };
 

@@ -22,6 +22,20 @@ const StoredArray *WeightStore::find(const std::string &name) const {
   return found == arrays.end() ? nullptr : &found->second;
 }
 
+const StoredArray *WeightStore::find(const Tensor &tensor) const {
+  const StoredArray *array = find(tensor.name);
+  for (size_t i = 0; !array && i < tensor.aliases.size(); ++i)
+    array = find(tensor.aliases[i]);
+  return array;
+}
+
+void WeightStore::drop() const {
+  for (const auto &reader : readers)
+    reader->drop();
+  for (const auto &file : files)
+    file->drop();
+}
+
 namespace {
 
 /// The files that a Hugging Face index.json names, beside it.
@@ -116,8 +130,9 @@ bool isWeight(const Tensor &tensor) {
          tensor.kind == TensorKind::Buffer || tensor.kind == TensorKind::Copy;
 }
 
-const std::string &sourceName(const Tensor &tensor) {
-  return tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
+const Tensor &sourceOf(const format::Manifest &manifest, const Tensor &tensor) {
+  const Tensor *original = tensor.kind == TensorKind::Copy ? manifest.findTensor(tensor.of) : nullptr;
+  return original ? *original : tensor;
 }
 
 namespace {
@@ -138,7 +153,7 @@ void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
     if (!isWeight(tensor) || tensor.kind == TensorKind::Copy || optionalWeight(tensor))
       continue;
     ++total;
-    const StoredArray *array = store.find(tensor.name);
+    const StoredArray *array = store.find(tensor);
     present += array != nullptr;
     bool fits = array && sameShape(tensor, *array) && array->type == tensor.type;
     matching += fits;
@@ -148,7 +163,7 @@ void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
       wrong = &tensor;
   }
   if (wrong) {
-    const StoredArray *array = store.find(wrong->name);
+    const StoredArray *array = store.find(*wrong);
     if (!sameShape(*wrong, *array))
       throw Failure::at(store.place, Message::wrongShape, wrong->name, describeShape(array->shape),
                         describeShape(wrong->stored), matching);

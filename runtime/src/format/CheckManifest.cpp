@@ -170,6 +170,9 @@ Status ManifestChecker::tensors() const {
       return fail(place, "stored and global shape have different numbers of elements, or more than 2^47");
     if (!tensor.of.empty() && !manifest.findTensor(tensor.of))
       return fail(place, "no tensor called '" + tensor.of + "'");
+    for (const std::string &alias : tensor.aliases)
+      if (manifest.findTensor(alias))
+        return fail(place, "the alias '" + alias + "' is the name of a tensor");
     const auto &source = tensor.source;
     if (source && (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))
       return fail(place, "source '" + source->file + "' leaves the model's folder");

@@ -66,7 +66,7 @@ static Layout layoutAt(const Node &node, const std::vector<Layout> &layouts) {
 }
 
 static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
-  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source"});
+  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "aliases"});
   Tensor tensor;
   tensor.name = node.at("name").text();
   tensor.kind = node.at("kind").word<TensorKind>("kind");
@@ -86,6 +86,9 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
     tensor.source = Source{source.at("file").text(), uint64_t(source.at("offset").integer()),
                            uint64_t(source.at("length").integer()), source.at("type").word<DType>("type")};
   }
+  if (node.has("aliases"))
+    for (const Node &alias : node.at("aliases").list())
+      tensor.aliases.push_back(alias.text());
   return tensor;
 }
 

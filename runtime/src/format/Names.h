@@ -35,7 +35,7 @@ PAR_NAMES(CollKind, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", 
 PAR_NAMES(Reduction, "sum", "max", "min", "prod");
 PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen");
 PAR_NAMES(InitRule::Kind, "constant", "normal", "uniform");
-PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine");
+PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine", "rsqrt");
 PAR_NAMES(TextFeed::Mode, "unknown", "next", "same");
 #undef PAR_NAMES
 

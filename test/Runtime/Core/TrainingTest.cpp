@@ -1,5 +1,6 @@
 // par-run trains, evaluates, saves, resumes and exports; what it prints has the form that docs/plan.md fixes.
 #include "ToolFixture.h"
+#include "par/core/LearningRate.h"
 
 #include <cmath>
 #include <cstring>
@@ -124,7 +125,10 @@ TEST_F(Training, epochsCoverEveryRowOnce) {
 }
 
 TEST_F(Training, endsOnALossThatIsNotFinite) {
-  std::string two = write(toy::training(2), "two");
+  format::Bundle bundle = toy::training(2);
+  bundle.provenance = {"squares/Update"};
+  bundle.programs[0].blocks[1].instructions[1].provenance = 0;
+  std::string two = write(bundle, "two");
   std::vector<float> bad(64, 1.0f);
   bad[60] = NAN;
   {
@@ -132,8 +136,40 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
     writeArray(writer, 0, bad);
   }
   EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("step 1: error: loss is NaN on rank 0 (dp 0): it became non-finite in this step");
+  expectSays("step 1: error: loss is NaN on rank 1 (dp 1): first non-finite value is the output of squares/Update "
+             "(all/update:1), microbatch 0");
   expectSays("note: no loss was finite before; nothing was saved");
+}
+
+// Schedules as docs/plan.md has them: warm-up reaches the peak at its last step, the decay the floor at the end.
+TEST(LearningRate, followsItsSchedule) {
+  format::LrSchedule cosine{format::LrSchedule::Cosine, 1.0, 0.1, 4, 12};
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 0), 0.25);
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 3), 1.0);
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 4), 1.0);
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 8), 0.55);
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 12), 0.1);
+  EXPECT_DOUBLE_EQ(core::learningRate(cosine, 50), 0.1);
+  EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Linear, 1.0, 0.0, 0, 10}, 5), 0.5);
+  EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Rsqrt, 1.0, 0.0, 4, 0}, 15), 0.5);
+  EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Constant, 2.0, 0.0, 0, 0}, 99), 2.0);
+}
+
+// A tied parameter is found under any of its names and exported under all.
+TEST_F(Training, tiedNames) {
+  format::Bundle bundle = toy::training(1);
+  bundle.manifest.tensors[0].aliases = {"tied.w"};
+  std::string one = write(bundle, "one");
+  {
+    core::SafetensorsWriter writer(folder / "in.safetensors", {{"tied.w", core::DType::F32, {8, 8}}}, true);
+    writeArray(writer, 0, std::vector<float>(64, 2.0f));
+  }
+  ASSERT_EQ(run(command(one, {"--weights", folder / "in.safetensors", "--steps", "1", "--export",
+                              folder / "out.safetensors"})), 0) << err;
+  expectLine("loss 256.0000");
+  core::SafetensorsReader reader(folder / "out.safetensors");
+  ASSERT_TRUE(reader.find("w") && reader.find("tied.w"));
+  EXPECT_EQ(std::memcmp(reader.find("w")->data.data(), reader.find("tied.w")->data.data(), 256), 0);
 }
 
 TEST_F(Training, checksTheArena) {

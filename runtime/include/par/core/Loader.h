@@ -17,7 +17,7 @@ struct Step {
   uint32_t queue = 0;
   const char *id = "";    ///< "stage0/forward:12"
   int64_t microbatch = 0;
-  int32_t provenance = -1;
+  const format::Instruction *instruction = nullptr; ///< what it was made from
   uint32_t operands = 0;  ///< index of the first in ExpandedEntry::pointers
   // kernel
   kernels::KernelFunction function = nullptr;

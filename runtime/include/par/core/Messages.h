@@ -61,7 +61,7 @@ struct MessageText {
   M(checkpointIndex, "index.json: {}")                                                                                 \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
-  M(lossIsNan, "loss is {} on rank {} ({}): it became non-finite in this step")                                        \
+  M(lossIsNan, "loss is {} on rank {} ({}): first non-finite value is {}")                                        \
   M(unknownFlag, "unknown flag \"{}\"")                                                                                \
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \

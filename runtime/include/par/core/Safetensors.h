@@ -26,6 +26,8 @@ public:
   ~MappedFile();
   std::span<const std::byte> bytes() const { return {data, size}; }
   const std::string &path() const { return name; }
+  /// Gives the resident pages back to the system; they are read again when touched.
+  void drop() const;
 
 private:
   const std::byte *data = nullptr;
@@ -56,6 +58,7 @@ public:
   const ArrayView *find(const std::string &name) const;
   const std::map<std::string, std::string> &metadata() const { return meta; }
   const std::string &path() const { return file.path(); }
+  void drop() const { file.drop(); }
 
 private:
   MappedFile file;

@@ -57,6 +57,9 @@ public:
   ArenaUse arenaUse() const { return use; }
   /// Bytes of the arena that are resident now, in whole pages.
   uint64_t residentArena();
+  /// After a run whose loss is not finite: the first instruction, in issue order, whose result is still in memory
+  /// and holds a value that is not finite; "" if there is none.
+  std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
   const std::vector<Stamp> &stamps() const { return executor->stamps(); }

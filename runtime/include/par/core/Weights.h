@@ -30,6 +30,10 @@ struct WeightStore {
   std::vector<std::shared_ptr<MappedFile>> files;
 
   const StoredArray *find(const std::string &name) const;
+  /// The array of a tensor, under its name or an alias.
+  const StoredArray *find(const format::Tensor &tensor) const;
+  /// Gives the memory of the mapped files back; they can still be read.
+  void drop() const;
 };
 
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
@@ -41,8 +45,8 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
 /// Whether a tensor's value is a weight (parameter, frozen, buffer, or a copy of one) rather than state that
 /// training makes.
 bool isWeight(const format::Tensor &tensor);
-/// The name under which a tensor's value is stored: a copy's is that of the tensor it copies.
-const std::string &sourceName(const format::Tensor &tensor);
+/// The tensor under whose name a value is stored: for a copy the one that it copies.
+const format::Tensor &sourceOf(const format::Manifest &manifest, const format::Tensor &tensor);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);

@@ -91,6 +91,8 @@ struct Tensor {
   InitRule init;
   /// Absent: `init` says the value.
   std::optional<Source> source;
+  /// Other names of a tied parameter: weights are found under them too, and exports write all.
+  std::vector<std::string> aliases = {};
 };
 
 /// An input of the entries. `layout` is that of one microbatch where `microbatched` (dim 0 of the graph input
@@ -124,9 +126,9 @@ struct Hyper {
 };
 
 /// lr(s), s = 0 for the first step: peak * (s + 1) / warmup while s < warmup, then from peak to floor over
-/// `steps - warmup` steps by `decay`.
+/// `steps - warmup` steps by `decay`; rsqrt: peak * sqrt(max(warmup, 1) / (s + 1)), not below the floor.
 struct LrSchedule {
-  enum Decay : uint8_t { Constant, Linear, Cosine } decay = Constant;
+  enum Decay : uint8_t { Constant, Linear, Cosine, Rsqrt } decay = Constant;
   double peak = 0, floor = 0;
   uint64_t warmup = 0, steps = 0;
 };

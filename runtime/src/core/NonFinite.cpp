@@ -1,0 +1,56 @@
+// Where a NaN came from: the results of a step that are still in memory, in the order in which they were made.
+#include "par/core/Failure.h"
+#include "par/core/Session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace par::core {
+namespace {
+
+using format::Op;
+
+/// Calls visit(step, operand, buffer, address) for each f32 operand that kernels and calls write.
+template <typename Visit>
+void forEachResult(const ExpandedEntry &entry, const format::Program &program, Visit visit) {
+  for (size_t i = 0; i < entry.steps.size(); ++i) {
+    const Step &step = entry.steps[i];
+    if (step.op != Op::Kernel && step.op != Op::Call && step.op != Op::Coll && step.op != Op::Recv)
+      continue;
+    for (size_t n = 0; n < step.instruction->operands.size(); ++n) {
+      const format::Operand &operand = step.instruction->operands[n];
+      const format::Buffer &buffer = program.buffers[operand.buffer];
+      if (operand.access != format::Access::Read && buffer.type == DType::F32)
+        visit(i, buffer, static_cast<const float *>(entry.pointers[step.operands + n]));
+    }
+  }
+}
+
+bool holdsNonFinite(const float *values, uint64_t bytes) {
+  return !std::all_of(values, values + bytes / sizeof *values, [](float value) { return std::isfinite(value); });
+}
+
+} // namespace
+
+std::string Session::firstNonFinite() const {
+  // A result is judged at its last writer: what was there before is gone.
+  std::map<const float *, size_t> lastWriter;
+  forEachResult(*last, program, [&](size_t step, const format::Buffer &, const float *at) { lastWriter[at] = step; });
+  size_t first = last->steps.size();
+  forEachResult(*last, program, [&](size_t step, const format::Buffer &buffer, const float *at) {
+    bool local = last->steps[step].op == Op::Kernel || last->steps[step].op == Op::Call;
+    if (step < first && local && lastWriter[at] == step && holdsNonFinite(at, buffer.bytes()))
+      first = step;
+  });
+  if (first == last->steps.size())
+    return "";
+  const Step &step = last->steps[first];
+  int32_t provenance = step.instruction->provenance;
+  bool known = provenance >= 0 && static_cast<size_t>(provenance) < bundle.provenance.size();
+  return core::format("the output of {} ({}), microbatch {}",
+                      known ? bundle.provenance[static_cast<size_t>(provenance)] : "an instruction", step.id,
+                      step.microbatch);
+}
+
+} // namespace par::core
