@@ -9,13 +9,21 @@
 #include "par/verify/Verify.h"
 
 #include <cstdio>
-#include <set>
 
 using namespace par;
 using namespace par::format;
 using namespace par::toy;
 
-Tally par::toy::mutateMany(const Bundle &bundle, uint64_t count, uint64_t seed) {
+/// From memory, or from files where there is a folder.
+static verify::Verdict judge(const Bundle &bundle, const std::string &folder) {
+  if (folder.empty())
+    return verify::verifyBundle(bundle);
+  if (Expected<Manifest> written = writeBundle(folder, bundle); !written)
+    return {{}, verify::Counterexample{verify::Property::WellFormed, written.message(), {}}};
+  return verify::verifyBundle(folder);
+}
+
+Tally par::toy::mutateMany(const Bundle &bundle, uint64_t count, uint64_t seed, const std::string &folder) {
   Tally tally;
   Random random(seed);
   std::vector<uint64_t> original = runSymbolically(bundle);
@@ -29,7 +37,7 @@ Tally par::toy::mutateMany(const Bundle &bundle, uint64_t count, uint64_t seed) 
       continue;
     ++tally.total;
     std::string name(toString(kind));
-    verify::Verdict verdict = verify::verifyBundle(*changed);
+    verify::Verdict verdict = judge(*changed, folder);
     if (!verdict)
       ++tally.rejected[name][std::string(verify::toString(verdict.counterexample->property))];
     else if (runSymbolically(*changed) == original)

@@ -47,8 +47,9 @@ struct Tally {
   uint64_t total = 0;
 };
 
-/// `count` mutations of random ranks, all kinds in turn.
-Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed);
+/// `count` mutations of random ranks, all kinds in turn. With a folder, each mutant is written there, with hashes made
+/// anew, and judged from its files; what the writer refuses counts as V1.
+Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed, const std::string &folder = "");
 /// The table of a tally.
 std::string format(const Tally &tally);
 

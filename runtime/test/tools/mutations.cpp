@@ -13,10 +13,10 @@
 
 using namespace par;
 
-/// mutations BUNDLE|--toys [COUNT] [SEED]. Exit status 0: every effective mutation was rejected.
+/// mutations BUNDLE|--toys [COUNT] [SEED] [FOLDER]. With a folder, mutants are judged from files there. Exit status 0: every effective mutation was rejected.
 int main(int argc, char **argv) {
   if (argc < 2)
-    return std::fputs("usage: mutations BUNDLE|--toys [COUNT=1000] [SEED=1]\n", stderr), 2;
+    return std::fputs("usage: mutations BUNDLE|--toys [COUNT=1000] [SEED=1] [FOLDER]\n", stderr), 2;
   uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::string name = argv[1];
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     std::fputs(verify::format(verdict, name).c_str(), stdout);
     if (!verdict)
       return 3;
-    toy::Tally tally = toy::mutateMany(bundle, count, seed);
+    toy::Tally tally = toy::mutateMany(bundle, count, seed, argc > 4 ? argv[4] : "");
     std::printf("seed %llu\n%s", static_cast<unsigned long long>(seed), toy::format(tally).c_str());
     escaped = escaped || !tally.escaped.empty();
   }

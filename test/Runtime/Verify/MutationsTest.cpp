@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <unistd.h>
 
 using namespace par;
 using namespace par::toy;
@@ -30,6 +32,15 @@ TEST(Mutations, NoneEscapes) {
         rejected += n;
     EXPECT_GE(rejected, 90u) << toy::format(tally);
   }
+}
+
+// The same from files, with hashes made anew.
+TEST(Mutations, FromFiles) {
+  std::string folder = std::filesystem::temp_directory_path() / ("par-mutations-" + std::to_string(getpid()));
+  Tally tally = mutateMany(pipeline(2), 26, 3, folder);
+  EXPECT_EQ(tally.total, 26u);
+  EXPECT_TRUE(tally.escaped.empty()) << toy::format(tally);
+  std::filesystem::remove_all(folder);
 }
 
 // The symbolic run tells programs apart: it is deterministic, and sees a changed operand and a changed order.
