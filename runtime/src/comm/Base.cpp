@@ -23,6 +23,10 @@ std::string helloText(const Hello &hello) {
   return writer.take();
 }
 
+std::string wordOf(Sharing sharing) {
+  return sharing == Sharing::broadcast ? "broadcast" : sharing == Sharing::gather ? "gather" : "all_gather";
+}
+
 std::string shortHash(const std::string &hash) { return hash.substr(0, 6); }
 
 /// "rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is stale", or "" where all agree.
@@ -62,6 +66,18 @@ void BoardControl::meet(const Hello &hello) {
       fail(1, bundle + ": error: " + error);
 }
 
+std::vector<std::string> BoardControl::share(Sharing sharing, std::string_view label, std::string_view value,
+                                             uint32_t root) {
+  Waiting waiting{{}, wordOf(sharing), std::string(label)};
+  for (uint32_t other = 0; other < world(); ++other)
+    if (other != rank())
+      waiting.ranks.push_back(other);
+  board[rank()].wait(waiting);
+  std::vector<std::string> values = exchange(sharing, label, value, root);
+  board[rank()].run();
+  return values;
+}
+
 std::string BoardControl::broadcast(std::string_view label, std::string_view value, uint32_t root) {
   std::vector<std::string> values = share(Sharing::broadcast, label, rank() == root ? value : "", root);
   return std::move(values.at(0));
@@ -94,9 +110,6 @@ void BoardControl::fail(int code, std::string_view message) {
 
 std::string par::comm::differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b,
                                          Sharing sharingB, std::string_view labelB) {
-  auto word = [](Sharing sharing) {
-    return sharing == Sharing::broadcast ? "broadcast" : sharing == Sharing::gather ? "gather" : "all_gather";
-  };
-  return "rank " + std::to_string(a) + " is in " + word(sharingA) + " \"" + std::string(labelA) +
-         "\", rank " + std::to_string(b) + " in " + word(sharingB) + " \"" + std::string(labelB) + "\"";
+  return "rank " + std::to_string(a) + " is in " + wordOf(sharingA) + " \"" + std::string(labelA) +
+         "\", rank " + std::to_string(b) + " in " + wordOf(sharingB) + " \"" + std::string(labelB) + "\"";
 }

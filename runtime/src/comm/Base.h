@@ -41,12 +41,16 @@ public:
 protected:
   /// Every rank's value that this rank gets: all of them, or with `broadcast` the root's alone; nothing where
   /// it gets none.
-  virtual std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
-                                         uint32_t root) = 0;
+  virtual std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                            uint32_t root) = 0;
 
   Board &board;
 
 private:
+  /// exchange(), noted on the board as waiting for all other ranks.
+  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
+                                 uint32_t root);
+
   std::string bundle;
   uint32_t me;
   bool hasStopped = false;

@@ -93,6 +93,8 @@ public:
 
   /// Returns when all children have ended.
   void watch(Host &host);
+  /// The largest exit code of ranks that left as they should.
+  int code() const { return largest; }
 
 private:
   void reap();
@@ -106,6 +108,7 @@ private:
   std::vector<Child> children;
   Patience patience;
   int64_t abortSeen = 0;
+  int largest = 0;
 };
 
 } // namespace
@@ -137,7 +140,9 @@ void Parent::reap() {
       continue;
     close(child.process);
     child.process = -1;
-    if (!job.board[rank].finished.load() && !job.board.aborted())
+    if (job.board[rank].finished.load() && WIFEXITED(status))
+      largest = std::max(largest, WEXITSTATUS(status));
+    else if (!job.board.aborted())
       lose(rank, howEnded(status), silence(rank));
   }
 }
@@ -217,6 +222,9 @@ int par::comm::runForked(const Launch &launch, uint32_t world,
   Interrupt interrupt(job.board);
   held.release();
   Host host(std::move(listener), launch.bundle, job.token, launch.joinTimeout, job.board, nullptr);
-  Parent(job, std::move(children)).watch(host);
-  return job.board.aborted() ? job.board.code() : interruptCode(job.board);
+  Parent parent(job, std::move(children));
+  parent.watch(host);
+  if (job.board.aborted())
+    return job.board.code();
+  return parent.code() ? parent.code() : interruptCode(job.board);
 }

@@ -11,6 +11,7 @@
 #include "comm/Interrupt.h"
 #include "comm/Memory.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -61,8 +62,8 @@ public:
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
 
 protected:
-  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
-                                 uint32_t root) override {
+  std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                    uint32_t root) override {
     return hub.share(rank(), sharing, label, value, root);
   }
 
@@ -134,7 +135,8 @@ int par::comm::runRank(BoardControl &control, Board &board, const std::function<
   board[control.rank()].pid.store(getpid());
   try {
     int code = rankMain(control);
-    if (code != 0)
+    // A rank that was stopped may say so by its code; all of them are, so that this is no reason to hurry.
+    if (code != 0 && !control.stopped())
       board.abort(code,
                   "rank " + std::to_string(control.rank()) + " ended with exit code " + std::to_string(code));
     else
@@ -171,5 +173,6 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
     thread.join();
   if (board.aborted())
     return board.code();
-  return interruptCode(board);
+  int code = *std::max_element(codes.begin(), codes.end());
+  return code ? code : interruptCode(board);
 }

@@ -65,8 +65,8 @@ Joined par::comm::joinHost(const Place &place, const Join &join, double timeout)
                                       place.host + ":" + std::to_string(place.port));
 }
 
-std::vector<std::string> RemoteControl::share(Sharing sharing, std::string_view label, std::string_view value,
-                                              uint32_t root) {
+std::vector<std::string> RemoteControl::exchange(Sharing sharing, std::string_view label,
+                                                 std::string_view value, uint32_t root) {
   Writer writer;
   writer.number(uint64_t(sharing)).number(root).text(label).text(value);
   connection.send({Message::value, writer.take()});
@@ -92,25 +92,25 @@ std::unique_ptr<Endpoint> RemoteControl::connect(std::span<const Members> table,
   auto fabric = std::make_shared<Fabric>();
   fabric->board = &board;
   fabric->table.assign(table.begin(), table.end());
-  size_t exchange = exchangeBytes(table);
+  size_t meeting = exchangeBytes(table);
   files.arenas[rank()].resize(arenaBytes);
   if (rank() == 0)
-    files.exchange.resize(exchange);
+    files.exchange.resize(meeting);
   Writer mine;
-  mine.number(arenaBytes).number(exchange);
+  mine.number(arenaBytes).number(meeting);
   std::vector<std::string> sizes = allGather("arenas", mine.take());
   for (uint32_t other = 0; other < world(); ++other) {
     Reader reader(sizes[other]);
     size_t bytes = reader.number();
-    if (reader.number() != exchange)
+    if (reader.number() != meeting)
       throw Mismatch("rank " + std::to_string(other) + " has other communicators than rank " +
                      std::to_string(rank()));
     Mapping arena = files.arenas[other].map(bytes);
     fabric->arenas.push_back(arena.bytes);
     fabric->mappings.push_back(arena.owner);
   }
-  Mapping meeting = files.exchange.map(exchange);
-  fabric->mappings.push_back(meeting.owner);
-  fabric->areas = exchangeAreas(fabric->table, meeting.bytes.data());
+  Mapping memory = files.exchange.map(meeting);
+  fabric->mappings.push_back(memory.owner);
+  fabric->areas = exchangeAreas(fabric->table, memory.bytes.data());
   return makeEndpoint(fabric, rank());
 }

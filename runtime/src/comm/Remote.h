@@ -38,8 +38,8 @@ public:
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
 
 protected:
-  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
-                                 uint32_t root) override;
+  std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                    uint32_t root) override;
 
 private:
   uint32_t local;

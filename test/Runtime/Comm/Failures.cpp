@@ -7,8 +7,10 @@
 #include <dirent.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <random>
 #include <regex>
+#include <sstream>
 
 using namespace par::test;
 
@@ -55,10 +57,8 @@ std::vector<std::string> leftovers() {
 
 /// "… rank 3 (dp 3) ended by signal 9 in step 12; noticed by …"
 std::string lostPattern(int rank, const std::string &how) {
-  std::string name = std::to_string(rank);
-  return "job\\.par: error: rank " + name + " \\(dp " + name + "\\) " + how +
-         " in step [0-9]+; noticed by (rank [0-9]+ in (all_reduce|send|recv), "
-         "job/(reduce:0|ring:1)|par-run), after "
+  return "\\S+: error: rank " + std::to_string(rank) + " (\\(([a-z]+ [0-9]+(, )?)+\\) )?" + how +
+         " (in step [0-9]+|before its first step); noticed by (rank [0-9]+ in [a-z_]+, [^;]+|par-run), after "
          "[0-9]+\\.[0-9] s; (nothing was saved|last save ckpt/[0-9]+; go on with --resume auto)\n";
 }
 
@@ -75,14 +75,31 @@ void expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
   EXPECT_EQ(leftovers(), std::vector<std::string>());
 }
 
-/// Lets a job of `world` ranks run for a while, sends one of them `signal`, and expects the end of all.
-void trial(int world, int rank, int signal, int milliseconds, const std::string &timeout) {
+std::vector<std::string> jobOf(int world, const std::string &timeout) {
+  std::string n = std::to_string(world);
+  return {kJob, "-n", n, "--ranks", n, "--timeout", timeout};
+}
+
+/// Waits until a job has forked all its ranks; their pids by rank.
+std::map<int, pid_t> childrenOf(pid_t parent, size_t world) {
+  std::string path = "/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children";
+  std::map<int, pid_t> ranks;
+  for (auto begin = Clock::now(); ranks.size() < world && secondsSince(begin) < 20; usleep(1000)) {
+    ranks.clear();
+    std::ifstream file(path);
+    for (pid_t pid; file >> pid;)
+      ranks.emplace(int(ranks.size()), pid);
+  }
+  return ranks;
+}
+
+/// Lets a job run for a while, sends one of its ranks `signal`, and expects the end of all.
+void trial(const std::vector<std::string> &command, size_t world, int rank, int signal, int milliseconds) {
   SCOPED_TRACE("signal " + std::to_string(signal) + " to rank " + std::to_string(rank) + " after " +
                std::to_string(milliseconds) + " ms");
-  std::string n = std::to_string(world);
-  Process job({kJob, "-n", n, "--ranks", n, "--timeout", timeout});
-  ASSERT_TRUE(job.sees("pid", world)) << job.errors();
-  std::map<int, pid_t> ranks = ranksOf(job.out());
+  Process job(command);
+  std::map<int, pid_t> ranks = childrenOf(job.pid(), world);
+  ASSERT_EQ(ranks.size(), world) << job.errors();
   usleep(1000 * unsigned(milliseconds));
   auto begin = Clock::now();
   kill(ranks[rank], signal);
@@ -94,19 +111,34 @@ void trial(int world, int rank, int signal, int milliseconds, const std::string 
 } // namespace
 
 TEST(Failures, KilledRank) {
-  trial(4, 2, SIGKILL, 300, "5");
-  trial(4, 0, SIGKILL, 300, "5");
+  trial(jobOf(4, "5"), 4, 2, SIGKILL, 300);
+  trial(jobOf(4, "5"), 4, 0, SIGKILL, 300);
 }
 
-TEST(Failures, StoppedRank) { trial(4, 1, SIGSTOP, 300, "1"); }
+TEST(Failures, StoppedRank) { trial(jobOf(4, "2"), 4, 1, SIGSTOP, 300); }
 
-// PAR_LONG=1 (the target `kills`): forty; else four, with a short time-out.
+// From the moment of the fork on a rank is named, before it has met anybody too.
+TEST(Failures, LostAtTheStart) {
+  for (int milliseconds : {0, 1, 3, 10}) {
+    trial(jobOf(4, "2"), 4, 3, SIGKILL, milliseconds);
+    trial(jobOf(4, "2"), 4, 0, SIGSTOP, milliseconds);
+  }
+}
+
+// PAR_LONG=1 (the target `kills`): forty; else four, with a short time-out. PAR_KILLS="par-run BUNDLE ..."
+// kills ranks of that command, which must run for a minute, instead of the test job's.
 TEST(Failures, RandomTrials) {
-  const char *isLong = std::getenv("PAR_LONG");
+  const char *isLong = std::getenv("PAR_LONG"), *given = std::getenv("PAR_KILLS");
   bool all = isLong && std::string(isLong) == "1";
+  std::vector<std::string> command = jobOf(8, all ? "5" : "2");
+  if (given) {
+    std::istringstream words(given);
+    command.assign(std::istream_iterator<std::string>(words), {});
+  }
   std::mt19937 random(12345);
   for (int i = 0; i < (all ? 40 : 4); ++i)
-    trial(8, int(random() % 8), i % 2 ? SIGSTOP : SIGKILL, 100 + int(random() % 900), all ? "5" : "1");
+    trial(command, 8, int(random() % 8), i % 2 ? SIGSTOP : SIGKILL,
+          100 + int(random() % 900) * (given ? 5 : 1));
 }
 
 // Exchanges of the control plane that do not match are named.
@@ -128,7 +160,7 @@ TEST(Failures, KilledParent) {
 }
 
 TEST(Failures, StoppedParent) {
-  Process job({kJob, "-n", "4", "--timeout", "1"});
+  Process job({kJob, "-n", "4", "--timeout", "2"});
   ASSERT_TRUE(job.sees("pid", 4));
   usleep(200'000);
   auto begin = Clock::now();
@@ -148,7 +180,7 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
     std::vector<std::unique_ptr<Process>> jobs;
     for (int rank = 0; rank < 3; ++rank)
       jobs.push_back(std::make_unique<Process>(
-          std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "1"}, torchrun(rank, 3, port)));
+          std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "2"}, torchrun(rank, 3, port)));
     std::map<int, pid_t> ranks;
     for (auto &job : jobs) {
       ASSERT_TRUE(job->sees("pid")) << job->errors();
