@@ -1,0 +1,50 @@
+#ifndef PAR_PROPAGATE_PASSES_TD
+#define PAR_PROPAGATE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp"> {
+  let summary = "gives every value one sharding";
+  let description = [{
+    Expects: steps and fragments after Split; shardings of some variables and par.constrain ops. Leaves: a sharding on
+    every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
+    that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
+    par.reshard. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
+    op's rule carries axes on from dim to dim until nothing changes.
+    Fails: if an axis is in no stage's mesh.
+
+    ```
+    par.variable @w parameter : tensor<64x256xf32> sharding <[{}, {"tp"} ]>
+    ```
+    gives the product with @w the sharding `[{"dp"}, {"tp"} ]` where its left operand has `[{"dp"}, {} ]`.
+  }];
+  let options = [ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">];
+}
+
+def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
+  let summary = "takes composites apart whose sharded factor is not plainly parallel";
+  let description = [{
+    Expects: shardings on every value. Leaves: no op whose rule has a sharded `expand` factor; where one was taken apart,
+    the shardings of its fragment are to be propagated again.
+    Fails: if such an op has no decomposition.
+
+    ```
+    %t, %lse = par.cross_entropy %z, %y ignore -100 : ...    // with the classes of %z over "tp"
+    ```
+    becomes a maximum, a sum of exponentials and a take, each of which may be cut.
+  }];
+}
+
+def VerifyPropagatePass : Pass<"par-verify-propagate", "::mlir::ModuleOp"> {
+  let summary = "gate: what must be there after Propagate";
+  let description = [{
+    Expects: anything. Leaves: it unchanged. Fails: where a step value, a fragment's argument or an op's result has no
+    sharding or an open one, or where an `expand` factor is sharded.
+
+    ```
+    %0 = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>    // error
+    ```
+  }];
+}
+
+#endif
