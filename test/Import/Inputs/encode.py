@@ -1,0 +1,113 @@
+"""Writes an ONNX file from lines of text, in protobuf's wire format, so that tests need no ONNX package.
+
+    input x f32[8,seq]            output y f32[8]           init w i64[2] = 3 4
+    absent w f32[2,2] file.bin    module blocks.0.mlp       source nets.py:91
+    node NAME DOMAIN::OP x,,w -> y,z axis=1 pads=[0,1] alpha=0.5 mode="constant" value=f32[2]{1,2}
+    ir 10                         opset 20                  function local::f
+"""
+import re
+import struct
+import sys
+
+TYPES = {"f32": (1, "f"), "u8": (2, "B"), "i32": (6, "i"), "i64": (7, "q"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, "")}
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def block(field, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def parse_type(text):
+    name, dims = re.fullmatch(r"(\w+)\[(.*)\]", text).groups()
+    return TYPES[name], [d for d in dims.split(",") if d]
+
+
+def tensor(name, text, values):
+    (kind, code), dims = parse_type(text)
+    data = b"".join(struct.pack("<" + code, float(v) if code in "fd" else int(v)) for v in values)
+    return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + block(9, data)
+
+
+def value_info(name, text):
+    (kind, _), dims = parse_type(text)
+    shape = b"".join(block(1, number(1, int(d)) if d.lstrip("-").isdigit() else block(2, d) if d != "?" else b"") for d in dims)
+    return block(1, name) + block(2, block(1, number(1, kind) + block(2, shape)))
+
+
+def attribute(text):
+    name, value = text.split("=", 1)
+    if value.startswith('"'):
+        return block(1, name) + block(4, value.strip('"')) + number(20, 3)
+    if value.startswith("["):
+        return block(1, name) + b"".join(number(8, int(v)) for v in value[1:-1].split(",") if v) + number(20, 7)
+    if "{" in value:
+        kind, values = value[:-1].split("{")
+        return block(1, name) + block(5, tensor("", kind, values.split(","))) + number(20, 4)
+    if "." in value:
+        return block(1, name) + varint(2 << 3 | 5) + struct.pack("<f", float(value)) + number(20, 1)
+    return block(1, name) + number(3, int(value)) + number(20, 2)
+
+
+def metadata(field, key, value):
+    return block(field, block(1, key) + block(2, value))
+
+
+def node(text, module, source):
+    head, attributes = re.fullmatch(r"(\S+ \S+ \S* -> \S+)(.*)", text).groups()
+    name, op, inputs, _, outputs = head.split(" ")
+    domain, _, op = op.rpartition("::")
+    out = b"".join(block(1, i) for i in inputs.split(",")) if inputs else b""
+    out += b"".join(block(2, o) for o in outputs.split(",")) + block(3, name) + block(4, op) + block(7, domain)
+    out += b"".join(block(5, attribute(a)) for a in attributes.split())
+    if module:
+        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.op")
+    if source:
+        file, line = source.split(":")
+        out += metadata(9, "pkg.torch.onnx.stack_trace", f'File "zoo/{file}", line {line}, in forward\n    x')
+    return out
+
+
+def encode(lines):
+    graph, ir, opset, functions, module, source = b"", 10, 20, b"", "", ""
+    for line in lines:
+        key, _, rest = line.strip().partition(" ")
+        if key in ("input", "output"):
+            graph += block({"input": 11, "output": 12}[key], value_info(*rest.split()))
+        elif key == "init":
+            name, kind, _, *values = rest.split()
+            graph += block(5, tensor(name, kind, values))
+        elif key == "absent":
+            name, kind, file = rest.split()
+            graph += block(5, tensor(name, kind, []).replace(block(9, b""), b"") + metadata(13, "location", file) + number(14, 1))
+        elif key == "node":
+            graph += block(1, node(rest, module, source))
+        elif key == "module":
+            module = rest
+        elif key == "source":
+            source = rest
+        elif key == "ir":
+            ir = int(rest)
+        elif key == "opset":
+            opset = int(rest)
+        elif key == "range":
+            graph += metadata(16, "pkg.torch.export.ExportedProgram.range_constraints", rest)
+        elif key == "function":
+            domain, name = rest.split("::")
+            functions += block(25, block(1, name) + block(10, domain))
+    return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph)
+
+
+open(sys.argv[2], "wb").write(encode(open(sys.argv[1])))
