@@ -42,6 +42,23 @@ FailureOr<int64_t> normalizeDim(int64_t dim, int64_t rank) {
   return dim < 0 ? dim + rank : dim;
 }
 
+FailureOr<SmallVector<int64_t>> resolveTranspose(const onnx::Node &node, int64_t rank) {
+  SmallVector<int64_t> order;
+  if (const onnx::Attribute *perm = node.attribute("perm"))
+    order.assign(perm->ints.begin(), perm->ints.end());
+  else
+    for (int64_t i = rank; i-- > 0;)
+      order.push_back(i);
+  SmallVector<int64_t> sorted(order);
+  llvm::sort(sorted);
+  if (int64_t(sorted.size()) != rank)
+    return failure();
+  for (int64_t i = 0; i < rank; ++i)
+    if (sorted[i] != i)
+      return failure();
+  return order;
+}
+
 FailureOr<Shape> resolveReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> asked, bool allowZero) {
   Shape result;
   int64_t known = 1;

@@ -17,6 +17,8 @@ using ElementFunction =
 
 FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTensor *> inputs, ElementFunction compute) {
   Shape shape, stored;
+  if (inputs.empty())
+    return failure();
   for (const StaticTensor *input : inputs) {
     if (!input)
       return failure();

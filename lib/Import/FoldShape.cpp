@@ -138,27 +138,20 @@ FailureOr<StaticTensor> foldTranspose(const FoldContext &context) {
   if (!input)
     return failure();
   int64_t rank = input->getRank();
-  SmallVector<int64_t> order;
-  if (const onnx::Attribute *perm = context.node.attribute("perm"))
-    order.assign(perm->ints.begin(), perm->ints.end());
-  else
-    for (int64_t i = rank; i-- > 0;)
-      order.push_back(i);
-  SmallVector<int64_t> sorted(order);
-  llvm::sort(sorted);
+  FailureOr<SmallVector<int64_t>> order = resolveTranspose(context.node, rank);
+  if (failed(order))
+    return failure();
   Shape shape, stored;
-  for (int64_t i = 0; i < rank; ++i) {
-    if (int64_t(sorted.size()) != rank || sorted[i] != i)
-      return failure();
-    shape.push_back(input->getShape()[order[i]]);
-    stored.push_back(input->getStored()[order[i]]);
+  for (int64_t from : *order) {
+    shape.push_back(input->getShape()[from]);
+    stored.push_back(input->getStored()[from]);
   }
   StaticTensor result(input->getType(), shape, stored);
   Shape from(rank);
   int64_t at = 0;
   forEachIndex(stored, [&](ArrayRef<int64_t> index) {
     for (int64_t i = 0; i < rank; ++i)
-      from[order[i]] = index[i];
+      from[(*order)[i]] = index[i];
     result.copy(at++, *input, input->position(from));
   });
   return result;

@@ -67,19 +67,10 @@ LogicalResult importTranspose(NodeImporter &importer) {
   if (failed(x))
     return failure();
   int64_t rank = cast<RankedTensorType>(x->getType()).getRank();
-  SmallVector<int64_t> order, sorted;
-  if (const onnx::Attribute *perm = importer.node.attribute("perm"))
-    order.assign(perm->ints.begin(), perm->ints.end());
-  else
-    for (int64_t i = rank; i-- > 0;)
-      order.push_back(i);
-  sorted = order;
-  llvm::sort(sorted);
-  bool permutes = int64_t(sorted.size()) == rank;
-  for (int64_t i = 0; i < rank && permutes; ++i)
-    permutes = sorted[i] == i;
-  if (!permutes)
-    return importer.error() << "perm [" << spell(order) << "] is no permutation of " << rank << " dims";
+  FailureOr<SmallVector<int64_t>> asked = resolveTranspose(importer.node, rank);
+  if (failed(asked))
+    return importer.error() << "its perm is no permutation of " << rank << " dims";
+  SmallVector<int64_t> order(*asked);
   // A transpose that leaves the first dim where it is passes under a merge of dims into it.
   MergedDims merged = findMergedDims(*x);
   if (!merged.inner || order[0] != 0)

@@ -220,6 +220,8 @@ bool StaticTensor::isIota(int64_t dim) const {
 }
 
 StaticTensor StaticTensor::expanded(ArrayRef<int64_t> newShape) const {
+  if (countElements(newShape) == 0)
+    return StaticTensor(type, newShape, newShape);
   StaticTensor result = *this;
   result.shape = Shape(newShape);
   result.stored.insert(result.stored.begin(), newShape.size() - shape.size(), 1);

@@ -14,7 +14,7 @@ namespace {
 
 /// One random change somewhere in the graph.
 void mutate(onnx::Model &model, std::mt19937 &random) {
-  auto pick = [&](auto &list) -> auto & { return list[random() % list.size()]; };
+  auto pick = [&](auto &list) -> auto & { return list[random() % std::size(list)]; };
   onnx::Node &node = pick(model.nodes), &other = pick(model.nodes);
   const int64_t numbers[] = {0, 1, -1, 2, 3, 7, 1000, INT64_MAX, INT64_MIN, int64_t(1) << 33};
   switch (random() % 9) {

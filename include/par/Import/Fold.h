@@ -44,6 +44,9 @@ private:
 /// Dim counted from the end if negative; fails outside [-rank, rank).
 llvm::FailureOr<int64_t> normalizeDim(int64_t dim, int64_t rank);
 
+/// The order of dims that a Transpose asks for (reversed by default); fails where `perm` is no permutation.
+llvm::FailureOr<llvm::SmallVector<int64_t>> resolveTranspose(const onnx::Node &node, int64_t rank);
+
 /// Shape that ONNX's Reshape asks for: 0 copies (unless `allowZero`), one -1 is inferred.
 llvm::FailureOr<Shape> resolveReshape(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> asked, bool allowZero);
 
