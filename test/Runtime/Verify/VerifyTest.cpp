@@ -75,6 +75,102 @@ TEST(Verify, WellFormed) {
             "V1 no line 3 of provenance | rank 0  stage0/feed:1  feed x w x    block feed, microbatch 0");
 }
 
+// V1: buffers, immediates, communicators and outputs are those of the manifest.
+TEST(Verify, WellFormedTables) {
+  auto hyper = [](Bundle &b) -> Buffer & {
+    Program &p = b.programs[0];
+    Buffer lr = p.buffers.back();
+    lr.name = "lr", lr.kind = BufferKind::Hyper, lr.tensor = "lr", lr.at = {p.arena.state + p.arena.pool};
+    p.arena.pool += 64;
+    b.manifest.peak[0].pool += 64;
+    b.manifest.hypers = {{"lr", 0.1}};
+    p.buffers.push_back(lr);
+    return p.buffers.back();
+  };
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b); }), "");
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b).tensor = "momentum"; }),
+            "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is not one f32");
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
+            "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) {
+              b.programs[0].arena.state += 64;
+              for (Buffer &buffer : b.programs[0].buffers)
+                for (uint64_t &place : buffer.at)
+                  place += buffer.kind == BufferKind::State ? 0 : 64;
+              b.programs[0].buffers.push_back(b.programs[0].buffers[0]);
+              b.programs[0].buffers.back().name = "again", b.programs[0].buffers.back().at = {64};
+            }),
+            "V1 program 'stage0', buffer 'again': another buffer holds tensor 'w0'");
+  EXPECT_EQ(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.tensors[0].layout.parts[0].ranks = {0}; }),
+            "V1 program 'stage0', buffer 'w0': rank 1 holds no part of tensor 'w0'");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.tensors[0].layout.parts[0].ranks = {0, 1}; }),
+            "V1 rank 1 holds tensor 'w0', but its program 'stage1' has no buffer for it");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.tensors[0].type = DType::F64; }),
+            "V1 program 'stage0', buffer 'w0': it is f32[4x4], tensor 'w0' is f64[4x4]");
+  EXPECT_NE(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.inputs[0].layout.parts.pop_back(); })
+                .find("V1 rank 1 holds no part of input 'x'"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs.clear(); }).find("V1 the manifest has no output 'out'"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[0].groups.pop_back(); })
+                .find("V1 rank 1 is not in communicator 'pf'"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::stack({}), [](Bundle &b) {
+              b.programs[0].kernels[0].imms = 1;
+              for (Block &block : b.programs[0].blocks)
+                for (Instruction &it : block.instructions)
+                  if (it.op == Op::Kernel && it.kernel == 0)
+                    it.imms = {{0, "ep", 1}};
+            }).find("V1 the mesh has no axis 'ep'"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::groups(), [](Bundle &b) { at(b.programs[0], "step", 5).coll = CollKind::AllGather; })
+                .find("V1 2 parts of 8 elements do not fit 'a', f32[8]"),
+            std::string::npos);
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs.push_back(b.programs[0]); }), "V1 3 programs for 2 roles");
+}
+
+// V5: ranks that hold the same tensors give corresponding values, though each by itself reads what it wrote.
+TEST(Verify, Twins) {
+  auto alone = [](Bundle &b) -> std::vector<Instruction> & {
+    b.manifest.ranks[3].role = b.manifest.roles++;
+    b.manifest.peak.push_back(b.manifest.peak[0]);
+    b.programs.push_back(b.programs[0]);
+    return b.programs.back().blocks[b.programs.back().findBlock("forward")].instructions;
+  };
+  EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) { alone(b); }), "");
+  EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) {
+              auto &list = alone(b);
+              std::swap(list[3], list[4]), std::swap(list[4], list[5]); // the sum follows the next layer's product
+            }),
+            "V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication values that were made in different "
+            "ways | rank 0  stage0/forward:3  coll rw t1    block forward, microbatch 0 | rank 3  stage0/forward:5  coll rw "
+            "t1    block forward, microbatch 0");
+  EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) {
+              alone(b);
+              at(b.programs.back(), "update", 1).operands[1].buffer = 1; // both gradients into p1
+              at(b.programs.back(), "update", 2).operands[1].buffer = 0;
+            }),
+            "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
+}
+
+// In-place gather and scatter share out their operand by member: what is not gathered need not be there before, what
+// is not a rank's own is gone after.
+TEST(Verify, GatherAndScatter) {
+  auto build = [](CollKind kind) {
+    Bundle bundle = toy::allReduce(2);
+    Program &p = bundle.programs[0];
+    at(p, "step", 7).coll = kind;
+    at(p, "step", 7).n = 4;
+    at(p, "step", 4).n = kind == CollKind::AllGather ? 4 : 8; // the copy into y
+    return bundle;
+  };
+  // Member 1 gathers from a part that the copy has not written.
+  std::string text = complaint(build(CollKind::AllGather));
+  EXPECT_EQ(text.find("V5 uninitialised: bytes [144, 160) are read as 'y'"), 0u) << text;
+  text = complaint(build(CollKind::ReduceScatter));
+  EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"), 0u) << text;
+}
+
 // V2: both sides of a communication say the same.
 TEST(Verify, Matching) {
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).n = 4; }),
