@@ -39,6 +39,10 @@ void setSharding(Value value, ShardingAttr sharding) {
   owner->setInherentAttr(StringAttr::get(context, "shardings"), ArrayAttr::get(context, all));
 }
 
+bool isTensorOp(Operation *op) {
+  return static_cast<bool>(op->getInherentAttr("stage").value_or(Attribute())) && !isa<FragmentOp, ProgramOp>(op);
+}
+
 std::optional<int64_t> getStage(Operation *op) {
   if (isa<FragmentOp, ProgramOp>(op))
     return std::nullopt;

@@ -238,7 +238,7 @@ LogicalResult Partitioner::run() {
   old.dropAllReferences();
   old.erase();
   for (Operation &op : *fresh) {
-    if (op.getInherentAttr("shardings"))
+    if (isTensorOp(&op))
       op.setInherentAttr(builder.getStringAttr("shardings"), builder.getArrayAttr({}));
   }
   fragment.setFunctionType(builder.getFunctionType(fresh->getArgumentTypes(), ValueRange(values).getTypes()));

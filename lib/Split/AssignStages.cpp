@@ -53,7 +53,7 @@ private:
 SmallVector<Operation *> Stages::collect() {
   SmallVector<Operation *> ops;
   step.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op->getInherentAttr("stage") || isa<StageReduceOp>(op))
+    if (isTensorOp(op) || isa<StageReduceOp>(op))
       ops.push_back(op);
   });
   return ops;

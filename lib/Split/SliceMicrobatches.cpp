@@ -122,7 +122,7 @@ struct StageKeeper : OpBuilder::Listener {
   }
   ~StageKeeper() override { builder.setListener(before); }
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
-    if (stage && op->getInherentAttr("stage"))
+    if (stage && isTensorOp(op))
       op->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(*stage));
   }
   OpBuilder &builder;

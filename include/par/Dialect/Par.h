@@ -35,6 +35,9 @@ ShardingAttr getSharding(mlir::Value value);
 /// Sets it.
 void setSharding(mlir::Value value, ShardingAttr sharding);
 
+/// True for the ops of the closed tensor set, which carry `stage` and `shardings`.
+bool isTensorOp(mlir::Operation *op);
+
 /// Stage that Annotate gave a forward op, if any.
 std::optional<int64_t> getStage(mlir::Operation *op);
 
