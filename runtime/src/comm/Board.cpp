@@ -44,7 +44,10 @@ void RankBoard::wait(const Waiting &waiting) {
   waitingKind.set(waiting.kind);
 }
 
-void RankBoard::run() { waitingKind.set(""); }
+void RankBoard::run() {
+  idle.store(0, std::memory_order_relaxed);
+  waitingKind.set("");
+}
 
 Waiting RankBoard::waiting() const {
   Waiting result;

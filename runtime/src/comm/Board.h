@@ -65,6 +65,7 @@ struct alignas(64) RankBoard {
   std::atomic<int32_t> pid{0};
   std::atomic<uint32_t> finished{0};     ///< left as it should; its process may end
   std::atomic<int64_t> beat{0};          ///< monotonic nanoseconds of its last sign of life; 0: none yet
+  std::atomic<uint32_t> idle{0};         ///< tenths of a second that it has waited since anything moved
   std::atomic<uint64_t> startedSteps{0}; ///< last started step + 1; 0: none
   SharedText<64> coordinates;            ///< "pp 1, dp 0, tp 1"
   SharedText<32> entry;
@@ -108,6 +109,8 @@ public:
   void stop();
   bool stops() const { return stopping.load() != 0; }
 
+  /// Tenths of a second after which ranks that all wait, and of whom none moves, are in a deadlock.
+  std::atomic<uint32_t> deadlockAfter{100};
   /// The signal that asked the job to stop, 0 if none did.
   std::atomic<int32_t> signal{0};
   /// The newest complete save, "" if none.

@@ -67,6 +67,20 @@ std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view ho
          (saved.empty() ? "; nothing was saved" : "; last save " + saved + "; go on with --resume auto");
 }
 
+std::optional<std::string> par::comm::deadlock(Board &board) {
+  std::string text = "deadlock";
+  for (uint32_t rank = 0; rank < board.world(); ++rank) {
+    if (board[rank].idle.load(std::memory_order_relaxed) < board.deadlockAfter.load())
+      return std::nullopt;
+    Waiting waiting = board[rank].waiting();
+    text += (rank ? "; rank " : ": rank ") + std::to_string(rank) + " waits in " + waiting.kind + ", " +
+            waiting.instruction + ", for rank" + (waiting.ranks.size() > 1 ? "s" : "");
+    for (size_t i = 0; i < waiting.ranks.size(); ++i)
+      text += (i ? ", " : " ") + std::to_string(waiting.ranks[i]);
+  }
+  return text;
+}
+
 std::string par::comm::howEnded(int status) {
   if (WIFSIGNALED(status))
     return "ended by signal " + std::to_string(WTERMSIG(status));

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Engine.h"
+#include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"
 
 #include <algorithm>
@@ -266,8 +267,12 @@ bool Engine::nap(const std::function<bool()> &finished, const std::function<bool
   try {
     moved = poll();
     moved = (also && also()) || moved;
-    if (!moved && !finished())
+    if (!moved && !finished()) {
       board.sleep(seen);
+      board.idle.fetch_add(1, std::memory_order_relaxed);
+      if (std::optional<std::string> text = deadlock(*self.fabric->board))
+        throw Mismatch(*text);
+    }
   } catch (...) {
     board.asleep.store(0);
     throw;
@@ -278,6 +283,7 @@ bool Engine::nap(const std::function<bool()> &finished, const std::function<bool
 
 void Engine::wait(const std::function<bool()> &finished, const std::function<bool()> &also) {
   constexpr unsigned pauses = 64, yields = 100;
+  RankBoard &board = (*self.fabric->board)[self.rank];
   bool noted = false;
   for (unsigned idle = 0; !finished(); ++idle) {
     bool moved = false;
@@ -288,15 +294,16 @@ void Engine::wait(const std::function<bool()> &finished, const std::function<boo
       noted = true;
       moved = nap(finished, also);
     }
-    if (moved)
+    if (moved) {
       idle = 0;
-    else if (idle < pauses)
+      board.idle.store(0, std::memory_order_relaxed);
+    } else if (idle < pauses)
       __builtin_ia32_pause();
     else if (idle < pauses + yields)
       sched_yield();
   }
   if (noted)
-    (*self.fabric->board)[self.rank].run();
+    board.run();
 }
 
 uint64_t Engine::sentBytes(uint32_t communicator) const {

@@ -206,6 +206,7 @@ int par::comm::runForked(const Launch &launch, uint32_t world,
   Listener listener = Listener::loopback();
   job.board.parent.store(getpid());
   job.board.parentBeat.store(now());
+  job.board.deadlockAfter.store(uint32_t(launch.timeout * 20));
   // What is buffered now must not be written by every child.
   std::cout.flush();
   fflush(nullptr);

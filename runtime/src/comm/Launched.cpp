@@ -100,6 +100,7 @@ int par::comm::runLaunched(const Launch &launch, const Place &place,
     Shared shared{SharedFiles::create(place.world), {}, nullptr};
     shared.memory = shared.files.board.map(Board::bytesFor(place.world));
     shared.board = Board::make(shared.memory.bytes.data(), place.world);
+    shared.board->deadlockAfter.store(uint32_t(launch.timeout * 20));
     Host host(std::move(listener), launch.bundle, join.token, launch.joinTimeout, *shared.board,
               &shared.files);
     HostThread thread(host);

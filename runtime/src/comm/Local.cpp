@@ -98,6 +98,7 @@ std::vector<std::string> Hub::share(uint32_t rank, Sharing sharing, std::string_
     if (board.aborted())
       throw Aborted(board.message());
     changed.wait_for(lock, std::chrono::milliseconds(100));
+    board[rank].idle.fetch_add(1, std::memory_order_relaxed);
   }
   if (sharing == Sharing::broadcast)
     return {values.at(root)};
@@ -158,6 +159,7 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
                           const std::function<int(Control &)> &rankMain) {
   Mapping memory = mapPrivate(Board::bytesFor(world));
   Board &board = *Board::make(memory.bytes.data(), world);
+  board.deadlockAfter.store(uint32_t(launch.timeout * 20));
   Interrupt interrupt(board);
   Hub hub(board);
   std::vector<int> codes(world);

@@ -80,6 +80,7 @@ std::vector<std::string> RemoteControl::exchange(Sharing sharing, std::string_vi
     else
       usleep(20'000);
     answer = connection.next();
+    board[rank()].idle.fetch_add(1, std::memory_order_relaxed);
   }
   std::vector<std::string> values;
   Reader reader(answer->body);

@@ -327,3 +327,27 @@ TEST(QueuesTest, PostRefuses) {
                 }),
             0);
 }
+
+// Ranks that wait for each other for ever are told so, with what each waits for (par-verify refuses such a
+// bundle).
+TEST_P(Queues, DeadlockNamesAll) {
+  Launch launch = jobOf(GetParam(), 3);
+  launch.timeout = 0.5;
+  std::string errors = errorsOf([&] {
+    EXPECT_EQ(run(launch,
+                  [](Control &control) {
+                    auto endpoint = control.connect(std::vector<Members>{{"p", {0, 1, 2}}}, 64);
+                    uint32_t rank = control.rank();
+                    if (rank == 2)
+                      control.barrier("alone");
+                    Communication c = transfer(Op::Recv, 0, 1 - rank, floats(*endpoint), 1, 1,
+                                               rank ? "s1/back:4" : "s0/fwd:7");
+                    endpoint->wait(endpoint->post(0, {&c, 1}));
+                    return 0;
+                  }),
+              exitRankLost);
+  });
+  EXPECT_EQ(errors,
+            "test.par: error: deadlock: rank 0 waits in recv, s0/fwd:7, for rank 1; rank 1 waits in recv, "
+            "s1/back:4, for rank 0; rank 2 waits in broadcast, alone, for ranks 0, 1\n");
+}
