@@ -240,12 +240,16 @@ LogicalResult GraphImporter::declareInitializers() {
     if (!used.contains(tensor.name))
       continue;
     bool trained = parameters.trainable.contains(tensor.name);
-    bool small = tensor.elements() <= 1024 || !onnx::isFloat(tensor.type);
     std::string reason;
     std::optional<StaticTensor> known;
-    if (!trained && small && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)
+    if (!trained && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)
       if (std::optional<std::string> bytes = readTensor(model, tensor, reason))
         known = StaticTensor::ofBytes(tensor.type, tensor.dims, *bytes);
+    // A large table of floats is better read from the file than carried along, unless it repeats itself (a mask that
+    // the exporter expanded over the batch).
+    if (known && onnx::isFloat(tensor.type) && known->getStoredCount() > 1024 &&
+        known->getStoredCount() == tensor.elements())
+      known.reset();
     auto tied = options.tie.find(tensor.name);
     if (known) {
       values[tensor.name] = GraphValue{std::make_shared<StaticTensor>(std::move(*known)), {}, {}, false};
