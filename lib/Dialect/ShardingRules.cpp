@@ -225,6 +225,14 @@ FailureOr<SmallVector<Value>> localizeByCloning(Operation *op, OpBuilder &builde
   return SmallVector<Value>(local->getResults());
 }
 
+Value buildShardStart(OpBuilder &builder, Location loc, ArrayRef<StringAttr> axes, int64_t shard) {
+  auto scalar = RankedTensorType::get({}, builder.getI64Type());
+  SmallVector<Attribute> names(axes.begin(), axes.end());
+  Value index = AxisIndexOp::create(builder, loc, scalar, builder.getArrayAttr(names));
+  Value size = buildSplat(builder, loc, scalar, shard);
+  return MultiplyOp::create(builder, loc, scalar, index, size);
+}
+
 //===-- Families
 //------------------------------------------------------------------------------------------------===//
 

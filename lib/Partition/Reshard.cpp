@@ -14,13 +14,6 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 
 static int64_t divideUp(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
-Value buildShardStart(OpBuilder &builder, Location loc, ArrayRef<StringAttr> axes, int64_t shard) {
-  auto scalar = RankedTensorType::get({}, builder.getI64Type());
-  Value index = AxisIndexOp::create(builder, loc, scalar, axesAttr(builder, axes));
-  Value size = buildSplat(builder, loc, scalar, shard);
-  return MultiplyOp::create(builder, loc, scalar, index, size);
-}
-
 Value buildMask(OpBuilder &builder, Location loc, Value local, int64_t dim, int64_t size,
                 ArrayRef<StringAttr> axes, double neutral) {
   RankedTensorType type = typeOf(local);

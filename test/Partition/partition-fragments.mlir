@@ -8,6 +8,7 @@
 // CHECK: par.all_reduce  sum %{{.*}} over ["tp"] : (tensor<2x2xf32>) -> tensor<2x2xf32>
 // CHECK-LABEL: par.fragment @train.s0.backward
 // CHECK-NOT: par.all_reduce
+// CHECK-LABEL: par.fragment @train.s0.update(
 // CHECK-LABEL: par.fragment @train.s0.reduce2(%{{.*}}: tensor<4x4xf32>) -> tensor<4x4xf32>
 // CHECK: par.all_reduce  sum %{{.*}} over ["dp"]
 // CHECK: par.run @train.s0.reduce2

@@ -1,7 +1,7 @@
 #ifndef PAR_PARTITION_RESHARD_H
 #define PAR_PARTITION_RESHARD_H
 
-#include "par/Dialect/Par.h"
+#include "par/Interfaces/ShardingRule.h"
 
 namespace par {
 
@@ -17,10 +17,6 @@ mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Val
 /// `axes`.
 mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, int64_t dim,
                       int64_t size, llvm::ArrayRef<mlir::StringAttr> axes, double neutral);
-
-/// First global index of this rank's shard along a dim cut over `axes` in shards of `shard`: an i64 scalar.
-mlir::Value buildShardStart(mlir::OpBuilder &builder, mlir::Location loc,
-                            llvm::ArrayRef<mlir::StringAttr> axes, int64_t shard);
 
 } // namespace par
 

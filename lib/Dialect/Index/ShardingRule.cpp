@@ -13,6 +13,70 @@ DimFactors dimOf(ShardingRule &rule, int64_t size, FactorKind kind) {
   return {rule.addFactor(size, kind)};
 }
 
+/// Indices of a dim cut over `axes` into shards of `shard`, as this shard counts: those that point elsewhere
+/// become 0, and `here` says which do not.
+struct ShiftedIndices {
+  ShiftedIndices(OpBuilder &builder, Location loc, Value indices, ArrayRef<StringAttr> axes, int64_t shard) {
+    auto type = cast<RankedTensorType>(indices.getType());
+    Value start = buildShardStart(builder, loc, axes, shard);
+    start = buildBroadcast(builder, loc, buildConvert(builder, loc, start, type.getElementType()), {},
+                           type.getShape());
+    Value shifted = SubtractOp::create(builder, loc, type, indices, start);
+    Value zero = buildSplat(builder, loc, type, 0);
+    Value above = CompareOp::create(builder, loc, Predicate::ge, shifted, zero);
+    Value below =
+        CompareOp::create(builder, loc, Predicate::lt, shifted, buildSplat(builder, loc, type, shard));
+    here = AndOp::create(builder, loc, above.getType(), above, below);
+    local = SelectOp::create(builder, loc, type, here, shifted, zero);
+  }
+  Value local, here;
+};
+
+/// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else zero.
+Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t rank = cast<RankedTensorType>(here.getType()).getRank();
+  here = buildBroadcast(builder, loc, here, llvm::to_vector(llvm::seq<int64_t>(dim, dim + rank)),
+                        type.getShape());
+  return SelectOp::create(builder, loc, type, here, value, buildSplat(builder, loc, type, 0));
+}
+
+/// The axes that cut the addressed dim; none when slicing in time.
+ArrayRef<StringAttr> axesAlong(ArrayRef<ShardingAttr> shardings, int64_t dim) {
+  return shardings.empty() ? ArrayRef<StringAttr>() : shardings[0].getAxes(dim);
+}
+
+/// gather and take: shift and mask the indices, the shards' results add up to the whole.
+template <typename Op>
+FailureOr<SmallVector<Value>> localizePick(Op op, OpBuilder &builder, const LocalizeContext &context,
+                                           int64_t maskDim) {
+  int64_t dim = op.getDim();
+  ArrayRef<StringAttr> axes = axesAlong(context.operandShardings, dim);
+  if (axes.empty())
+    return localizeByCloning(op, builder, context);
+  Value table = context.operands[0];
+  ShiftedIndices shifted(builder, op.getLoc(), context.operands[1], axes,
+                         cast<RankedTensorType>(table.getType()).getDimSize(dim));
+  Value picked = Op::create(builder, op.getLoc(), context.localTypes[0], table, shifted.local, dim);
+  return SmallVector<Value>{keepWhere(builder, op.getLoc(), shifted.here, picked, maskDim)};
+}
+
+/// scatter_add and put_add: what points elsewhere adds zero to row 0.
+template <typename Op>
+FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const LocalizeContext &context,
+                                          int64_t maskDim) {
+  int64_t dim = op.getDim(), shard = context.localTypes[0].getDimSize(dim);
+  ArrayRef<StringAttr> axes = axesAlong(context.resultShardings, dim);
+  Value updates = context.operands[0], indices = context.operands[1];
+  if (!axes.empty()) {
+    ShiftedIndices shifted(builder, op.getLoc(), indices, axes, shard);
+    updates = keepWhere(builder, op.getLoc(), shifted.here, updates, maskDim);
+    indices = shifted.local;
+  }
+  Value sum = Op::create(builder, op.getLoc(), context.localTypes[0], updates, indices, dim, shard);
+  return SmallVector<Value>{sum};
+}
+
 /// Dims before and after `dim` of `shape` are parallel; at `dim` stand `indices` factors of kind `inner`.
 struct IndexDims {
   IndexDims(ShardingRule &rule, ArrayRef<int64_t> whole, int64_t dim, ArrayRef<int64_t> indices,
@@ -42,6 +106,10 @@ struct GatherRule : ShardingRuleOpInterface::ExternalModel<GatherRule, GatherOp>
     rule.linear = {{0}};
     return rule;
   }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    return localizePick(cast<GatherOp>(op), builder, context, cast<GatherOp>(op).getDim());
+  }
 };
 
 struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, ScatterAddOp> {
@@ -54,6 +122,10 @@ struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, S
     rule.results = {dims.table};
     rule.linear = {{0}};
     return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    return localizeAdd(cast<ScatterAddOp>(op), builder, context, cast<ScatterAddOp>(op).getDim());
   }
 };
 
@@ -82,6 +154,10 @@ struct TakeRule : ShardingRuleOpInterface::ExternalModel<TakeRule, TakeOp> {
     rule.linear = {{0}};
     return rule;
   }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    return localizePick(cast<TakeOp>(op), builder, context, 0);
+  }
 };
 
 struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp> {
@@ -93,6 +169,10 @@ struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp>
     rule.results = {dims.table};
     rule.linear = {{0}};
     return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    return localizeAdd(cast<PutAddOp>(op), builder, context, 0);
   }
 };
 

@@ -43,10 +43,12 @@ struct ConstantRule : ShardingRuleOpInterface::ExternalModel<ConstantRule, Const
       dims.push_back(dimOf(rule, size, kind));
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
     ElementsAttr value = cast<ConstantOp>(op).getValue();
     if (value.isSplat() && context.localTypes[0] != value.getShapedType())
-      value = SplatElementsAttr::get(context.localTypes[0], cast<DenseElementsAttr>(value).getSplatValue<Attribute>());
+      value = SplatElementsAttr::get(context.localTypes[0],
+                                     cast<DenseElementsAttr>(value).getSplatValue<Attribute>());
     Value local = ConstantOp::create(builder, op->getLoc(), value);
     return SmallVector<Value>{local};
   }
@@ -59,6 +61,20 @@ struct IotaRule : ShardingRuleOpInterface::ExternalModel<IotaRule, IotaOp> {
     for (unsigned factor : rule.results[0][cast<IotaOp>(op).getDim()])
       rule.factors[factor].kind = FactorKind::Indexed;
     return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    int64_t dim = cast<IotaOp>(op).getDim();
+    RankedTensorType type = context.localTypes[0];
+    Value local = IotaOp::create(builder, op->getLoc(), type, dim);
+    if (!context.resultShardings.empty() && !context.resultShardings[0].getAxes(dim).empty()) {
+      Value start = buildShardStart(builder, op->getLoc(), context.resultShardings[0].getAxes(dim),
+                                    type.getDimSize(dim));
+      start = buildConvert(builder, op->getLoc(), start, type.getElementType());
+      start = buildBroadcast(builder, op->getLoc(), start, {}, type.getShape());
+      local = AddOp::create(builder, op->getLoc(), type, local, start);
+    }
+    return SmallVector<Value>{local};
   }
 };
 
