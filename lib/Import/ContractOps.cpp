@@ -44,52 +44,54 @@ LogicalResult bindLinear(NodeImporter &importer, Value x, Factor w, function_ref
   return importer.bind(importer.reshape(product, shape));
 }
 
+Value scaled(NodeImporter &importer, Value value, double factor) {
+  if (factor == 1)
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  return MultiplyOp::create(importer.builder, importer.loc, value, importer.splat(type, factor));
+}
+
+/// alpha product + beta C. The product may have the rows of x still apart; a C with rows of its own meets them merged.
+FailureOr<Value> addBias(NodeImporter &importer, Value product, int64_t rows) {
+  double beta = importer.node.floatAttribute("beta", 1);
+  product = scaled(importer, product, importer.node.floatAttribute("alpha", 1));
+  if (!importer.has(2) || beta == 0)
+    return product;
+  FailureOr<RankedTensorType> own = importer.type(2);
+  if (failed(own))
+    return failure();
+  auto type = cast<RankedTensorType>(product.getType());
+  Shape matrix{rows, type.getShape().back()};
+  FailureOr<Shape> joined = broadcastShapes(own->getShape(), matrix);
+  if (failed(joined) || *joined != matrix || own->getElementType() != type.getElementType())
+    return importer.error() << "its bias is " << *own << ", the product " << type;
+  if (own->getRank() == 2 && own->getDimSize(0) != 1)
+    product = importer.reshape(product, matrix);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(product.getType()).getShape();
+  FailureOr<Value> bias = failure();
+  if (own->getRank() == 2 && own->getDimSize(0) == 1 && !importer.known(2)) // [1, n] is [n]
+    bias = importer.stretch(importer.reshape(importer.value(2)->computed, {own->getDimSize(1)}), shape);
+  else
+    bias = importer.stretched(2, shape);
+  if (failed(bias))
+    return failure();
+  return Value(AddOp::create(importer.builder, importer.loc, product, scaled(importer, *bias, beta)));
+}
+
 LogicalResult importGemm(NodeImporter &importer) {
   FailureOr<Value> a = importer.tensor(0), b = importer.tensor(1);
   if (failed(a) || failed(b))
     return failure();
   auto aType = cast<RankedTensorType>(a->getType()), bType = cast<RankedTensorType>(b->getType());
-  const onnx::Node &node = importer.node;
-  bool transA = node.intAttribute("transA", 0) != 0, transB = node.intAttribute("transB", 0) != 0;
-  double alpha = node.floatAttribute("alpha", 1), beta = node.floatAttribute("beta", 1);
+  bool transA = importer.node.intAttribute("transA", 0) != 0, transB = importer.node.intAttribute("transB", 0) != 0;
   if (aType.getRank() != 2 || bType.getRank() != 2 || aType.getElementType() != bType.getElementType() ||
       aType.getDimSize(transA ? 0 : 1) != bType.getDimSize(transB ? 1 : 0))
     return importer.error() << aType << (transA ? " transposed" : "") << " by " << bType
                             << (transB ? " transposed" : "") << " is no product of matrices";
   Value x = transA ? importer.transpose(*a, {1, 0}) : *a;
-  auto scaled = [&](Value value, double factor) -> Value {
-    auto type = cast<RankedTensorType>(value.getType());
-    if (factor == 1)
-      return value;
-    return MultiplyOp::create(importer.builder, importer.loc, value, importer.splat(type, factor));
-  };
-  auto addBias = [&](Value product) -> FailureOr<Value> {
-    product = scaled(product, alpha);
-    if (!importer.has(2) || beta == 0)
-      return product;
-    auto type = cast<RankedTensorType>(product.getType());
-    FailureOr<RankedTensorType> own = importer.type(2);
-    if (failed(own))
-      return failure();
-    // A bias with rows of its own meets the merged rows of x.
-    Shape rows{aType.getDimSize(transA ? 1 : 0), type.getShape().back()};
-    FailureOr<Shape> joined = broadcastShapes(own->getShape(), rows);
-    if (failed(joined) || *joined != rows || own->getElementType() != type.getElementType())
-      return importer.error() << "its bias is " << *own << ", the product " << type;
-    bool perRow = own->getRank() == 2 && own->getDimSize(0) != 1;
-    if (perRow)
-      product = importer.reshape(product, rows);
-    if (!perRow && own->getRank() == 2 && !importer.value(2)->known) {
-      Value bias = importer.reshape(importer.value(2)->computed, {own->getDimSize(1)});
-      bias = importer.stretch(bias, cast<RankedTensorType>(product.getType()).getShape());
-      return Value(AddOp::create(importer.builder, importer.loc, product, scaled(bias, beta)));
-    }
-    FailureOr<Value> bias = importer.stretched(2, cast<RankedTensorType>(product.getType()).getShape());
-    if (failed(bias))
-      return failure();
-    return Value(AddOp::create(importer.builder, importer.loc, product, scaled(*bias, beta)));
-  };
-  return bindLinear(importer, x, lookThroughTranspose({*b, transB ? 0 : 1, transB ? 1 : 0}), addBias);
+  int64_t rows = aType.getDimSize(transA ? 1 : 0);
+  return bindLinear(importer, x, lookThroughTranspose({*b, transB ? 0 : 1, transB ? 1 : 0}),
+                    [&](Value product) { return addBias(importer, product, rows); });
 }
 
 /// Both operands with equal leading dims, which batch the product.

@@ -11,6 +11,7 @@ GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &opti
       fileLoc(FileLineColLoc::get(context, StringRef(model.path), 0, 0)), builder(context),
       parameters(classifyParameters(model)), folder(model.opset) {
   addElementwiseImports(table);
+  addActivationImports(table);
   addShapeImports(table);
   addIndexImports(table);
   addReduceImports(table);

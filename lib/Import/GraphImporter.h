@@ -74,6 +74,7 @@ private:
 using ImportFunction = mlir::LogicalResult (*)(NodeImporter &);
 using ImportTable = llvm::StringMap<ImportFunction>;
 void addElementwiseImports(ImportTable &table);
+void addActivationImports(ImportTable &table);
 void addShapeImports(ImportTable &table);
 void addIndexImports(ImportTable &table);
 void addReduceImports(ImportTable &table);
