@@ -76,7 +76,8 @@ std::string par::toy::format(const Tally &tally) {
     equivalent += equal;
   }
   text += std::to_string(tally.total) + " mutations: " + std::to_string(rejected) + " rejected, " +
-          std::to_string(equivalent) + " equivalent (the symbolic run of all ranks ends with the same state and outputs), " +
+          std::to_string(equivalent) +
+          " equivalent (the symbolic run of all ranks ends with the same state and outputs), " +
           std::to_string(tally.escaped.size()) + " escaped\n";
   for (const std::string &what : tally.escaped)
     text += "escaped: " + what + "\n";

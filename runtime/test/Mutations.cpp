@@ -12,8 +12,9 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Mutation mutation) {
-  static constexpr std::string_view names[kMutations] = {"drop",  "duplicate", "swap", "peer",  "count",  "type", "reduction",
-                                                         "group", "order",     "slot", "depth", "offset", "place"};
+  static constexpr std::string_view names[kMutations] = {"drop",  "duplicate", "swap",  "peer",  "count",
+                                                         "type",  "reduction", "group", "order", "slot",
+                                                         "depth", "offset",    "place"};
   return names[size_t(mutation)];
 }
 
@@ -61,7 +62,9 @@ private:
   const T &pick(const std::vector<T> &from) {
     return from[random.below(from.size())];
   }
-  void say(Spot spot, const std::string &text) { what = instructionId(program, spot.block, spot.n) + " " + text; }
+  void say(Spot spot, const std::string &text) {
+    what = instructionId(program, spot.block, spot.n) + " " + text;
+  }
 
   const Manifest &manifest;
   Program &program;
@@ -155,7 +158,9 @@ bool Mutator::peer(Spot spot) {
   bool rooted = it.op == Op::Coll && (it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce);
   if (it.op == Op::Coll && !rooted)
     return false;
-  uint32_t &number = rooted ? it.root : pick(it.peer) == 0 ? it.peer[0] : it.peer[random.below(it.peer.size())];
+  uint32_t &number = rooted               ? it.root
+                     : pick(it.peer) == 0 ? it.peer[0]
+                                          : it.peer[random.below(it.peer.size())];
   uint32_t other = uint32_t((number + 1 + random.below(size)) % (size + 1)); // one beyond is wrong, too
   if (other == number)
     return false;
@@ -199,7 +204,8 @@ bool Mutator::type(Spot spot) {
 
 bool Mutator::reduction(Spot spot) {
   Instruction &it = at(spot);
-  if (it.op != Op::Coll || it.coll == CollKind::AllGather || it.coll == CollKind::AllToAll || it.coll == CollKind::Broadcast)
+  if (it.op != Op::Coll || it.coll == CollKind::AllGather || it.coll == CollKind::AllToAll ||
+      it.coll == CollKind::Broadcast)
     return false;
   it.reduction = it.reduction == Reduction::Sum ? Reduction::Max : Reduction::Sum;
   say(spot, "reduces by " + std::string(toString(it.reduction)));
@@ -248,7 +254,8 @@ bool Mutator::order(Spot spot) {
     Entry &entry = program.entries[random.below(program.entries.size())];
     if (entry.runs.size() < 2)
       return false;
-    size_t i = random.below(entry.runs.size() - 1), j = i + 1 + random.below(std::min<size_t>(3, entry.runs.size() - i - 1));
+    size_t i = random.below(entry.runs.size() - 1),
+           j = i + 1 + random.below(std::min<size_t>(3, entry.runs.size() - i - 1));
     const Run &a = entry.runs[i], &b = entry.runs[j];
     auto communicates = [&](const Run &run) {
       const auto &all = program.blocks[run.block].instructions;
@@ -307,13 +314,16 @@ bool Mutator::offset() {
   std::vector<uint32_t> buffers = usedBuffers(false);
   Buffer &buffer = program.buffers[pick(buffers)];
   uint64_t &at = buffer.at[random.below(buffer.at.size())];
-  uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment, by = (1 + random.below(lines)) * kAlignment;
-  uint64_t end = buffer.kind == BufferKind::State ? program.arena.state : program.arena.state + program.arena.pool;
+  uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment,
+           by = (1 + random.below(lines)) * kAlignment;
+  uint64_t end =
+      buffer.kind == BufferKind::State ? program.arena.state : program.arena.state + program.arena.pool;
   uint64_t begin = buffer.kind == BufferKind::State ? 0 : program.arena.state;
   bool up = random.below(2) && at + by + buffer.bytes() <= end;
   if (!up && at < begin + by)
     return false;
-  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " by " + (up ? "" : "-") + std::to_string(by);
+  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " by " + (up ? "" : "-") +
+         std::to_string(by);
   at = up ? at + by : at - by;
   return true;
 }
@@ -326,9 +336,11 @@ bool Mutator::place() {
   uint64_t &at = buffer.at[random.below(buffer.at.size())], to = pick(target.at);
   bool state = buffer.kind == BufferKind::State;
   uint64_t end = state ? program.arena.state : program.arena.state + program.arena.pool;
-  if (to == at || state != (target.kind == BufferKind::State) || buffer.space != target.space || to + buffer.bytes() > end)
+  if (to == at || state != (target.kind == BufferKind::State) || buffer.space != target.space ||
+      to + buffer.bytes() > end)
     return false;
-  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " onto '" + target.name + "' at " + std::to_string(to);
+  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " onto '" + target.name + "' at " +
+         std::to_string(to);
   at = to;
   return true;
 }

@@ -14,8 +14,23 @@
 
 namespace par::toy {
 
-/// What is done to a program. The first ones to a communication, the last four to the memory of any instruction.
-enum class Mutation : uint8_t { Drop, Duplicate, Swap, Peer, Count, Type, Reduce, Group, Order, Slot, Depth, Offset, Place };
+/// What is done to a program. The first ones to a communication, the last four to the memory of any
+/// instruction.
+enum class Mutation : uint8_t {
+  Drop,
+  Duplicate,
+  Swap,
+  Peer,
+  Count,
+  Type,
+  Reduce,
+  Group,
+  Order,
+  Slot,
+  Depth,
+  Offset,
+  Place
+};
 inline constexpr size_t kMutations = 13;
 std::string_view toString(Mutation mutation);
 
@@ -31,24 +46,25 @@ private:
   uint64_t state;
 };
 
-/// Gives `rank` a program of its own and mutates it. nullopt when the program has nothing to mutate in that way.
-/// `what` receives one line that says what was done.
-std::optional<format::Bundle> mutate(const format::Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
-                                     std::string &what);
+/// Gives `rank` a program of its own and mutates it. nullopt when the program has nothing to mutate in that
+/// way. `what` receives one line that says what was done.
+std::optional<format::Bundle> mutate(const format::Bundle &bundle, uint32_t rank, Mutation mutation,
+                                     Random &random, std::string &what);
 
 /// How a series of mutations went.
 struct Tally {
   /// By mutation, then by what rejected it: "V1" ... "V6".
   std::map<std::string, std::map<std::string, uint64_t>> rejected;
-  /// Accepted, and the symbolic run of all ranks ends with the same values as the original: nothing was broken.
+  /// Accepted, and the symbolic run of all ranks ends with the same values as the original: nothing was
+  /// broken.
   std::map<std::string, uint64_t> equivalent;
   /// Accepted, but computes something else: the verifier's fault. What was done to which rank.
   std::vector<std::string> escaped;
   uint64_t total = 0;
 };
 
-/// `count` mutations of random ranks, all kinds in turn. With a folder, each mutant is written there, with hashes made
-/// anew, and judged from its files; what the writer refuses counts as V1.
+/// `count` mutations of random ranks, all kinds in turn. With a folder, each mutant is written there, with
+/// hashes made anew, and judged from its files; what the writer refuses counts as V1.
 Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed, const std::string &folder = "");
 /// The table of a tally.
 std::string format(const Tally &tally);

@@ -81,8 +81,12 @@ Instruction &ProgramBuilder::add(Op op, const std::string &queue) {
 void ProgramBuilder::operand(Instruction &it, Access access, const std::string &name) {
   uint32_t buffer = find(program.buffers, name);
   Index index = program.buffers[buffer].index;
-  it.operands.push_back(
-      {access, buffer, {index == Index::Mb ? SlotExpr::Mb : index == Index::Ver ? SlotExpr::Ver : SlotExpr::Fixed, 0}});
+  it.operands.push_back({access,
+                         buffer,
+                         {index == Index::Mb    ? SlotExpr::Mb
+                          : index == Index::Ver ? SlotExpr::Ver
+                                                : SlotExpr::Fixed,
+                          0}});
 }
 
 Instruction &ProgramBuilder::call(std::string queue, std::string call, std::vector<std::string> args) {
@@ -127,8 +131,8 @@ Instruction &ProgramBuilder::collective(std::string queue, std::string comm, Col
   return it;
 }
 
-Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
-                                  uint64_t tag) {
+Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t peer, uint64_t n,
+                                  std::string arg, uint64_t tag) {
   Instruction &it = add(Op::Send, queue);
   it.comm = find(program.comms, comm);
   it.peer = {peer};
@@ -138,8 +142,8 @@ Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t 
   return it;
 }
 
-Instruction &ProgramBuilder::recv(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
-                                  uint64_t tag) {
+Instruction &ProgramBuilder::recv(std::string queue, std::string comm, uint32_t peer, uint64_t n,
+                                  std::string arg, uint64_t tag) {
   Instruction &it = send(std::move(queue), std::move(comm), peer, n, std::move(arg), tag);
   it.op = Op::Recv;
   it.operands[0].access = Access::Write;

@@ -81,7 +81,8 @@ private:
   bool runEntry(const std::string &name, uint64_t step);
   bool advance(Player &player, uint64_t step);
   void local(Player &player, const Run &run, const Instruction &it, uint64_t step);
-  void compute(Player &player, const Run &run, const Instruction &it, uint64_t what, const std::vector<uint64_t> &bytes);
+  void compute(Player &player, const Run &run, const Instruction &it, uint64_t what,
+               const std::vector<uint64_t> &bytes);
   void give(Player &player, const Run &run, const Instruction &it);
   bool complete(const Player &player, const Run &run, const Instruction &it) const;
   void take(Player &player, const Run &run, const Instruction &it);
@@ -93,13 +94,14 @@ private:
   };
   Key keyOf(const Player &player, const Run &run, const Instruction &it) const;
   const Communicator &commOf(const Player &player, const Instruction &it, uint32_t &index) const;
-  Content get(const Player &player, const Run &run, const Operand &operand, uint64_t offset, uint64_t bytes) const;
+  Content get(const Player &player, const Run &run, const Operand &operand, uint64_t offset,
+              uint64_t bytes) const;
   void put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content);
 
   const Bundle &bundle;
   std::vector<Player> players;
-  std::map<Key, std::deque<Content>> channels;          ///< sent and not yet received
-  std::map<Key, std::map<uint32_t, Content>> meetings;  ///< what members gave to a collective
+  std::map<Key, std::deque<Content>> channels;         ///< sent and not yet received
+  std::map<Key, std::map<uint32_t, Content>> meetings; ///< what members gave to a collective
 };
 } // namespace
 
@@ -168,18 +170,21 @@ Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
       name.add("state").add(buffer.tensor);
       for (int64_t start : rectangleOf(bundle.manifest.findTensor(buffer.tensor)->layout, rank)->start)
         name.add(uint64_t(start));
-      (buffer.space == Space::Dev ? player.dev : player.host).write(buffer.at[0], {{name.get(), 0, buffer.bytes()}});
+      (buffer.space == Space::Dev ? player.dev : player.host)
+          .write(buffer.at[0], {{name.get(), 0, buffer.bytes()}});
     }
   }
 }
 
 Content Symbolic::get(const Player &player, const Run &run, const Operand &operand, uint64_t offset,
                       uint64_t bytes) const {
-  const Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
+  const Memory &memory =
+      player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   return memory.read(addressOf(*player.program, operand, run) + offset, bytes);
 }
 
-void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content) {
+void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint64_t offset,
+                   const Content &content) {
   Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   memory.write(addressOf(*player.program, operand, run) + offset, content);
 }
@@ -208,7 +213,9 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
     what.add(kernel.symbol).add(kernel.builtin);
     for (const Imm &imm : it.imms)
       what.add(uint64_t(imm.value) +
-               (imm.axis.empty() ? 0 : *coordinateOf(bundle.manifest, player.rank, imm.axis) * uint64_t(imm.scale)));
+               (imm.axis.empty()
+                    ? 0
+                    : *coordinateOf(bundle.manifest, player.rank, imm.axis) * uint64_t(imm.scale)));
     for (const KernelOperand &operand : kernel.operands)
       bytes.push_back(operand.bytes);
     return compute(player, run, it, what.get(), bytes);
@@ -241,7 +248,8 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
   }
   case Op::Fetch: {
     uint64_t size = program.buffers[it.operands[0].buffer].bytes();
-    player.log = Hash().add(player.log).add(it.name).add(hashOf(get(player, run, it.operands[0], 0, size))).get();
+    player.log =
+        Hash().add(player.log).add(it.name).add(hashOf(get(player, run, it.operands[0], 0, size))).get();
     return;
   }
   default:
@@ -294,7 +302,8 @@ bool Symbolic::complete(const Player &player, const Run &run, const Instruction 
     return found != channels.end() && !found->second.empty();
   }
   auto found = meetings.find(key);
-  return found != meetings.end() && found->second.size() == bundle.manifest.communicators[key.comm].groups[key.group].size();
+  return found != meetings.end() &&
+         found->second.size() == bundle.manifest.communicators[key.comm].groups[key.group].size();
 }
 
 void Symbolic::take(Player &player, const Run &run, const Instruction &it) {
@@ -388,7 +397,8 @@ bool Symbolic::runEntry(const std::string &name, uint64_t step) {
     for (const Buffer &buffer : player.program->buffers)
       if (buffer.kind == BufferKind::Hyper && buffer.of == kNone)
         (buffer.space == Space::Dev ? player.dev : player.host)
-            .write(buffer.at[0], {{Hash().add("hyper").add(buffer.tensor).add(step).get(), 0, buffer.bytes()}});
+            .write(buffer.at[0],
+                   {{Hash().add("hyper").add(buffer.tensor).add(step).get(), 0, buffer.bytes()}});
   }
   for (bool moved = true; moved;) {
     moved = false;
@@ -415,7 +425,8 @@ std::vector<uint64_t> Symbolic::run() {
     for (const Tensor &tensor : bundle.manifest.tensors)
       for (const Buffer &buffer : player.program->buffers)
         if (buffer.kind == BufferKind::State && buffer.of == kNone && buffer.tensor == tensor.name)
-          hash.add(hashOf((buffer.space == Space::Dev ? player.dev : player.host).read(buffer.at[0], buffer.bytes())));
+          hash.add(hashOf(
+              (buffer.space == Space::Dev ? player.dev : player.host).read(buffer.at[0], buffer.bytes())));
     ends.push_back(hash.get());
   }
   return ends;

@@ -27,7 +27,8 @@ public:
   void comm(std::string name, std::string queue);
   void event(std::string name, format::Index index = format::Index::None, uint32_t depth = 1);
   /// Row-major f32 product with dense operands; C [m,n] = alpha op(A) op(B) + beta C.
-  void product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha, double beta);
+  void product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha,
+               double beta);
 
   /// Blocks are filled by the calls below until the next block().
   void block(std::string name);
@@ -36,8 +37,10 @@ public:
   format::Instruction &kernel(std::string queue, std::string name, std::vector<std::string> args);
   format::Instruction &collective(std::string queue, std::string comm, format::CollKind kind, uint64_t n,
                                   std::string arg, uint64_t tag);
-  format::Instruction &send(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg, uint64_t tag);
-  format::Instruction &recv(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg, uint64_t tag);
+  format::Instruction &send(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
+                            uint64_t tag);
+  format::Instruction &recv(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
+                            uint64_t tag);
   format::Instruction &copy(std::string queue, uint64_t n, std::string from, std::string to);
   format::Instruction &fill(std::string queue, uint64_t n, double value, std::string to);
   format::Instruction &group(std::string queue, uint64_t n);
@@ -66,9 +69,10 @@ format::Bundle pipeline(uint32_t width = 1);
 /// One role, two ranks, one group of two all_reduces and a group that exchanges a value by send and receive.
 format::Bundle groups();
 
-/// What a compiler would emit for a stack of sharded layers: a role a stage, 1F1B, reductions over `tp` inside the
-/// blocks with shared scratch, sends and receives on their own queues, gradient buckets over `dp` as groups on their
-/// queue in the last backward. Ranks in the order stage, dp, tp. The kernels exist in name only.
+/// What a compiler would emit for a stack of sharded layers: a role a stage, 1F1B, reductions over `tp`
+/// inside the blocks with shared scratch, sends and receives on their own queues, gradient buckets over `dp`
+/// as groups on their queue in the last backward. Ranks in the order stage, dp, tp. The kernels exist in name
+/// only.
 struct Stack {
   uint32_t stages = 2, dp = 2, tp = 2, microbatches = 4, layers = 2;
   /// Everything on one queue, without events.

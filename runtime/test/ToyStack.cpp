@@ -28,7 +28,9 @@ class StackBuilder {
 public:
   explicit StackBuilder(const Stack &stack);
   Program stage(uint32_t s);
-  uint32_t rank(uint32_t stage, uint32_t dp, uint32_t tp) const { return (stage * stack.dp + dp) * stack.tp + tp; }
+  uint32_t rank(uint32_t stage, uint32_t dp, uint32_t tp) const {
+    return (stage * stack.dp + dp) * stack.tp + tp;
+  }
   Manifest manifest(const std::vector<Program> &programs) const;
 
 private:
@@ -89,7 +91,8 @@ void StackBuilder::buffers(ProgramBuilder &b, uint32_t s) {
              "p" + std::to_string(s * stack.layers + l));
   uint32_t depth = std::min(stack.microbatches, stack.stages - s + 1);
   for (uint32_t l = 0; l <= stack.layers; ++l)
-    b.buffer("x" + std::to_string(l), s == 0 && l == 0 ? BufferKind::Input : BufferKind::Temp, {4, 16}, Index::Mb, depth);
+    b.buffer("x" + std::to_string(l), s == 0 && l == 0 ? BufferKind::Input : BufferKind::Temp, {4, 16},
+             Index::Mb, depth);
   b.buffer("gin", BufferKind::Temp, {4, 16}, Index::Mb, std::min(2u, stack.microbatches));
   b.buffer("gout", BufferKind::Temp, {4, 16}, Index::Mb, std::min(2u, stack.microbatches));
   for (const char *name : {"t1", "t2", "t3"})
@@ -138,7 +141,8 @@ void StackBuilder::backward(ProgramBuilder &b, uint32_t s, bool first, bool last
   uint32_t bucket = 0;
   for (uint32_t l = stack.layers; l-- > 0;) {
     std::string n = std::to_string(l);
-    b.kernel("compute", first ? "gradient.first" : "gradient", {"r x" + n, "r t2", (first ? "w g" : "acc g") + n});
+    b.kernel("compute", first ? "gradient.first" : "gradient",
+             {"r x" + n, "r t2", (first ? "w g" : "acc g") + n});
     ++bucket;
     if (last && (bucket == 2 || l == 0)) {
       signal(b, "compute", "bucket");
@@ -146,7 +150,8 @@ void StackBuilder::backward(ProgramBuilder &b, uint32_t s, bool first, bool last
       if (bucket > 1)
         b.group(queue("dp"), bucket);
       for (uint32_t k = l + bucket; k-- > l;)
-        b.collective(queue("dp"), "dp", CollKind::AllReduce, 256, "g" + std::to_string(k), 200 + s * stack.layers + k);
+        b.collective(queue("dp"), "dp", CollKind::AllReduce, 256, "g" + std::to_string(k),
+                     200 + s * stack.layers + k);
       bucket = 0;
     }
     b.kernel("compute", "product.t", {"r t2", "r p" + n, "w t3"});
@@ -174,12 +179,16 @@ void StackBuilder::transfers(ProgramBuilder &b, uint32_t s) {
     signal(b, on, after);
   };
   if (s + 1 < stack.stages) {
-    block("sendact", "pf", "out", "sent", [&](const std::string &q) { b.send(q, "pf", s + 1, 64, out, 10 + s); });
-    block("recvgrad", "pb", "gfree", "gin", [&](const std::string &q) { b.recv(q, "pb", s + 1, 64, "gin", 20 + s); });
+    block("sendact", "pf", "out", "sent",
+          [&](const std::string &q) { b.send(q, "pf", s + 1, 64, out, 10 + s); });
+    block("recvgrad", "pb", "gfree", "gin",
+          [&](const std::string &q) { b.recv(q, "pb", s + 1, 64, "gin", 20 + s); });
   }
   if (s > 0) {
-    block("recvact", "pf", "xfree", "xin", [&](const std::string &q) { b.recv(q, "pf", s - 1, 64, "x0", 9 + s); });
-    block("sendgrad", "pb", "gout", "gsent", [&](const std::string &q) { b.send(q, "pb", s - 1, 64, "gout", 19 + s); });
+    block("recvact", "pf", "xfree", "xin",
+          [&](const std::string &q) { b.recv(q, "pf", s - 1, 64, "x0", 9 + s); });
+    block("sendgrad", "pb", "gout", "gsent",
+          [&](const std::string &q) { b.send(q, "pb", s - 1, 64, "gout", 19 + s); });
   }
   b.block("update");
   wait(b, "compute", "reduced");
@@ -193,7 +202,11 @@ void StackBuilder::order(ProgramBuilder &b, uint32_t s) {
   uint32_t M = stack.microbatches;
   for (uint32_t m = 0; m < M; ++m) {
     runs.push_back({forwardEnd[s][m] - 1, 1, m, "forward", m});
-    runs.push_back({backwardEnd[s][m] - 2, 1, M + m, m == 0 ? "backward.first" : m + 1 == M ? "backward.last" : "backward", m});
+    runs.push_back({backwardEnd[s][m] - 2, 1, M + m,
+                    m == 0       ? "backward.first"
+                    : m + 1 == M ? "backward.last"
+                                 : "backward",
+                    m});
     if (s + 1 < stack.stages) {
       runs.push_back({forwardEnd[s][m], 0, s, "sendact", m});
       runs.push_back({backwardEnd[s + 1][m], 0, stack.stages + s + 1, "recvgrad", m});
@@ -212,8 +225,9 @@ void StackBuilder::order(ProgramBuilder &b, uint32_t s) {
 }
 
 Program StackBuilder::stage(uint32_t s) {
-  ProgramBuilder b("stage" + std::to_string(s),
-                   stack.oneQueue ? std::vector<std::string>{"compute"} : std::vector<std::string>{"compute", "pf", "pb", "dp"});
+  ProgramBuilder b("stage" + std::to_string(s), stack.oneQueue
+                                                    ? std::vector<std::string>{"compute"}
+                                                    : std::vector<std::string>{"compute", "pf", "pb", "dp"});
   buffers(b, s);
   forward(b, s);
   backward(b, s, true, false);
@@ -260,12 +274,19 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
     return Layout{shape, shape, {{std::vector<int64_t>(shape.size()), shape, std::move(ranks)}}};
   };
   for (uint32_t p = 0; p < stack.stages * stack.layers; ++p)
-    m.tensors.push_back({"p" + std::to_string(p), TensorKind::Parameter, "", DType::F32, {16, 16},
-                         whole({16, 16}, ofStage[p / stack.layers]), {InitRule::Normal, 0, 0.1}, std::nullopt});
+    m.tensors.push_back({"p" + std::to_string(p),
+                         TensorKind::Parameter,
+                         "",
+                         DType::F32,
+                         {16, 16},
+                         whole({16, 16}, ofStage[p / stack.layers]),
+                         {InitRule::Normal, 0, 0.1},
+                         std::nullopt});
   m.microbatches = stack.microbatches;
   m.batch = 4 * stack.microbatches;
   m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, whole({4, 16}, ofStage[0]), 0}};
-  m.outputs = {{"y", DType::F32, {4, 16}, false, ofStage.back()}, {"gx", DType::F32, {4, 16}, false, ofStage[0]}};
+  m.outputs = {{"y", DType::F32, {4, 16}, false, ofStage.back()},
+               {"gx", DType::F32, {4, 16}, false, ofStage[0]}};
   return m;
 }
 

@@ -13,9 +13,10 @@
 
 using namespace par::verify;
 
-static constexpr const char *kUsage = "usage: par-verify BUNDLE [--rank R] [--json]\n"
-                                      "Proves a bundle's communication and memory from its files alone.\n"
-                                      "exit status: 0 proved, 3 counterexample, 1 not a bundle, 2 wrong arguments\n";
+static constexpr const char *kUsage =
+    "usage: par-verify BUNDLE [--rank R] [--json]\n"
+    "Proves a bundle's communication and memory from its files alone.\n"
+    "exit status: 0 proved, 3 counterexample, 1 not a bundle, 2 wrong arguments\n";
 
 int main(int argc, char **argv) {
   std::string folder;

@@ -192,7 +192,8 @@ static Status checkFile(const std::string &folder, const File &file) {
   if (!status)
     return status;
   if (size != file.size)
-    return Error{file.name + ": " + std::to_string(size) + " bytes, the manifest says " + std::to_string(file.size)};
+    return Error{file.name + ": " + std::to_string(size) + " bytes, the manifest says " +
+                 std::to_string(file.size)};
   if (hash.finish() != file.sha256)
     return Error{file.name + ": its SHA-256 is not that of the manifest"};
   return {};

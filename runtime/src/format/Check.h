@@ -13,8 +13,8 @@ namespace par::format {
 
 class Node;
 
-/// Every index is in its table, every offset in its arena, every operand what its instruction takes. After this
-/// slotOf, addressOf and describe are safe on the program. Part of V1.
+/// Every index is in its table, every offset in its arena, every operand what its instruction takes. After
+/// this slotOf, addressOf and describe are safe on the program. Part of V1.
 Status checkProgram(const Program &program, const std::string &where);
 /// Ranks, groups and layouts agree with one another. After this the look-ups of Manifest.h are safe.
 Status checkManifest(const Manifest &manifest, const std::string &where);

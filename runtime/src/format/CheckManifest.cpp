@@ -51,8 +51,8 @@ Status ManifestChecker::ranks() const {
                              number(int64_t(manifest.mesh.size())) + " axes");
     for (size_t axis = 0; axis < manifest.mesh.size(); ++axis)
       if (rank.coordinate[axis] >= manifest.mesh[axis].size)
-        return fail(place, "coordinate " + number(rank.coordinate[axis]) + " on axis '" + manifest.mesh[axis].name +
-                               "' of size " + number(manifest.mesh[axis].size));
+        return fail(place, "coordinate " + number(rank.coordinate[axis]) + " on axis '" +
+                               manifest.mesh[axis].name + "' of size " + number(manifest.mesh[axis].size));
     if (!places.insert(rank.coordinate).second)
       return fail(place, "another rank has the same coordinates");
   }
@@ -113,7 +113,8 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
 Status ManifestChecker::files() const {
   std::unordered_set<std::string> seen;
   for (const File &file : manifest.files) {
-    if (file.name.empty() || file.name[0] == '.' || file.name.find_first_of("/\\\0", 0, 3) != std::string::npos)
+    if (file.name.empty() || file.name[0] == '.' ||
+        file.name.find_first_of("/\\\0", 0, 3) != std::string::npos)
       return fail("files", "'" + file.name + "' is not the plain name of a file");
     if (!seen.insert(file.name).second)
       return fail("files", "'" + file.name + "' stands there twice");
@@ -174,7 +175,8 @@ Status ManifestChecker::tensors() const {
       if (manifest.findTensor(alias))
         return fail(place, "the alias '" + alias + "' is the name of a tensor");
     const auto &source = tensor.source;
-    if (source && (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))
+    if (source &&
+        (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))
       return fail(place, "source '" + source->file + "' leaves the model's folder");
     if (source && source->length != uint64_t(n) * sizeOf(source->type))
       return fail(place, "a source of " + number(int64_t(source->length)) + " bytes for " + number(n) +

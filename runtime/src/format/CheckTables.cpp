@@ -55,8 +55,8 @@ Status Checker::alias(const Buffer &buffer, const std::string &place) const {
     return fail(place, "an alias has no offsets of its own");
   uint64_t bytes = soundBytes(buffer), room = soundBytes(root);
   if (bytes == 0 || room == 0 || buffer.offset > room || bytes > room - buffer.offset)
-    return fail(place, "bytes [" + number(buffer.offset) + ", +" + number(bytes) + ") exceed the " + number(room) +
-                           " of '" + root.name + "'");
+    return fail(place, "bytes [" + number(buffer.offset) + ", +" + number(bytes) + ") exceed the " +
+                           number(room) + " of '" + root.name + "'");
   if (buffer.offset % sizeOf(buffer.type))
     return fail(place, "offset " + number(buffer.offset) + " is not a multiple of its element's " +
                            number(sizeOf(buffer.type)) + " bytes");
@@ -100,7 +100,8 @@ Status Checker::call(const Call &call) const {
   std::string place = "calls." + call.name;
   if (call.kind != "matmul")
     return fail(place, "unknown kind '" + call.kind + "'");
-  if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 && call.type != DType::F16)
+  if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 &&
+      call.type != DType::F16)
     return fail(place, "a product of " + std::string(toString(call.type)) + " is not supported");
   size_t dims = call.batch.size();
   if (call.strideA.size() != dims || call.strideB.size() != dims || call.strideC.size() != dims)
@@ -114,7 +115,8 @@ Status Checker::call(const Call &call) const {
       return fail(place, "C repeats over batch dim " + number(i));
   if (call.m < 1 || call.n < 1 || call.k < 1)
     return fail(place, "m, n and k must be at least 1");
-  if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) || call.ldc < call.n)
+  if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) ||
+      call.ldc < call.n)
     return fail(place, "a leading stride is shorter than its row");
   for (char which : {'a', 'b', 'c'})
     if (call.extent(which) == 0)
@@ -143,10 +145,10 @@ Status Checker::tables() const {
     return fail("queues", number(program.queues.size()) + " queues, expected 1 to " + number(kMaxQueues));
   if (program.arena.state > kMaxBytes || program.arena.pool > kMaxBytes || program.arena.host > kMaxBytes)
     return fail("arena", "more than 2^47 bytes");
-  for (const Status &status :
-       {unique(program.queues, "queues"), unique(program.buffers, "buffers"), unique(program.kernels, "kernels"),
-        unique(program.calls, "calls"), unique(program.comms, "comms"), unique(program.events, "events"),
-        unique(program.blocks, "blocks"), unique(program.entries, "entries")})
+  for (const Status &status : {unique(program.queues, "queues"), unique(program.buffers, "buffers"),
+                               unique(program.kernels, "kernels"), unique(program.calls, "calls"),
+                               unique(program.comms, "comms"), unique(program.events, "events"),
+                               unique(program.blocks, "blocks"), unique(program.entries, "entries")})
     if (!status)
       return status;
   for (const Buffer &it : program.buffers)

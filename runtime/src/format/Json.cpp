@@ -33,7 +33,9 @@ public:
       return refuse("integer " + std::to_string(v) + " does not fit 63 bits");
     return number_integer(int64_t(v));
   }
-  bool number_float(json::number_float_t v, const std::string &) { return add({Json::Float, 0, v, {}, {}, {}}); }
+  bool number_float(json::number_float_t v, const std::string &) {
+    return add({Json::Float, 0, v, {}, {}, {}});
+  }
   bool string(std::string &v) { return add({Json::String, 0, 0, std::move(v), {}, {}}); }
   bool binary(json::binary_t &) { return false; }
   bool start_object(size_t) { return open(Json::Object); }
@@ -47,7 +49,8 @@ public:
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool parse_error(size_t position, const std::string &token, const json::exception &) {
-    return refuse("not JSON at byte " + std::to_string(position) + (token.empty() ? "" : ", near '" + token + "'"));
+    return refuse("not JSON at byte " + std::to_string(position) +
+                  (token.empty() ? "" : ", near '" + token + "'"));
   }
 
 private:

@@ -50,7 +50,8 @@ static std::vector<Layout> readLayouts(const Node &list) {
     Layout layout{node.at("shape").integers(), node.at("local").integers(), {}};
     for (const Node &part : node.at("parts").list()) {
       part.only({"start", "size", "ranks"});
-      layout.parts.push_back({part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
+      layout.parts.push_back(
+          {part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
     }
     layouts.push_back(std::move(layout));
   }
@@ -145,9 +146,9 @@ static void read(const Node &root, Manifest &manifest) {
   readVersion(root.at("par_manifest"));
   if (root.failed())
     return;
-  root.only({"par_manifest", "bundle", "plan", "model", "files", "mesh", "roles", "ranks", "communicators", "layouts",
-             "tensors", "inputs", "outputs", "hypers", "lr", "text", "microbatches", "batch", "seed", "threads",
-             "needs", "peak", "predicted_ns"});
+  root.only({"par_manifest",  "bundle",  "plan",    "model",   "files",   "mesh",   "roles",       "ranks",
+             "communicators", "layouts", "tensors", "inputs",  "outputs", "hypers", "lr",          "text",
+             "microbatches",  "batch",   "seed",    "threads", "needs",   "peak",   "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
   manifest.planHash = root.at("plan").text();
   File model = readFile(root.at("model"));

@@ -20,17 +20,18 @@ using Word = std::string_view;
 /// Names<E>::words[i] is the word of the value i of E.
 template <typename E>
 struct Names;
-#define PAR_NAMES(E, ...)                                                                                         \
-  template <>                                                                                                     \
-  struct Names<E> {                                                                                               \
-    static constexpr Word words[] = {__VA_ARGS__};                                                                \
+#define PAR_NAMES(E, ...)                                                                                    \
+  template <>                                                                                                \
+  struct Names<E> {                                                                                          \
+    static constexpr Word words[] = {__VA_ARGS__};                                                           \
   }
 PAR_NAMES(DType, "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "i1");
 PAR_NAMES(Space, "dev", "host");
 PAR_NAMES(BufferKind, "state", "temp", "input", "hyper");
 PAR_NAMES(Index, "none", "mb", "ver");
 PAR_NAMES(Access, "r", "w", "rw", "acc");
-PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill", "signal", "wait", "feed", "fetch");
+PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill", "signal", "wait", "feed",
+          "fetch");
 PAR_NAMES(CollKind, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce");
 PAR_NAMES(Reduction, "sum", "max", "min", "prod");
 PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen");
@@ -55,7 +56,8 @@ std::optional<E> valueOf(Word word) {
 
 /// "@mb-1", "@3", or "" where the expression is what an operand of a buffer so indexed means without `@`.
 std::string slotText(const SlotExpr &slot, Index index);
-/// The reverse, from the text after the name ("" or what begins with '@'); nullopt if it is not a slot expression.
+/// The reverse, from the text after the name ("" or what begins with '@'); nullopt if it is not a slot
+/// expression.
 std::optional<SlotExpr> parseSlot(std::string_view text, Index index);
 
 } // namespace par::format

@@ -49,6 +49,7 @@ private:
   void readEntries(const Node &members);
   Instruction instruction(const Node &node);
   void communication(const Node &node, Instruction &it);
+  void event(const Node &node, Instruction &it);
   std::vector<Imm> imms(const Node &node);
   Operand operand(const Node &node);
 };
@@ -59,8 +60,8 @@ void par::format::readVersion(const Node &node) {
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
   else if (version[0] != kFormatMajor)
-    node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ", this runtime reads " +
-              std::to_string(kFormatMajor) + ".x");
+    node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) +
+              ", this runtime reads " + std::to_string(kFormatMajor) + ".x");
 }
 
 void Reader::readBuffers(const Node &list) {
@@ -116,8 +117,8 @@ void Reader::readKernels(const Node &list) {
 
 void Reader::readCalls(const Node &list) {
   for (const Node &node : list.list()) {
-    node.only({"name", "kind", "type", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc", "stride_a",
-               "stride_b", "stride_c", "alpha", "beta", "bias", "workspace"});
+    node.only({"name", "kind", "type", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc",
+               "stride_a", "stride_b", "stride_c", "alpha", "beta", "bias", "workspace"});
     Call call;
     call.name = node.at("name").name();
     calls.add(node, call.name);
@@ -126,7 +127,8 @@ void Reader::readCalls(const Node &list) {
     call.batch = node.at("batch").integers(1);
     call.m = node.at("m").integer(1), call.n = node.at("n").integer(1), call.k = node.at("k").integer(1);
     call.transA = node.at("trans_a").boolean(), call.transB = node.at("trans_b").boolean();
-    call.lda = node.at("lda").integer(1), call.ldb = node.at("ldb").integer(1), call.ldc = node.at("ldc").integer(1);
+    call.lda = node.at("lda").integer(1), call.ldb = node.at("ldb").integer(1),
+    call.ldc = node.at("ldc").integer(1);
     call.strideA = node.at("stride_a").integers();
     call.strideB = node.at("stride_b").integers();
     call.strideC = node.at("stride_c").integers();
@@ -169,8 +171,8 @@ Operand Reader::operand(const Node &node) {
   operand.buffer = buffers.find(node, name);
   if (node.failed())
     return operand;
-  std::optional<SlotExpr> slot =
-      parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign), program.buffers[operand.buffer].index);
+  std::optional<SlotExpr> slot = parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign),
+                                           program.buffers[operand.buffer].index);
   if (!slot)
     node.fail("'" + text.substr(sign) + "' is not a slot: '@N', '@mb+N' or '@ver+N'");
   operand.slot = slot.value_or(SlotExpr());
@@ -210,11 +212,27 @@ void Reader::communication(const Node &node, Instruction &it) {
       it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce;
   bool rooted = it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce;
   // A key that this kind does not have is as unknown as any other.
-  node.only({"op", "q", "comm", "kind", "type", "n", "tag", "args", "p", reduces ? "red" : "op", rooted ? "root" : "op"});
+  node.only({"op", "q", "comm", "kind", "type", "n", "tag", "args", "p", reduces ? "red" : "op",
+             rooted ? "root" : "op"});
   if (reduces)
     it.reduction = node.at("red").word<Reduction>("reduction");
   if (rooted)
     it.root = node.at("root").index();
+}
+
+/// `sent@mb-1`.
+void Reader::event(const Node &node, Instruction &it) {
+  node.only({"op", "q", "e", "p"});
+  const std::string &text = node.at("e").text();
+  size_t sign = text.find('@');
+  it.event = events.find(node.at("e"), text.substr(0, sign));
+  if (node.failed())
+    return;
+  std::optional<SlotExpr> slot =
+      parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign), program.events[it.event].index);
+  if (!slot)
+    node.fail("'" + text.substr(sign) + "' is not a slot: '@N', '@mb+N' or '@ver+N'");
+  it.eventSlot = slot.value_or(SlotExpr());
 }
 
 Instruction Reader::instruction(const Node &node) {
@@ -251,20 +269,9 @@ Instruction Reader::instruction(const Node &node) {
     it.value = node.at("value").number();
     break;
   case Op::Signal:
-  case Op::Wait: {
-    node.only({"op", "q", "e", "p"});
-    const std::string &text = node.at("e").text();
-    size_t sign = text.find('@');
-    it.event = events.find(node.at("e"), text.substr(0, sign));
-    if (node.failed())
-      break;
-    std::optional<SlotExpr> slot =
-        parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign), program.events[it.event].index);
-    if (!slot)
-      node.fail("'" + text.substr(sign) + "' is not a slot: '@N', '@mb+N' or '@ver+N'");
-    it.eventSlot = slot.value_or(SlotExpr());
+  case Op::Wait:
+    event(node, it);
     break;
-  }
   case Op::Feed:
   case Op::Fetch:
     node.only({"op", "q", "name", "args", "p"});
@@ -300,8 +307,8 @@ void Reader::read(const Node &root) {
   readVersion(root.at("par_program"));
   if (root.failed())
     return;
-  root.only({"par_program", "name", "arena", "queues", "buffers", "kernels", "calls", "comms", "events", "blocks",
-             "entries"});
+  root.only({"par_program", "name", "arena", "queues", "buffers", "kernels", "calls", "comms", "events",
+             "blocks", "entries"});
   program.name = root.at("name").name();
   Node arena = root.at("arena");
   arena.only({"state", "pool", "host"});

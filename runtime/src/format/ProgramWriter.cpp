@@ -34,7 +34,12 @@ static void write(Writer &w, const Program &, const Call &call) {
   w.key("batch").numbers(call.batch).key("m").number(call.m).key("n").number(call.n).key("k").number(call.k);
   w.key("trans_a").boolean(call.transA).key("trans_b").boolean(call.transB);
   w.key("lda").number(call.lda).key("ldb").number(call.ldb).key("ldc").number(call.ldc);
-  w.key("stride_a").numbers(call.strideA).key("stride_b").numbers(call.strideB).key("stride_c").numbers(call.strideC);
+  w.key("stride_a")
+      .numbers(call.strideA)
+      .key("stride_b")
+      .numbers(call.strideB)
+      .key("stride_c")
+      .numbers(call.strideC);
   w.key("alpha").real(call.alpha).key("beta").real(call.beta).key("bias").boolean(call.bias);
   w.key("workspace").number(int64_t(call.workspace)).raw("}");
 }

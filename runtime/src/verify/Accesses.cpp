@@ -21,7 +21,8 @@ struct Collector {
     const Operand &o = it.operands[operand];
     const Buffer &buffer = program.buffers[o.buffer];
     bool alias = buffer.of != kNone;
-    accesses.push_back({touch, operand, alias ? buffer.of : o.buffer, o.slot, offset + (alias ? buffer.offset : 0), bytes});
+    accesses.push_back(
+        {touch, operand, alias ? buffer.of : o.buffer, o.slot, offset + (alias ? buffer.offset : 0), bytes});
   }
   /// As the operand's own access says.
   void whole(uint32_t operand, uint64_t bytes) {
@@ -82,8 +83,8 @@ void Collector::collective(uint32_t member, uint32_t members) {
   }
 }
 
-std::vector<ByteAccess> par::verify::accessesOf(const Program &program, const Instruction &it, uint32_t member,
-                                                uint32_t members) {
+std::vector<ByteAccess> par::verify::accessesOf(const Program &program, const Instruction &it,
+                                                uint32_t member, uint32_t members) {
   Collector collector{program, it, {}};
   switch (it.op) {
   case Op::Kernel:

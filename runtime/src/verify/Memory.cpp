@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One sweep in issue order over each expanded entry. The arena is cut at every border of an operand, so that each
-// operand is a range of cells. A cell knows whose value it holds (buffer and index: the microbatch itself, not its
-// slot, so that a slot reused early shows) and when it was last written and read on every queue. Queues run in
-// order; events carry vector clocks (Lamport 1978, Mattern 1989) between them.
+// One sweep in issue order over each expanded entry. The arena is cut at every border of an operand, so that
+// each operand is a range of cells. A cell knows whose value it holds (buffer and index: the microbatch
+// itself, not its slot, so that a slot reused early shows) and when it was last written and read on every
+// queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between them.
 //
 // An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of
 // entries begins each of them in the same condition, and one sweep of each proves all.
@@ -53,7 +53,8 @@ struct Placed {
 class Sweep {
 public:
   Sweep(const Bundle &bundle, uint32_t rank, Lineage &lineage)
-      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]), lineage(lineage) {}
+      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]),
+        lineage(lineage) {}
   Found run();
 
 private:
@@ -78,15 +79,15 @@ private:
   uint32_t rank;
   const Program &program;
   Lineage &lineage;
-  std::vector<uint64_t> borders;                         ///< cell i is [borders[i], borders[i + 1])
-  std::vector<std::vector<std::vector<Placed>>> placed;  ///< [block][instruction]
-  std::vector<std::pair<uint32_t, Placed>> roots;        ///< state and hypers: buffer, whole slots
+  std::vector<uint64_t> borders;                        ///< cell i is [borders[i], borders[i + 1])
+  std::vector<std::vector<std::vector<Placed>>> placed; ///< [block][instruction]
+  std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
 
   std::vector<Cell> cells;
   std::vector<Definition> definitions;
-  std::array<Clock, kMaxQueues> now;                     ///< what each queue has seen
+  std::array<Clock, kMaxQueues> now;                       ///< what each queue has seen
   std::array<std::vector<Definition>, kMaxQueues> history; ///< [queue][time - 1]
-  std::vector<std::vector<Clock>> events;                ///< [event][slot]
+  std::vector<std::vector<Clock>> events;                  ///< [event][slot]
 };
 } // namespace
 
@@ -177,8 +178,9 @@ uint64_t Sweep::nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const {
 }
 
 int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
-  return access.slot.offset +
-         (access.slot.base == SlotExpr::Mb ? run.microbatch : access.slot.base == SlotExpr::Ver ? run.version : 0);
+  return access.slot.offset + (access.slot.base == SlotExpr::Mb    ? run.microbatch
+                               : access.slot.base == SlotExpr::Ver ? run.version
+                                                                   : 0);
 }
 
 /// "'x' of microbatch 3".
@@ -194,13 +196,17 @@ Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, ui
   const Cell &cell = cells[at];
   std::string wanted = value(placed.access.root, indexOf(placed.access, run));
   Counterexample found{Property::Value, "", {line({&run, n})}};
-  std::string bytes = "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
+  std::string bytes =
+      "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
   if (cell.root == kNone && cell.definition == 0)
-    found.message = "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
+    found.message =
+        "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
   else if (cell.root == kNone)
-    found.message = "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
+    found.message =
+        "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
   else
-    found.message = "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
+    found.message =
+        "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
   if (cell.definition)
     found.notes.push_back(line(definitions[cell.definition]));
   return found;
@@ -268,7 +274,8 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
 Found Sweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   for (const Placed &a : list) {
     for (const Placed &b : list) {
-      if (a.access.operand >= b.access.operand || (a.access.touch == Touch::Read && b.access.touch == Touch::Read))
+      if (a.access.operand >= b.access.operand ||
+          (a.access.touch == Touch::Read && b.access.touch == Touch::Read))
         continue;
       auto [begin, end] = a.cells[slotOf(a.access.slot, uint32_t(a.cells.size()), run)];
       auto [from, to] = b.cells[slotOf(b.access.slot, uint32_t(b.cells.size()), run)];
@@ -299,13 +306,15 @@ Found Sweep::step(const Run &run, uint32_t n) {
     return found;
   uint64_t name = nameOf(program, it, run);
   for (const Placed &access : list) {
-    if (program.buffers[access.access.root].index == Index::Mb && indexOf(access.access, run) != run.microbatch)
+    if (program.buffers[access.access.root].index == Index::Mb &&
+        indexOf(access.access, run) != run.microbatch)
       return Counterexample{Property::Value,
                             "microbatch " + std::to_string(run.microbatch) + " touches " +
                                 value(access.access.root, indexOf(access.access, run)),
                             {line({&run, n})}};
-    Found found = access.access.touch == Touch::Read ? read(run, n, access, name)
-                                                     : write(run, n, access, mix(name, access.access.operand));
+    Found found = access.access.touch == Touch::Read
+                      ? read(run, n, access, name)
+                      : write(run, n, access, mix(name, access.access.operand));
     if (found)
       return found;
   }
@@ -340,8 +349,9 @@ Found Sweep::end(const Entry &entry) {
     const Definition &it = definitions[i];
     Op op = program.blocks[it.run->block].instructions[it.n].op;
     if (!it.read && (op == Op::Coll || op == Op::Recv))
-      return Counterexample{
-          Property::Value, "lost: the result of a communication is never read in entry " + entry.name, {line(it)}};
+      return Counterexample{Property::Value,
+                            "lost: the result of a communication is never read in entry " + entry.name,
+                            {line(it)}};
   }
   return std::nullopt;
 }
@@ -361,6 +371,7 @@ Found Sweep::run() {
   return std::nullopt;
 }
 
-std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank, Lineage &lineage) {
+std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank,
+                                                       Lineage &lineage) {
   return Sweep(bundle, rank, lineage).run();
 }

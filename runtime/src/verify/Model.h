@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// V2 and V3 look at *actors*: first the roles, then, if that fails, the ranks. The map from ranks to roles is a
-// homomorphism of the graphs of matched operations, so a proof about roles holds for ranks; a counterexample
-// among roles need not, and is looked for again among ranks.
+// V2 and V3 look at *actors*: first the roles, then, if that fails, the ranks. The map from ranks to roles is
+// a homomorphism of the graphs of matched operations, so a proof about roles holds for ranks; a
+// counterexample among roles need not, and is looked for again among ranks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_SRC_VERIFY_MODEL_H
@@ -72,15 +72,18 @@ private:
 
 /// V1 beyond what the format checks: programs and manifest agree.
 std::optional<Counterexample> checkBundle(const format::Bundle &bundle);
+/// What is wrong with a kernel instruction that calls a builtin, if anything.
+std::optional<std::string> checkBuiltin(const format::Program &program, const format::Instruction &it);
 /// V2 for one entry; merges what matches in `nodes`.
-std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry, const Actors &actors,
-                                         const std::vector<Trace> &traces, Nodes &nodes);
+std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry,
+                                         const Actors &actors, const std::vector<Trace> &traces,
+                                         Nodes &nodes);
 /// V3 for one entry, after matchEntry. Raises `longest` to the longest chain of nodes.
 std::optional<Counterexample> checkProgress(const format::Bundle &bundle, const std::string &entry,
-                                            const Actors &actors, const std::vector<Trace> &traces, Nodes &nodes,
-                                            uint64_t &longest);
-/// What one rank gives to communication and leaves in state, as names of values: hashes of the instructions that
-/// made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
+                                            const Actors &actors, const std::vector<Trace> &traces,
+                                            Nodes &nodes, uint64_t &longest);
+/// What one rank gives to communication and leaves in state, as names of values: hashes of the instructions
+/// that made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
 struct Lineage {
   struct Item {
     const format::Run *run; ///< nullptr: state at the end of an entry

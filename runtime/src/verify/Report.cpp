@@ -38,7 +38,8 @@ static std::string arenas(const Proof &proof) {
 
 std::string par::verify::format(const Verdict &verdict, const std::string &name) {
   if (const auto &found = verdict.counterexample) {
-    std::string text = name + ": error: " + found->message + " (" + std::string(toString(found->property)) + ")\n";
+    std::string text =
+        name + ": error: " + found->message + " (" + std::string(toString(found->property)) + ")\n";
     for (const std::string &note : found->notes)
       text += "  " + note + "\n";
     return text;

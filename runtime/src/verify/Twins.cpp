@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A rank by itself cannot tell whether it reduces a value before or after it is complete. But ranks that hold the
-// same tensors do the same work on different data: if their programs differ, the values that they give to a
-// communication, and leave in state, must still be made by the same instructions.
+// A rank by itself cannot tell whether it reduces a value before or after it is complete. But ranks that hold
+// the same tensors do the same work on different data: if their programs differ, the values that they give to
+// a communication, and leave in state, must still be made by the same instructions.
 //
 //===----------------------------------------------------------------------===//
 #include "Names.h"
@@ -81,16 +81,18 @@ static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, c
         break;
       const Lineage::Item &other = as.entries[entry][k++];
       if (other.name != item.name)
-        return Counterexample{Property::Value,
-                              "diverged: " + ranks + " hold the same tensors, but give a communication values that were " +
-                                  "made in different ways",
-                              {describeStep(bundle, a, *other.run, other.n), describeStep(bundle, b, *item.run, item.n)}};
+        return Counterexample{
+            Property::Value,
+            "diverged: " + ranks + " hold the same tensors, but give a communication values that were " +
+                "made in different ways",
+            {describeStep(bundle, a, *other.run, other.n), describeStep(bundle, b, *item.run, item.n)}};
     }
   }
   return std::nullopt;
 }
 
-std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle, const std::vector<uint32_t> &ranks,
+std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle,
+                                                      const std::vector<uint32_t> &ranks,
                                                       const std::vector<Lineage> &lineages) {
   std::map<std::set<std::string>, size_t> seen;
   for (size_t i = 0; i < ranks.size(); ++i) {

@@ -18,7 +18,8 @@ std::string_view par::verify::toString(Property property) {
 }
 
 /// V2 and V3 of one entry, among roles, and among ranks where that fails.
-static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry, Proof &proof) {
+static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry,
+                                                 Proof &proof) {
   std::vector<Trace> traces = tracesOf(bundle, entry);
   for (const Rank &rank : bundle.manifest.ranks) {
     proof.communications += traces[rank.role].ops.size();
@@ -39,8 +40,8 @@ static std::optional<Counterexample> communicate(const Bundle &bundle, const std
   return found;
 }
 
-/// Ranks whose sweeps may differ: those of different programs, and of different places in a communicator whose
-/// collectives share out parts of an operand.
+/// Ranks whose sweeps may differ: those of different programs, and of different places in a communicator
+/// whose collectives share out parts of an operand.
 static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
   std::vector<std::set<std::string>> parted(bundle.programs.size());
   for (size_t role = 0; role < bundle.programs.size(); ++role)
@@ -54,7 +55,8 @@ static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
   for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
     std::vector<uint32_t> key{bundle.manifest.ranks[rank].role};
     for (const std::string &comm : parted[key[0]])
-      key.push_back(membershipOf(*bundle.manifest.findCommunicator(comm), rank).value_or(Membership()).member);
+      key.push_back(
+          membershipOf(*bundle.manifest.findCommunicator(comm), rank).value_or(Membership()).member);
     if (seen.insert(key).second)
       ranks.push_back(rank);
   }

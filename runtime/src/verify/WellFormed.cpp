@@ -127,19 +127,22 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
     size_t size = comm.groups[own->group].size();
     if (peer >= size || (it.op != Op::Coll && peer == own->member))
-      return fail(role, run, n, "member " + number(peer) + " of communicator '" + comm.name + "' is " +
-                                    (peer >= size ? "not among its " + number(size) + " members"
-                                                  : "rank " + number(rank) + " itself"));
+      return fail(role, run, n,
+                  "member " + number(peer) + " of communicator '" + comm.name + "' is " +
+                      (peer >= size ? "not among its " + number(size) + " members"
+                                    : "rank " + number(rank) + " itself"));
     if (!parted)
       continue;
     for (const Operand &operand : it.operands) {
-      bool part = it.operands.size() == 2 && ((it.coll == CollKind::AllGather && operand.access == Access::Read) ||
-                                              (it.coll == CollKind::ReduceScatter && operand.access == Access::Write));
+      bool part = it.operands.size() == 2 &&
+                  ((it.coll == CollKind::AllGather && operand.access == Access::Read) ||
+                   (it.coll == CollKind::ReduceScatter && operand.access == Access::Write));
       const Buffer &buffer = program.buffers[operand.buffer];
       uint64_t count = buffer.bytes() / sizeOf(it.type);
       if (it.n > count / (part ? 1 : size))
-        return fail(role, run, n, number(size) + " parts of " + number(it.n) + " elements do not fit '" +
-                                      buffer.name + "', " + describe(buffer));
+        return fail(role, run, n,
+                    number(size) + " parts of " + number(it.n) + " elements do not fit '" + buffer.name +
+                        "', " + describe(buffer));
     }
   }
   return std::nullopt;
@@ -153,8 +156,9 @@ Found WellFormed::feed(uint32_t role, const Run &run, uint32_t n) {
   if (!input)
     return fail(role, run, n, "the manifest has no input '" + it.name + "'");
   if (input->type != buffer.type || elements(input->layout.local) != elements(buffer.shape))
-    return fail(role, run, n, "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
-                                  std::string(toString(input->type)) + shapeText(input->layout.local));
+    return fail(role, run, n,
+                "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
+                    std::string(toString(input->type)) + shapeText(input->layout.local));
   for (uint32_t rank : ranks[role])
     if (!rectangleOf(input->layout, rank))
       return fail(role, run, n, "rank " + number(rank) + " holds no part of input '" + it.name + "'");
@@ -169,8 +173,9 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
   if (!output)
     return fail(role, run, n, "the manifest has no output '" + it.name + "'");
   if (output->type != buffer.type || elements(output->shape) != elements(buffer.shape))
-    return fail(role, run, n, "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
-                                  std::string(toString(output->type)) + shapeText(output->shape));
+    return fail(role, run, n,
+                "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
+                    std::string(toString(output->type)) + shapeText(output->shape));
   fetched[role].insert(it.name);
   return std::nullopt;
 }
@@ -185,7 +190,11 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
       return fail(role, run, n, "the mesh has no axis '" + imm.axis + "'");
   for (const Operand &operand : it.operands)
     if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
-      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+      return fail(role, run, n,
+                  "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+  if (it.op == Op::Kernel)
+    if (std::optional<std::string> wrong = checkBuiltin(program, it))
+      return fail(role, run, n, *wrong);
   if (it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv)
     return communication(role, run, n);
   if (it.op == Op::Feed)
@@ -198,8 +207,9 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
 Found WellFormed::run(uint32_t role, const Run &run) {
   const Program &program = bundle.programs[role];
   if (uint64_t(run.microbatch) >= manifest.microbatches)
-    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for microbatch " +
-                std::to_string(run.microbatch) + " of " + number(manifest.microbatches));
+    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name +
+                "' runs for microbatch " + std::to_string(run.microbatch) + " of " +
+                number(manifest.microbatches));
   for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)
     if (Found found = instruction(role, run, n))
       return found;
@@ -251,7 +261,9 @@ Found WellFormed::run() {
   return complete();
 }
 
-std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) { return WellFormed(bundle).run(); }
+std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) {
+  return WellFormed(bundle).run();
+}
 
 std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
   for (size_t role = 0; role < bundle.programs.size(); ++role) {
@@ -259,9 +271,9 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
     const Peak &peak = bundle.manifest.peak[role];
     if (peak.state != program.arena.state || peak.pool != program.arena.pool)
       return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
-                                number(program.arena.pool) + " bytes, the manifest says " + number(peak.state) +
-                                " + " + number(peak.pool),
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
+                                " + " + number(program.arena.pool) + " bytes, the manifest says " +
+                                number(peak.state) + " + " + number(peak.pool),
                             {}};
     // Every extent is inside the arena by V1; the bound must also be reached, or it bounds nothing.
     uint64_t state = 0, pool = 0;
@@ -271,11 +283,12 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
           (at < program.arena.state ? state : pool) =
               std::max(at < program.arena.state ? state : pool, at + buffer.bytes());
     auto up = [](uint64_t n) { return (n + 255) / 256 * 256; };
-    if (up(state) < program.arena.state || up(std::max(pool, program.arena.state)) < program.arena.state + program.arena.pool)
+    if (up(state) < program.arena.state ||
+        up(std::max(pool, program.arena.state)) < program.arena.state + program.arena.pool)
       return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
-                                number(program.arena.pool) + " bytes, but its buffers end at " + number(state) +
-                                " and " + number(pool),
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
+                                " + " + number(program.arena.pool) + " bytes, but its buffers end at " +
+                                number(state) + " and " + number(pool),
                             {}};
   }
   return std::nullopt;

@@ -13,14 +13,16 @@
 
 using namespace par;
 
-/// mutations BUNDLE|--toys [COUNT] [SEED] [FOLDER]. With a folder, mutants are judged from files there. Exit status 0: every effective mutation was rejected.
+/// mutations BUNDLE|--toys [COUNT] [SEED] [FOLDER]. With a folder, mutants are judged from files there. Exit
+/// status 0: every effective mutation was rejected.
 int main(int argc, char **argv) {
   if (argc < 2)
     return std::fputs("usage: mutations BUNDLE|--toys [COUNT=1000] [SEED=1] [FOLDER]\n", stderr), 2;
   uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::string name = argv[1];
-  std::vector<format::Bundle> bundles = {toy::pipeline(2), toy::allReduce(3), toy::groups(), toy::stack({}), toy::stack({3, 2, 2, 6, 3, true})};
+  std::vector<format::Bundle> bundles = {toy::pipeline(2), toy::allReduce(3), toy::groups(), toy::stack({}),
+                                         toy::stack({3, 2, 2, 6, 3, true})};
   if (name != "--toys") {
     format::Expected<format::Bundle> read = format::readPrograms(name);
     if (!read)

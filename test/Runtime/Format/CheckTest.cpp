@@ -58,13 +58,20 @@ TEST(Check, Buffers) {
       {[](Program &p) { p.buffers[1].name = "act"; }, "buffers: 'act' stands there twice"},
       {[](Program &p) { p.queues.clear(); }, "queues: 0 queues, expected 1 to 8"},
       {[](Program &p) { p.arena.pool = uint64_t(1) << 60; }, "arena: more than 2^47 bytes"},
-      {[](Program &p) { p.buffers[0].tensor.clear(); }, "buffers.w0: a buffer of kind state or hyper names its tensor or hyper"},
-      {[](Program &p) { p.buffers[1].tensor = "w0"; }, "buffers.x: only a buffer of kind state or hyper names a tensor"},
-      {[](Program &p) { p.buffers[1].shape = {-1}; }, "buffers.x: its shape f32[-1] has a dim below 1 or more than 2^47 bytes"},
+      {[](Program &p) { p.buffers[0].tensor.clear(); },
+       "buffers.w0: a buffer of kind state or hyper names its tensor or hyper"},
+      {[](Program &p) { p.buffers[1].tensor = "w0"; },
+       "buffers.x: only a buffer of kind state or hyper names a tensor"},
+      {[](Program &p) { p.buffers[1].shape = {-1}; },
+       "buffers.x: its shape f32[-1] has a dim below 1 or more than 2^47 bytes"},
       {[](Program &p) { p.buffers[1].at.clear(); }, "buffers.x: 0 slots, expected 1 to 2^20"},
-      {[](Program &p) { p.buffers[0].index = Index::Mb; }, "buffers.w0: state cannot be indexed by microbatch"},
+      {[](Program &p) { p.buffers[0].index = Index::Mb; },
+       "buffers.w0: state cannot be indexed by microbatch"},
       {[](Program &p) { p.buffers[1].at[1] += 1 << 20; }, "are outside its arena's [64, 576)"},
-      {[](Program &p) { p.buffers.push_back(view(p)), p.buffers.push_back(view(p)), p.buffers.back().name = "v", p.buffers.back().of = 6; },
+      {[](Program &p) {
+         p.buffers.push_back(view(p)), p.buffers.push_back(view(p)), p.buffers.back().name = "v",
+                                                                     p.buffers.back().of = 6;
+       },
        "buffers.v: an alias must lie in a buffer that is not an alias"},
       {[](Program &p) { p.buffers.push_back(view(p)), p.buffers.back().of = 99; },
        "buffers.view: an alias must lie in a buffer that is not an alias"},
@@ -85,10 +92,15 @@ TEST(Check, Buffers) {
 TEST(Check, CallsEventsEntries) {
   expectRefused({
       {[](Program &p) { p.calls[0].type = DType::I32; }, "calls.product: a product of i32 is not supported"},
-      {[](Program &p) { p.calls[0].batch = {2}; }, "calls.product: every batch dim needs a stride of A, B and C"},
-      {[](Program &p) { p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideC = {8}, p.calls[0].strideB = {-8}; },
+      {[](Program &p) { p.calls[0].batch = {2}; },
+       "calls.product: every batch dim needs a stride of A, B and C"},
+      {[](Program &p) {
+         p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideC = {8}, p.calls[0].strideB = {-8};
+       },
        "calls.product: negative batch dim or stride -8"},
-      {[](Program &p) { p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideB = {8}, p.calls[0].strideC = {0}; },
+      {[](Program &p) {
+         p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideB = {8}, p.calls[0].strideC = {0};
+       },
        "calls.product: C repeats over batch dim 0"},
       {[](Program &p) { p.calls[0].k = 0; }, "calls.product: m, n and k must be at least 1"},
       {[](Program &p) { p.calls[0].ldc = INT64_MAX, p.calls[0].m = INT64_MAX; },
@@ -139,7 +151,8 @@ TEST(Check, Instructions) {
        "blocks.forward[2]: operand 0 of call 'product' touches 48 bytes of f32, 'x' is f32[2x4]"},
       {[](Program &p) { at(p, "sendact", 1).comm = 9; }, "blocks.sendact[1]: no communicator 9"},
       {[](Program &p) { at(p, "sendact", 1).peer.clear(); }, "blocks.sendact[1]: no peer"},
-      {[](Program &p) { at(p, "sendact", 1).type = DType::I32; }, "blocks.sendact[1]: 'act' is f32[2x4], not of i32"},
+      {[](Program &p) { at(p, "sendact", 1).type = DType::I32; },
+       "blocks.sendact[1]: 'act' is f32[2x4], not of i32"},
       {[&](Program &p) { group(p, 2); },
        "blocks.sendact[1]: instruction 3 is in a group, but is not a communication on queue 'forward'"},
       {[&](Program &p) { group(p, 65); },
@@ -158,10 +171,12 @@ TEST(Check, Manifest) {
       {[](Manifest &m) { m.peak.pop_back(); }, "roles: 2 roles with 1 peaks for 2 ranks"},
       {[](Manifest &m) { m.ranks[0].coordinate.pop_back(); }, "ranks[0]: 1 coordinates for 2 axes"},
       {[](Manifest &m) { m.ranks[0].role = 1; }, "roles: no rank has role 0"},
-      {[](Manifest &m) { m.communicators[0].groups.push_back({}); }, "communicators.pf: a group without ranks"},
+      {[](Manifest &m) { m.communicators[0].groups.push_back({}); },
+       "communicators.pf: a group without ranks"},
       {[](Manifest &m) { m.tensors[0].layout.local = {4}; },
        "tensors.w0: global and local shape have different numbers of dims"},
-      {[](Manifest &m) { m.tensors[0].layout.parts[0].start = {0}; }, "tensors.w0: a rectangle has not 2 dims"},
+      {[](Manifest &m) { m.tensors[0].layout.parts[0].start = {0}; },
+       "tensors.w0: a rectangle has not 2 dims"},
       {[](Manifest &m) { m.inputs[0].layout.parts.clear(); }, "inputs.x: no rank holds it"},
       {[](Manifest &m) { m.outputs[0].ranks = {}; }, "outputs.out: no ranks"},
       {[](Manifest &m) { m.files = {{"role-0.json", 1, sha256("")}}; }, "files: role-1.json is missing"},
@@ -189,7 +204,8 @@ TEST(Check, Json) {
       {"\"seed\":0", "\"seed\":\"0\"", "m: seed: expected an integer"},
       {"\"microbatched\":true", "\"microbatched\":1", "m: inputs[0].microbatched: expected true or false"},
       {"[\"pp\",2]", "[\"pp\"]", "m: mesh[0]: an axis is [name, size]"},
-      {"[\"pp\",2]", "[\"p p\",2]", "m: mesh[0][0]: a name has no blank, '@', quote or control character: 'p p'"},
+      {"[\"pp\",2]", "[\"p p\",2]",
+       "m: mesh[0][0]: a name has no blank, '@', quote or control character: 'p p'"},
       {"[\"pp\",2]", "[\"\",2]", "m: mesh[0][0]: a name has 1 to 256 characters, this one 0"},
       {"\"layout\":0", "\"layout\":9", "m: tensors[0].layout: no layout 9, there are 3"},
       {"[\"normal\",0,0.5]", "[\"normal\",0]", "m: tensors[0]: init is [rule, a, b]"},
@@ -208,6 +224,8 @@ TEST(Check, Json) {
     EXPECT_EQ(read.message().substr(0, std::string(message).size()), message);
   }
   EXPECT_EQ(parseManifest("[]", "m").message(), "m: missing key 'par_manifest'");
-  EXPECT_EQ(parseManifest("{\"par_manifest\":[1,0],\"mesh\":3,\"bundle\":\"\",\"plan\":\"\",\"model\":7}", "m").message(),
-            "m: model: expected an object");
+  EXPECT_EQ(
+      parseManifest("{\"par_manifest\":[1,0],\"mesh\":3,\"bundle\":\"\",\"plan\":\"\",\"model\":7}", "m")
+          .message(),
+      "m: model: expected an object");
 }

@@ -65,7 +65,8 @@ TEST(Program, RoundTripOfRareParts) {
   uint32_t x = p.findBuffer("x");
   p.buffers.push_back(p.buffers[x]);
   p.buffers.back().name = "view\\of/x";
-  p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4}, p.buffers.back().at = {};
+  p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4},
+  p.buffers.back().at = {};
   p.kernels.push_back({"k", true, "axpy", {{Access::ReadWrite, 16}}, 3, 2});
   Instruction it;
   it.kernel = 0;
@@ -115,22 +116,26 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,0])", R"("par_program":[2,0])", "r: par_program: version 2.0, this runtime reads 1.x"},
+      {R"("par_program":[1,0])", R"("par_program":[2,0])",
+       "r: par_program: version 2.0, this runtime reads 1.x"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",
        "r: blocks.sendact[1]: communicator 'pf' is bound to queue 'forward', not 'data'"},
       {R"("r act")", R"("w act")", "r: blocks.sendact[1]: send takes (r), got (w)"},
       {R"("r act")", R"("r act@ver")",
        "r: blocks.sendact[1]: the slot of 'r act@ver' does not fit its index 'mb' and depth 2"},
-      {R"("r act")", R"("r act@mb*2")", "r: blocks.sendact[1].args[0]: '@mb*2' is not a slot: '@N', '@mb+N' or '@ver+N'"},
-      {R"("r act")", R"("x act")", "r: blocks.sendact[1].args[0]: 'x act' is not an operand: 'r|w|rw|acc BUFFER[@SLOT]'"},
+      {R"("r act")", R"("r act@mb*2")",
+       "r: blocks.sendact[1].args[0]: '@mb*2' is not a slot: '@N', '@mb+N' or '@ver+N'"},
+      {R"("r act")", R"("x act")",
+       "r: blocks.sendact[1].args[0]: 'x act' is not an operand: 'r|w|rw|acc BUFFER[@SLOT]'"},
       {R"("r act")", R"("r acts")", "r: blocks.sendact[1].args[0]: no buffer called 'acts'"},
       {R"("shape":[2,4],"index":"mb","at")", R"("shape":[0,4],"index":"mb","at")", "0 is not in [1, "},
       {R"("shape":[2,4],"index":"mb","at")", R"("shape":[1099511627776,1099511627776],"index":"mb","at")",
        "has a dim below 1 or more than 2^47 bytes"},
       {R"("index":"none","at":[0])", R"("index":"none","at":[64])",
        "r: buffers.w0: bytes [64, +64) are outside its arena's [0, 64)"},
-      {R"("index":"none","at":[0])", R"("index":"none","at":[4])", "r: buffers.w0: offset 4 is not a multiple of 64"},
+      {R"("index":"none","at":[0])", R"("index":"none","at":[4])",
+       "r: buffers.w0: offset 4 is not a multiple of 64"},
       {R"("index":"none","at":[0])", R"("index":"none","at":[0,0])", "r: buffers.w0: 2 slots but no index"},
       {R"("name":"act")", R"("name":"x")", "r: buffers[2]: second buffer called 'x'"},
       {R"(["feed",0,0])", R"(["feed",0])", "r: entries.train[0]: a run is [block, microbatch, version]"},

@@ -31,15 +31,20 @@ std::pair<int, std::string> call(const std::string &arguments) {
 TEST(Tool, ExitStatusAndText) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-tool-" + std::to_string(getpid()));
   ASSERT_TRUE(format::writeBundle(folder, toy::stack({})));
-  EXPECT_EQ(call(folder), std::pair(0, folder + ": proved: 2 programs, 8 ranks: 208 communications, 8 groups, longest wait "
-                                                "chain 30; arenas 0.008 and 0.007 MiB; hashes match\n"));
-  EXPECT_EQ(call(folder + " --json --rank 3").second.find("{\"bundle\":\"" + folder + "\",\"proved\":true,\"programs\":2"), 0u);
+  EXPECT_EQ(call(folder),
+            std::pair(0, folder + ": proved: 2 programs, 8 ranks: 208 communications, 8 groups, longest wait "
+                                  "chain 30; arenas 0.008 and 0.007 MiB; hashes match\n"));
+  EXPECT_EQ(call(folder + " --json --rank 3")
+                .second.find("{\"bundle\":\"" + folder + "\",\"proved\":true,\"programs\":2"),
+            0u);
   EXPECT_EQ(call(folder + " --rank 8"), std::pair(3, folder + ": error: no rank 8 (V1)\n"));
-  EXPECT_EQ(call(folder + " --rank x"), std::pair(2, std::string("par-verify: error: --rank takes a number, got 'x'\n")));
+  EXPECT_EQ(call(folder + " --rank x"),
+            std::pair(2, std::string("par-verify: error: --rank takes a number, got 'x'\n")));
   EXPECT_EQ(call("--loud").first, 2);
   EXPECT_NE(call("--loud").second.find("par-verify: error: unexpected argument '--loud'"), std::string::npos);
   EXPECT_EQ(call("").first, 2);
-  EXPECT_EQ(call("/nonexistent"), std::pair(1, std::string("/nonexistent: error: not a bundle: it has no manifest.json\n")));
+  EXPECT_EQ(call("/nonexistent"),
+            std::pair(1, std::string("/nonexistent: error: not a bundle: it has no manifest.json\n")));
 
   format::Bundle broken = toy::groups();
   for (format::Program &program : broken.programs)
@@ -47,13 +52,16 @@ TEST(Tool, ExitStatusAndText) {
   ASSERT_TRUE(format::writeBundle(folder, broken));
   auto [status, text] = call(folder);
   EXPECT_EQ(status, 3);
-  EXPECT_EQ(text.find(folder + ": error: deadlock: ranks 0 and 1 wait for each other in entry train (V3)\n  rank 0  "
-                               "rank0/step:7  send f32[8] to 1"),
+  EXPECT_EQ(text.find(folder +
+                      ": error: deadlock: ranks 0 and 1 wait for each other in entry train (V3)\n  rank 0  "
+                      "rank0/step:7  send f32[8] to 1"),
             0u)
       << text;
-  EXPECT_NE(call(folder + " --json").second.find("\"proved\":false,\"property\":\"V3\",\"message\":\"deadlock: "),
-            std::string::npos);
+  EXPECT_NE(
+      call(folder + " --json").second.find("\"proved\":false,\"property\":\"V3\",\"message\":\"deadlock: "),
+      std::string::npos);
   std::filesystem::resize_file(folder + "/role-1.json", 100);
-  EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "), std::string::npos);
+  EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "),
+            std::string::npos);
   std::filesystem::remove_all(folder);
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ToyBundles.h"
 #include "par/verify/Verify.h"
+#include "ToyBundles.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ std::string complaint(const Bundle &bundle) {
   Verdict verdict = verifyBundle(bundle);
   if (verdict)
     return "";
-  std::string text = std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
+  std::string text =
+      std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
   for (const std::string &note : verdict.counterexample->notes)
     text += " | " + note;
   return text;
@@ -47,8 +48,9 @@ TEST(Verify, Toys) {
   EXPECT_EQ(verdict.proof.communications, 4u * 9);
   EXPECT_EQ(verdict.proof.longestChain, 9u);
   EXPECT_EQ(verifyBundle(toy::groups()).proof.groups, 4u);
-  EXPECT_EQ(par::verify::format(verdict, "t"), "t: proved: 2 programs, 4 ranks: 36 communications, 0 groups, longest "
-                                               "wait chain 9; arenas 0.001 and 0.000 MiB\n");
+  EXPECT_EQ(par::verify::format(verdict, "t"),
+            "t: proved: 2 programs, 4 ranks: 36 communications, 0 groups, longest "
+            "wait chain 9; arenas 0.001 and 0.000 MiB\n");
 }
 
 // V1: programs and manifest agree.
@@ -62,13 +64,16 @@ TEST(Verify, WellFormed) {
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].entries[0].runs[0].microbatch = 4; }),
             "V1 program 'stage0', block 'feed' runs for microbatch 4 of 4");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {0}; }),
-            "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    block sendact, "
+            "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    "
+            "block sendact, "
             "microbatch 0");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {2}; }),
-            "V1 member 2 of communicator 'pf' is not among its 2 members | rank 0  stage0/sendact:1  send r act    block "
+            "V1 member 2 of communicator 'pf' is not among its 2 members | rank 0  stage0/sendact:1  send r "
+            "act    block "
             "sendact, microbatch 0");
-  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).name = "z"; }),
-            "V1 the manifest has no input 'z' | rank 0  stage0/feed:1  feed z w x    block feed, microbatch 0");
+  EXPECT_EQ(
+      broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).name = "z"; }),
+      "V1 the manifest has no input 'z' | rank 0  stage0/feed:1  feed z w x    block feed, microbatch 0");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs[0].ranks = {0, 1}; }),
             "V1 rank 0 gives output 'out', but its program 'stage0' never fetches it");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).provenance = 3; }),
@@ -89,17 +94,21 @@ TEST(Verify, WellFormedTables) {
   };
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b); }), "");
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b).tensor = "momentum"; }),
-            "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is not one f32");
-  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
-            "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, microbatch 0");
-  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) {
-              b.programs[0].arena.state += 64;
-              for (Buffer &buffer : b.programs[0].buffers)
-                for (uint64_t &place : buffer.at)
-                  place += buffer.kind == BufferKind::State ? 0 : 64;
-              b.programs[0].buffers.push_back(b.programs[0].buffers[0]);
-              b.programs[0].buffers.back().name = "again", b.programs[0].buffers.back().at = {64};
-            }),
+            "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is "
+            "not one f32");
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
+            "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, "
+            "microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [](Bundle &b) {
+                     b.programs[0].arena.state += 64;
+                     for (Buffer &buffer : b.programs[0].buffers)
+                       for (uint64_t &place : buffer.at)
+                         place += buffer.kind == BufferKind::State ? 0 : 64;
+                     b.programs[0].buffers.push_back(b.programs[0].buffers[0]);
+                     b.programs[0].buffers.back().name = "again", b.programs[0].buffers.back().at = {64};
+                   }),
             "V1 program 'stage0', buffer 'again': another buffer holds tensor 'w0'");
   EXPECT_EQ(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.tensors[0].layout.parts[0].ranks = {0}; }),
             "V1 program 'stage0', buffer 'w0': rank 1 holds no part of tensor 'w0'");
@@ -110,23 +119,65 @@ TEST(Verify, WellFormedTables) {
   EXPECT_NE(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.inputs[0].layout.parts.pop_back(); })
                 .find("V1 rank 1 holds no part of input 'x'"),
             std::string::npos);
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs.clear(); }).find("V1 the manifest has no output 'out'"),
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs.clear(); })
+                .find("V1 the manifest has no output 'out'"),
             std::string::npos);
   EXPECT_NE(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[0].groups.pop_back(); })
                 .find("V1 rank 1 is not in communicator 'pf'"),
             std::string::npos);
-  EXPECT_NE(broken(toy::stack({}), [](Bundle &b) {
-              b.programs[0].kernels[0].imms = 1;
-              for (Block &block : b.programs[0].blocks)
-                for (Instruction &it : block.instructions)
-                  if (it.op == Op::Kernel && it.kernel == 0)
-                    it.imms = {{0, "ep", 1}};
-            }).find("V1 the mesh has no axis 'ep'"),
+  EXPECT_NE(broken(toy::stack({}),
+                   [](Bundle &b) {
+                     b.programs[0].kernels[0].imms = 1;
+                     for (Block &block : b.programs[0].blocks)
+                       for (Instruction &it : block.instructions)
+                         if (it.op == Op::Kernel && it.kernel == 0)
+                           it.imms = {{0, "ep", 1}};
+                   })
+                .find("V1 the mesh has no axis 'ep'"),
             std::string::npos);
   EXPECT_NE(broken(toy::groups(), [](Bundle &b) { at(b.programs[0], "step", 5).coll = CollKind::AllGather; })
                 .find("V1 2 parts of 8 elements do not fit 'a', f32[8]"),
             std::string::npos);
-  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs.push_back(b.programs[0]); }), "V1 3 programs for 2 roles");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs.push_back(b.programs[0]); }),
+            "V1 3 programs for 2 roles");
+}
+
+// V1: a builtin touches the bytes that follow from its immediates.
+TEST(Verify, Builtins) {
+  auto softmax = [](Bundle &b) -> std::pair<Kernel &, Instruction &> {
+    Program &p = b.programs[0];
+    p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 32}, {Access::Write, 32}}, 1, 2});
+    Instruction &it = at(p, "forward", 2);
+    it.op = Op::Kernel;
+    it.operands.erase(it.operands.begin() + 1);
+    it.imms = {{2}, {4}};
+    return {p.kernels.back(), it};
+  };
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { softmax(b); }), "");
+  std::string tail = " | rank 0  stage0/forward:2  kernel softmax r x, w act    block forward, microbatch 0";
+  EXPECT_EQ(
+      broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms[0].value = 3; }),
+      "V1 operand 0 ('x') of builtin softmax is 12 elements by its immediates, 32 bytes by the kernel table" +
+          tail);
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms[0].axis = "dp"; }),
+            "V1 operand 0 ('x') of builtin softmax is an unknown number of elements by its immediates, 32 "
+            "bytes by the "
+            "kernel table" +
+                tail);
+  std::string text = broken(toy::pipeline(), [&](Bundle &b) {
+    Buffer alias = b.programs[0].buffers[2];
+    alias.name = "whole", alias.of = 2, alias.at.clear(), alias.type = DType::I32;
+    softmax(b).second.operands[1].buffer = uint32_t(b.programs[0].buffers.size());
+    b.programs[0].buffers.push_back(alias);
+  });
+  EXPECT_EQ(text.find("V1 operand 1 ('y') of builtin softmax is f32, 'whole' is i32[2x4] | "), 0u) << text;
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) {
+                     auto [kernel, it] = softmax(b);
+                     kernel.operands[1].access = it.operands[1].access = Access::ReadWrite;
+                   })
+                .substr(0, 50),
+            "V1 operand 1 ('y') of builtin softmax is not 'rw' ");
 }
 
 // V5: ranks that hold the same tensors give corresponding values, though each by itself reads what it wrote.
@@ -138,23 +189,28 @@ TEST(Verify, Twins) {
     return b.programs.back().blocks[b.programs.back().findBlock("forward")].instructions;
   };
   EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) { alone(b); }), "");
-  EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) {
-              auto &list = alone(b);
-              std::swap(list[3], list[4]), std::swap(list[4], list[5]); // the sum follows the next layer's product
-            }),
-            "V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication values that were made in different "
-            "ways | rank 0  stage0/forward:3  coll rw t1    block forward, microbatch 0 | rank 3  stage0/forward:5  coll rw "
+  EXPECT_EQ(broken(toy::stack({}),
+                   [&](Bundle &b) {
+                     auto &list = alone(b);
+                     std::swap(list[3], list[4]),
+                         std::swap(list[4], list[5]); // the sum follows the next layer's product
+                   }),
+            "V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication values that were "
+            "made in different "
+            "ways | rank 0  stage0/forward:3  coll rw t1    block forward, microbatch 0 | rank 3  "
+            "stage0/forward:5  coll rw "
             "t1    block forward, microbatch 0");
-  EXPECT_EQ(broken(toy::stack({}), [&](Bundle &b) {
-              alone(b);
-              at(b.programs.back(), "update", 1).operands[1].buffer = 1; // both gradients into p1
-              at(b.programs.back(), "update", 2).operands[1].buffer = 0;
-            }),
+  EXPECT_EQ(broken(toy::stack({}),
+                   [&](Bundle &b) {
+                     alone(b);
+                     at(b.programs.back(), "update", 1).operands[1].buffer = 1; // both gradients into p1
+                     at(b.programs.back(), "update", 2).operands[1].buffer = 0;
+                   }),
             "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
 }
 
-// In-place gather and scatter share out their operand by member: what is not gathered need not be there before, what
-// is not a rank's own is gone after.
+// In-place gather and scatter share out their operand by member: what is not gathered need not be there
+// before, what is not a rank's own is gone after.
 TEST(Verify, GatherAndScatter) {
   auto build = [](CollKind kind) {
     Bundle bundle = toy::allReduce(2);
@@ -168,36 +224,48 @@ TEST(Verify, GatherAndScatter) {
   std::string text = complaint(build(CollKind::AllGather));
   EXPECT_EQ(text.find("V5 uninitialised: bytes [144, 160) are read as 'y'"), 0u) << text;
   text = complaint(build(CollKind::ReduceScatter));
-  EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"), 0u) << text;
+  EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"),
+            0u)
+      << text;
 }
 
 // V2: both sides of a communication say the same.
 TEST(Verify, Matching) {
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).n = 4; }),
             "V2 mismatch: ranks 0 and 1 differ on communicator 'pf' of entry train: count, 8 and 4 | rank 0  "
-            "stage0/sendact:1  send f32[2x4] to 1    block sendact, microbatch 0 | rank 1  stage1/recvact:1  recv f32[4] "
+            "stage0/sendact:1  send f32[2x4] to 1    block sendact, microbatch 0 | rank 1  stage1/recvact:1  "
+            "recv f32[4] "
             "from 0    block recvact, microbatch 0");
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).tag = 7; }).find("tag, 1 and 7"),
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).tag = 7; })
+                .find("tag, 1 and 7"),
             std::string::npos);
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) {
-              std::swap(b.programs[1].entries[0].runs[0], b.programs[1].entries[0].runs[1]);
-            }).find("microbatch, 0 and 1"),
-            std::string::npos);
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin() + 7); })
+  EXPECT_NE(
+      broken(toy::pipeline(),
+             [](Bundle &b) { std::swap(b.programs[1].entries[0].runs[0], b.programs[1].entries[0].runs[1]); })
+          .find("microbatch, 0 and 1"),
+      std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(),
+                   [](Bundle &b) {
+                     b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin() + 7);
+                   })
                 .find("one has 4 operations, the other 3"),
             std::string::npos);
   EXPECT_NE(broken(toy::groups(), [](Bundle &b) { at(b.programs[1], "step", 5).reduction = Reduction::Max; })
                 .find("reduction, sum and max"),
             std::string::npos);
-  EXPECT_NE(broken(toy::groups(), [](Bundle &b) {
-              auto &list = b.programs[1].blocks[0].instructions;
-              list.erase(list.begin() + 4);
-            }).find("size of group, 2 and 0"),
+  EXPECT_NE(broken(toy::groups(),
+                   [](Bundle &b) {
+                     auto &list = b.programs[1].blocks[0].instructions;
+                     list.erase(list.begin() + 4);
+                   })
+                .find("size of group, 2 and 0"),
             std::string::npos);
-  EXPECT_NE(broken(toy::groups(), [](Bundle &b) {
-              auto &list = b.programs[0].blocks[0].instructions;
-              list.erase(list.begin() + 7, list.begin() + 9); // the group and its send
-            }).find("nothing is sent for this receive"),
+  EXPECT_NE(broken(toy::groups(),
+                   [](Bundle &b) {
+                     auto &list = b.programs[0].blocks[0].instructions;
+                     list.erase(list.begin() + 7, list.begin() + 9); // the group and its send
+                   })
+                .find("nothing is sent for this receive"),
             std::string::npos);
 }
 
@@ -207,15 +275,19 @@ TEST(Verify, Deadlock) {
     for (Program &program : b.programs)
       program.blocks[0].instructions.erase(program.blocks[0].instructions.begin() + 7);
   });
-  EXPECT_EQ(text, "V3 deadlock: ranks 0 and 1 wait for each other in entry train | rank 0  rank0/step:7  send f32[8] to "
-                  "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send f32[8] "
-                  "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
+  EXPECT_EQ(
+      text,
+      "V3 deadlock: ranks 0 and 1 wait for each other in entry train | rank 0  rank0/step:7  send f32[8] to "
+      "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send "
+      "f32[8] "
+      "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
   // Receive before use, send after produce: the obvious order of 1F1B (design.md, "Order").
   text = broken(toy::pipeline(), [](Bundle &b) {
     auto &runs = b.programs[0].entries[0].runs;
     std::swap(runs[10], runs[11]); // recvgrad 1 after sendact 2, which stage 1 receives after sendgrad 1
   });
-  EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos) << text;
+  EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos)
+      << text;
   // Half a group waits for itself: its other half stands behind.
   text = broken(toy::groups(), [](Bundle &b) {
     auto &list = b.programs[0].blocks[0].instructions;
@@ -226,8 +298,8 @@ TEST(Verify, Deadlock) {
 
 // V4: without the wait between them, an asynchronous reduction races with what writes and reads its operand.
 TEST(Verify, Race) {
-  for (auto [block, n] : {std::pair("update", 2), std::pair("update", 5), std::pair("sendact", 0), std::pair("forward", 1),
-                          std::pair("recvgrad", 0), std::pair("feed", 0)}) {
+  for (auto [block, n] : {std::pair("update", 2), std::pair("update", 5), std::pair("sendact", 0),
+                          std::pair("forward", 1), std::pair("recvgrad", 0), std::pair("feed", 0)}) {
     std::string text = broken(toy::pipeline(2), [&](Bundle &b) {
       auto &list = b.programs[0].blocks[b.programs[0].findBlock(block)].instructions;
       ASSERT_EQ(list[n].op, Op::Wait);
@@ -239,9 +311,11 @@ TEST(Verify, Race) {
 
 // V5: every read sees the value that was last written under its buffer and microbatch.
 TEST(Verify, Values) {
-  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "forward", 2).operands[0].buffer = 3; }),
-            "V5 uninitialised: bytes [320, 352) are read as 'gact' of microbatch 0, but nothing wrote them in this entry | "
-            "rank 0  stage0/forward:2  call product r gact, r w0, w act    block forward, microbatch 0");
+  EXPECT_EQ(
+      broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "forward", 2).operands[0].buffer = 3; }),
+      "V5 uninitialised: bytes [320, 352) are read as 'gact' of microbatch 0, but nothing wrote them in this "
+      "entry | "
+      "rank 0  stage0/forward:2  call product r gact, r w0, w act    block forward, microbatch 0");
   for (const char *name : {"x", "act"}) {
     // A depth of one: the second microbatch overwrites the first.
     std::string text = broken(toy::pipeline(), [&](Bundle &b) {
@@ -255,22 +329,26 @@ TEST(Verify, Values) {
     p.buffers[p.findBuffer("act")].at[0] = p.buffers[p.findBuffer("x")].at[0];
   });
   EXPECT_EQ(shifted.find("V5 overlap: operands 0 and 2 of one instruction share bytes"), 0u) << shifted;
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
+  EXPECT_NE(broken(toy::pipeline(),
+                   [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
                 .find("V5 microbatch 1 touches 'x' of microbatch 0"),
             std::string::npos);
   // What a kernel reads it does not overwrite.
-  EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) { at(b.programs[0], "step", 10).operands[1].buffer = 0; }).find("V5 overlap: "),
+  EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) { at(b.programs[0], "step", 10).operands[1].buffer = 0; })
+                .find("V5 overlap: "),
             std::string::npos);
 }
 
 // V5: state is whole at the end of an entry, and results of communication are used.
 TEST(Verify, StateAndResults) {
-  EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) {
-              auto &list = b.programs[0].blocks[0].instructions;
-              list.erase(list.begin() + 10); // total += y
-              list.back().operands[0].buffer = 1;
-              list.back().name = "y";
-            }).find("V5 lost: the result of a communication is never read in entry train"),
+  EXPECT_NE(broken(toy::allReduce(),
+                   [](Bundle &b) {
+                     auto &list = b.programs[0].blocks[0].instructions;
+                     list.erase(list.begin() + 10); // total += y
+                     list.back().operands[0].buffer = 1;
+                     list.back().name = "y";
+                   })
+                .find("V5 lost: the result of a communication is never read in entry train"),
             std::string::npos);
 }
 
@@ -278,6 +356,7 @@ TEST(Verify, StateAndResults) {
 TEST(Verify, Peak) {
   EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool += 64; }),
             "V6 program 'all' has an arena of 64 + 192 bytes, the manifest says 64 + 256");
-  EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
-            "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
+  EXPECT_EQ(
+      broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
+      "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
 }

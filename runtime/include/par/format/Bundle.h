@@ -28,9 +28,9 @@ struct Bundle {
   std::vector<Blob> blobs;
 };
 
-/// Writes `folder`: beside it first, the manifest last, then renamed over it. Fills in manifest.files, roles and
-/// bundleHash from the content. An existing bundle of that name is replaced; any other existing folder is refused.
-/// Returns the manifest as written.
+/// Writes `folder`: beside it first, the manifest last, then renamed over it. Fills in manifest.files, roles
+/// and bundleHash from the content. An existing bundle of that name is replaced; any other existing folder is
+/// refused. Returns the manifest as written.
 Expected<Manifest> writeBundle(const std::string &folder, const Bundle &bundle);
 /// Reads manifest, programs and provenance, and compares size and hash of every file.
 Expected<Bundle> readBundle(const std::string &folder);

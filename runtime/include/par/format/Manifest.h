@@ -33,8 +33,8 @@ struct Rank {
   std::vector<uint32_t> coordinate;
 };
 
-/// One communicator over disjoint groups of ranks. The place of a rank in its group is its member index; a rank
-/// in no group does not take part.
+/// One communicator over disjoint groups of ranks. The place of a rank in its group is its member index; a
+/// rank in no group does not take part.
 struct Communicator {
   std::string name;
   std::vector<std::vector<uint32_t>> groups;
@@ -56,8 +56,8 @@ struct Layout {
   bool operator==(const Layout &) const = default;
 };
 
-/// `parameter`; `state` of a parameter (optimizer); `copy` of a parameter on another stage; `buffer`; `counter`;
-/// `frozen`.
+/// `parameter`; `state` of a parameter (optimizer); `copy` of a parameter on another stage; `buffer`;
+/// `counter`; `frozen`.
 enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Frozen };
 std::string_view toString(TensorKind kind);
 
@@ -69,8 +69,9 @@ struct Source {
   DType type = DType::F32;
 };
 
-/// The value that `--init`, or a tensor without a source, starts from. `Constant`: a. `Normal`: mean a, standard
-/// deviation b. `Uniform`: in [a, b). Random ones are Philox4x32-10 on (seed, global element, hash of the name).
+/// The value that `--init`, or a tensor without a source, starts from. `Constant`: a. `Normal`: mean a,
+/// standard deviation b. `Uniform`: in [a, b). Random ones are Philox4x32-10 on (seed, global element, hash
+/// of the name).
 struct InitRule {
   enum Kind : uint8_t { Constant, Normal, Uniform } kind = Constant;
   double a = 0, b = 0;

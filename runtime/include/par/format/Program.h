@@ -37,8 +37,8 @@ std::string_view toString(DType type);
 
 /// Memory spaces; each has one arena a rank.
 enum class Space : uint8_t { Dev, Host };
-/// `State` survives the entry and is saved; `Input` is written by `feed`; `Hyper` by the host before an entry;
-/// `Temp` is everything else.
+/// `State` survives the entry and is saved; `Input` is written by `feed`; `Hyper` by the host before an
+/// entry; `Temp` is everything else.
 enum class BufferKind : uint8_t { State, Temp, Input, Hyper };
 /// What selects a buffer's slot: nothing, the run's microbatch, or its version.
 enum class Index : uint8_t { None, Mb, Ver };
@@ -87,7 +87,8 @@ struct Operand {
   bool operator==(const Operand &) const = default;
 };
 
-/// An immediate of a kernel. With an axis, the loader binds it to `coordinate(axis) * scale + value` of the rank.
+/// An immediate of a kernel. With an axis, the loader binds it to `coordinate(axis) * scale + value` of the
+/// rank.
 struct Imm {
   int64_t value = 0;
   std::string axis;
@@ -173,22 +174,22 @@ struct Instruction {
   Op op = Op::Kernel;
   uint32_t queue = 0;
   std::vector<Operand> operands;
-  uint32_t kernel = 0;               ///< kernel: index into Program::kernels
-  std::vector<Imm> imms;             ///< kernel
-  uint32_t call = 0;                 ///< call: index into Program::calls
-  uint32_t comm = 0;                 ///< coll, send, recv: index into Program::comms
-  CollKind coll = CollKind::AllReduce;     ///< coll
-  Reduction reduction = Reduction::Sum;    ///< coll (all_reduce, reduce_scatter, reduce)
-  DType type = DType::F32;           ///< coll, send, recv: element type
-  uint64_t n = 0;                    ///< coll, send, recv, copy, fill: elements; group: instructions
-  uint32_t root = 0;                 ///< coll (broadcast, reduce): member index
-  std::vector<uint32_t> peer;        ///< send, recv: member index; several: by microbatch modulo their number
-  uint64_t tag = 0;                  ///< coll, send, recv: id of the global communication
-  double value = 0;                  ///< fill: converted to the buffer's type
-  uint32_t event = 0;                ///< signal, wait: index into Program::events
-  SlotExpr eventSlot;                ///< signal, wait
-  std::string name;                  ///< feed: input of the manifest; fetch: output of the manifest
-  int32_t provenance = -1;           ///< index into Bundle::provenance, or -1
+  uint32_t kernel = 0;                  ///< kernel: index into Program::kernels
+  std::vector<Imm> imms;                ///< kernel
+  uint32_t call = 0;                    ///< call: index into Program::calls
+  uint32_t comm = 0;                    ///< coll, send, recv: index into Program::comms
+  CollKind coll = CollKind::AllReduce;  ///< coll
+  Reduction reduction = Reduction::Sum; ///< coll (all_reduce, reduce_scatter, reduce)
+  DType type = DType::F32;              ///< coll, send, recv: element type
+  uint64_t n = 0;                       ///< coll, send, recv, copy, fill: elements; group: instructions
+  uint32_t root = 0;                    ///< coll (broadcast, reduce): member index
+  std::vector<uint32_t> peer; ///< send, recv: member index; several: by microbatch modulo their number
+  uint64_t tag = 0;           ///< coll, send, recv: id of the global communication
+  double value = 0;           ///< fill: converted to the buffer's type
+  uint32_t event = 0;         ///< signal, wait: index into Program::events
+  SlotExpr eventSlot;         ///< signal, wait
+  std::string name;           ///< feed: input of the manifest; fetch: output of the manifest
+  int32_t provenance = -1;    ///< index into Bundle::provenance, or -1
 };
 
 /// A fragment with the communication around it.
@@ -197,8 +198,8 @@ struct Block {
   std::vector<Instruction> instructions;
 };
 
-/// One execution of a block. Runs that belong to no microbatch carry 0. Both sides of a communication carry the
-/// same microbatch.
+/// One execution of a block. Runs that belong to no microbatch carry 0. Both sides of a communication carry
+/// the same microbatch.
 struct Run {
   uint32_t block = 0;
   int64_t microbatch = 0;
@@ -211,8 +212,8 @@ struct Entry {
   std::vector<Run> runs;
 };
 
-/// Arena of the `dev` space: state buffers lie in [0, state), all others in [state, state + pool). `host` is the
-/// size of the `host` space's arena. Bytes.
+/// Arena of the `dev` space: state buffers lie in [0, state), all others in [state, state + pool). `host` is
+/// the size of the `host` space's arena. Bytes.
 struct Arena {
   uint64_t state = 0, pool = 0, host = 0;
 };

@@ -1,0 +1,78 @@
+//===- Builtins.cpp - V1: builtins touch what the kernel table says ----------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A builtin takes its shapes from immediates, so the bytes that its kernel table entry claims must follow
+// from them, or all that is proved about memory is about other bytes. Names and counts that do not fit are
+// left to the loader, which knows the builtins of its own version.
+//
+//===----------------------------------------------------------------------===//
+#include "par/kernels/Builtins.h"
+#include "Model.h"
+
+using namespace par;
+using namespace par::format;
+
+/// The operand's access in the words of the program; what is updated may be called rw or acc.
+static bool sameAccess(kernels::Access wanted, Access given) {
+  switch (wanted) {
+  case kernels::Access::Read:
+    return given == Access::Read;
+  case kernels::Access::Write:
+    return given == Access::Write;
+  default:
+    return given == Access::ReadWrite || given == Access::Accumulate;
+  }
+}
+
+/// Elements of "rows x cols" with these immediates; nullopt when one of them is bound to the mesh only at
+/// load.
+static std::optional<uint64_t> elementsOf(const kernels::BuiltinKernel &builtin, std::string_view shape,
+                                          const std::vector<Imm> &imms) {
+  uint64_t n = 1;
+  while (!shape.empty()) {
+    std::string_view name = shape.substr(0, shape.find(" x "));
+    shape.remove_prefix(std::min(shape.size(), name.size() + 3));
+    for (size_t i = 0; i < builtin.immediates.size(); ++i) {
+      if (builtin.immediates[i].name != name)
+        continue;
+      if (!imms[i].axis.empty() || imms[i].value < 0 || imms[i].value > (int64_t(1) << 40))
+        return std::nullopt;
+      n *= uint64_t(imms[i].value);
+      break;
+    }
+  }
+  return n;
+}
+
+std::optional<std::string> par::verify::checkBuiltin(const Program &program, const Instruction &it) {
+  const Kernel &kernel = program.kernels[it.kernel];
+  const kernels::BuiltinKernel *builtin = kernel.builtin ? kernels::findBuiltin(kernel.symbol) : nullptr;
+  if (!builtin || builtin->immediates.size() != it.imms.size())
+    return std::nullopt;
+  std::vector<kernels::BuiltinOperand> present;
+  for (const kernels::BuiltinOperand &operand : builtin->operands)
+    if (operand.onlyIf < 0 || it.imms[size_t(operand.onlyIf)].value != 0)
+      present.push_back(operand);
+  if (present.size() != it.operands.size())
+    return std::nullopt;
+  size_t place = 0;
+  for (const kernels::BuiltinOperand &wanted : present) {
+    const KernelOperand &given = kernel.operands[place];
+    const Buffer &buffer = program.buffers[it.operands[place].buffer];
+    std::string operand = "operand " + std::to_string(place++) + " ('" + std::string(wanted.name) +
+                          "') of builtin " + kernel.symbol;
+    if (!sameAccess(wanted.access, given.access))
+      return operand + " is not '" + std::string(toString(given.access)) + "'";
+    if (toString(buffer.type) != wanted.type)
+      return operand + " is " + std::string(wanted.type) + ", '" + buffer.name + "' is " + describe(buffer);
+    std::optional<uint64_t> n = elementsOf(*builtin, wanted.shape, it.imms);
+    if (!n || *n * sizeOf(buffer.type) != given.bytes)
+      return operand + " is " + (n ? std::to_string(*n) : "an unknown number of") +
+             " elements by its immediates, " + std::to_string(given.bytes) + " bytes by the kernel table";
+  }
+  return std::nullopt;
+}
