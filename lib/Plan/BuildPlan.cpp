@@ -203,6 +203,7 @@ private:
     loss.labels = word("train.loss.labels", "labels");
     loss.output = word("train.loss.output", "");
     loss.ignore = integer("train.loss.ignore", -100);
+    loss.shift = integer("train.loss.shift", 0);
     const PlanNode *node = root.at("train.loss");
     if (!node)
       return;
@@ -211,7 +212,7 @@ private:
       return;
     }
     // One word is a kind of loss, any other text the name of a scalar output.
-    bool kind = node->text == "cross_entropy" || node->text == "mse";
+    bool kind = node->text == "cross_entropy" || node->text == "mse" || node->text == "l1";
     (kind ? loss.kind : loss.output) = {node->text, node->origin};
   }
 

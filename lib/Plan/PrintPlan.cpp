@@ -191,6 +191,7 @@ private:
     text(2, "output", loss.output);
     text(2, "labels", loss.labels);
     integer(2, "ignore", loss.ignore);
+    integer(2, "shift", loss.shift);
   }
 
   void optimizer(const PlanOptimizer &optimizer) {

@@ -56,11 +56,12 @@ struct PlanBatch {
 };
 
 struct PlanLoss {
-  /// "": a scalar output of the graph; else cross_entropy or mse, attached to `output`.
+  /// "": a scalar output of the graph; else cross_entropy, mse or l1, attached to `output`.
   Said<std::string> kind;
   Said<std::string> output; ///< graph output; empty: the only float output
   Said<std::string> labels; ///< graph input that an attached loss makes
   Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
+  Said<int64_t> shift;      ///< labels lie this many positions ahead along dim 1
 };
 
 /// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
