@@ -4,8 +4,20 @@
 
 #include "par/Interfaces/Decomposable.cpp.inc"
 
+using namespace mlir;
+
 namespace par {
 
-void registerDecompositions(mlir::DialectRegistry &registry) {}
+void registerElementwiseDecompositions(DialectRegistry &registry);
+void registerNormDecompositions(DialectRegistry &registry);
+void registerLossDecompositions(DialectRegistry &registry);
+void registerOptimizerDecompositions(DialectRegistry &registry);
+
+void registerDecompositions(DialectRegistry &registry) {
+  registerElementwiseDecompositions(registry);
+  registerNormDecompositions(registry);
+  registerLossDecompositions(registry);
+  registerOptimizerDecompositions(registry);
+}
 
 } // namespace par

@@ -4,8 +4,26 @@
 
 #include "par/Interfaces/Differentiable.cpp.inc"
 
+using namespace mlir;
+
 namespace par {
 
-void registerGradients(mlir::DialectRegistry &registry) {}
+void registerElementwiseGradients(DialectRegistry &registry);
+void registerShapeGradients(DialectRegistry &registry);
+void registerReduceGradients(DialectRegistry &registry);
+void registerContractGradients(DialectRegistry &registry);
+void registerIndexGradients(DialectRegistry &registry);
+void registerNormGradients(DialectRegistry &registry);
+void registerLossGradients(DialectRegistry &registry);
+
+void registerGradients(DialectRegistry &registry) {
+  registerElementwiseGradients(registry);
+  registerShapeGradients(registry);
+  registerReduceGradients(registry);
+  registerContractGradients(registry);
+  registerIndexGradients(registry);
+  registerNormGradients(registry);
+  registerLossGradients(registry);
+}
 
 } // namespace par

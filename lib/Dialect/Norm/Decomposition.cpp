@@ -1,0 +1,86 @@
+#include "par/Dialect/Term.h"
+#include "par/Interfaces/Decomposable.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+struct SoftmaxDecomposition : DecomposableOpInterface::ExternalModel<SoftmaxDecomposition, SoftmaxOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    int64_t dim = cast<SoftmaxOp>(op).getDim();
+    Term x(builder, op->getLoc(), op->getOperand(0));
+    Term e = exp(x - x.reduceKeeping(ReduceKind::max, dim));
+    return {e / e.reduceKeeping(ReduceKind::sum, dim)};
+  }
+};
+
+struct SoftmaxGradDecomposition
+    : DecomposableOpInterface::ExternalModel<SoftmaxGradDecomposition, SoftmaxGradOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    auto grad = cast<SoftmaxGradOp>(op);
+    Term ct(builder, op->getLoc(), grad.getCotangent()), y = ct.with(grad.getSoftmax());
+    return {y * (ct - (ct * y).reduceKeeping(ReduceKind::sum, static_cast<int64_t>(grad.getDim())))};
+  }
+};
+
+/// How the dims of a layer norm lie: leading ones are positions, trailing ones are normalised over.
+struct NormDims {
+  NormDims(RankedTensorType type, RankedTensorType statistic)
+      : shape(type.getShape()), leading(dimRange(0, statistic.getRank())),
+        trailing(dimRange(statistic.getRank(), type.getRank())), element(statistic.getElementType()) {
+    for (int64_t dim : trailing)
+      count *= shape[dim];
+  }
+  /// A statistic, or a scale, at every element.
+  Term spread(Term statistic) const { return statistic.broadcast(leading, shape); }
+  Term spreadScale(Term scale) const { return scale.convert(element).broadcast(trailing, shape); }
+  /// Mean over the trailing dims.
+  Term mean(Term x) const { return x.reduce(ReduceKind::sum, trailing) / count; }
+
+  SmallVector<int64_t> shape, leading, trailing;
+  Type element; ///< in which the statistics are computed
+  double count = 1;
+};
+
+struct LayerNormDecomposition : DecomposableOpInterface::ExternalModel<LayerNormDecomposition, LayerNormOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    auto norm = cast<LayerNormOp>(op);
+    auto type = cast<RankedTensorType>(norm.getOperand().getType());
+    NormDims dims(type, cast<RankedTensorType>(norm.getMean().getType()));
+    Term x = Term(builder, op->getLoc(), norm.getOperand()).convert(dims.element);
+    Term mean = dims.mean(x), centred = x - dims.spread(mean);
+    Term rstd = rsqrt(dims.mean(centred * centred) + norm.getEpsilon().convertToDouble());
+    Term scaled = centred * dims.spread(rstd) * dims.spreadScale(x.with(norm.getScale())) +
+                  dims.spreadScale(x.with(norm.getBias()));
+    return {scaled.convert(type.getElementType()), mean, rstd};
+  }
+};
+
+struct LayerNormGradDecomposition
+    : DecomposableOpInterface::ExternalModel<LayerNormGradDecomposition, LayerNormGradOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    auto norm = cast<LayerNormGradOp>(op);
+    auto type = cast<RankedTensorType>(norm.getOperand().getType());
+    NormDims dims(type, cast<RankedTensorType>(norm.getMean().getType()));
+    Term x = Term(builder, op->getLoc(), norm.getOperand()).convert(dims.element);
+    Term ct = x.with(norm.getCotangent()).convert(dims.element), rstd = dims.spread(x.with(norm.getRstd()));
+    Term n = (x - dims.spread(x.with(norm.getMean()))) * rstd;
+    Term g = ct * dims.spreadScale(x.with(norm.getScale()));
+    Term result = rstd * (g - dims.spread(dims.mean(g)) - n * dims.spread(dims.mean(g * n)));
+    return {result.convert(type.getElementType())};
+  }
+};
+
+} // namespace
+
+void registerNormDecompositions(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    SoftmaxOp::attachInterface<SoftmaxDecomposition>(*context);
+    SoftmaxGradOp::attachInterface<SoftmaxGradDecomposition>(*context);
+    LayerNormOp::attachInterface<LayerNormDecomposition>(*context);
+    LayerNormGradOp::attachInterface<LayerNormGradDecomposition>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,47 @@
+#include "par/Dialect/Term.h"
+#include "par/Interfaces/Differentiable.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+using Cotangents = FailureOr<SmallVector<Value>>;
+
+struct SoftmaxGradient : DifferentiableOpInterface::ExternalModel<SoftmaxGradient, SoftmaxOp> {
+  Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
+    auto softmax = cast<SoftmaxOp>(op);
+    return SmallVector<Value>{SoftmaxGradOp::create(builder, op->getLoc(), cotangents.front(),
+                                                    softmax.getResult(), softmax.getDim())};
+  }
+};
+
+struct LayerNormGradient : DifferentiableOpInterface::ExternalModel<LayerNormGradient, LayerNormOp> {
+  Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
+    auto norm = cast<LayerNormOp>(op);
+    if (!cotangents[0] || cotangents[1] || cotangents[2])
+      return failure(); // mean and rstd are there for the gradient; nothing else uses them
+    Term ct(builder, op->getLoc(), cotangents.front());
+    Value input = LayerNormGradOp::create(builder, op->getLoc(), ct.getType(), ct, norm.getOperand(),
+                                          norm.getScale(), norm.getMean(), norm.getRstd());
+    ArrayRef<int64_t> shape = ct.getShape();
+    SmallVector<int64_t> leading = dimRange(0, cast<RankedTensorType>(norm.getMean().getType()).getRank());
+    auto spread = [&](Value statistic) {
+      return ct.with(statistic).convert(ct.getType().getElementType()).broadcast(leading, shape);
+    };
+    Term normed = (ct.with(norm.getOperand()) - spread(norm.getMean())) * spread(norm.getRstd());
+    return SmallVector<Value>{input, (ct * normed).reduce(ReduceKind::sum, leading),
+                              ct.reduce(ReduceKind::sum, leading)};
+  }
+};
+
+} // namespace
+
+void registerNormGradients(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    SoftmaxOp::attachInterface<SoftmaxGradient>(*context);
+    LayerNormOp::attachInterface<LayerNormGradient>(*context);
+  });
+}
+
+} // namespace par
