@@ -5,9 +5,9 @@
 
 namespace par {
 
-/// A value in a formula: arithmetic on terms builds elementwise ops at the builder's place, so that gradients and
-/// decompositions read like the equations they come from. Two terms have one type; a number is a splat of the other
-/// term's type.
+/// A value in a formula: arithmetic on terms builds elementwise ops at the builder's place, so that gradients
+/// and decompositions read like the equations they come from. Two terms have one type; a number is a splat of
+/// the other term's type.
 ///
 ///     Term x(builder, loc, operand), y = tanh(x);
 ///     return ct * (1.0 - y * y);
@@ -32,7 +32,9 @@ public:
   }
   /// A scalar repeated to `shape`.
   Term broadcast(llvm::ArrayRef<int64_t> shape) const { return broadcast({}, shape); }
-  Term reshape(llvm::ArrayRef<int64_t> shape) const { return with(buildReshape(*builder, loc, value, shape)); }
+  Term reshape(llvm::ArrayRef<int64_t> shape) const {
+    return with(buildReshape(*builder, loc, value, shape));
+  }
   Term transpose(llvm::ArrayRef<int64_t> permutation) const;
   Term convert(mlir::Type elementType) const { return with(buildConvert(*builder, loc, value, elementType)); }
   /// Combined along `dims`, which vanish.

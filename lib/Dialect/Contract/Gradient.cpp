@@ -12,8 +12,9 @@ struct DotSide {
   SmallVector<int64_t> batching, contracting, free;
 };
 
-/// Cotangent of `side` of a dot: the product of the result's cotangent and the other side over the other side's free
-/// dims, which are the cotangent's `otherFree`. Of the two operand orders the one that needs no transpose is taken.
+/// Cotangent of `side` of a dot: the product of the result's cotangent and the other side over the other
+/// side's free dims, which are the cotangent's `otherFree`. Of the two operand orders the one that needs no
+/// transpose is taken.
 Value buildSideCotangent(Term ct, const DotSide &side, const DotSide &other, ArrayRef<int64_t> otherFree) {
   auto type = cast<RankedTensorType>(side.value.getType());
   int64_t batch = side.batching.size(), free = side.free.size(), contracting = side.contracting.size();
@@ -38,8 +39,8 @@ Value buildSideCotangent(Term ct, const DotSide &side, const DotSide &other, Arr
   SmallVector<int64_t> ctBatching = dimRange(0, batch);
   Term factor = ct.convert(getElementTypeOrSelf(other.value.getType()));
   OpBuilder &builder = ct.getBuilder();
-  Value product = freeFirst ? buildDot(builder, ct.getLoc(), factor, other.value, otherFree, other.free, ctBatching,
-                                       other.batching, type.getElementType())
+  Value product = freeFirst ? buildDot(builder, ct.getLoc(), factor, other.value, otherFree, other.free,
+                                       ctBatching, other.batching, type.getElementType())
                             : buildDot(builder, ct.getLoc(), other.value, factor, other.free, otherFree,
                                        other.batching, ctBatching, type.getElementType());
   return ct.with(product).transpose(inverse);

@@ -32,12 +32,14 @@ template <typename Op, std::pair<Term, Term> (*formula)(Term ct, Term x, Term y,
 struct BinaryGradient : DifferentiableOpInterface::ExternalModel<BinaryGradient<Op, formula>, Op> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     Term ct(builder, op->getLoc(), cotangents.front());
-    auto [lhs, rhs] = formula(ct, ct.with(op->getOperand(0)), ct.with(op->getOperand(1)), ct.with(op->getResult(0)));
+    auto [lhs, rhs] =
+        formula(ct, ct.with(op->getOperand(0)), ct.with(op->getOperand(1)), ct.with(op->getResult(0)));
     return SmallVector<Value>{lhs, rhs};
   }
 };
 
-//===-- Formulas ------------------------------------------------------------------------------------------------===//
+//===-- Formulas
+//------------------------------------------------------------------------------------------------===//
 
 Term ofNegate(Term ct, Term, Term) { return -ct; }
 Term ofAbs(Term ct, Term x, Term) { return ct * sign(x); }
@@ -74,12 +76,13 @@ std::pair<Term, Term> ofMinimum(Term ct, Term x, Term y, Term) { return byChoice
 std::pair<Term, Term> ofPower(Term ct, Term x, Term y, Term z) {
   Term zero = ct.splat(0);
   Term base = ct * (y * power(x, y - 1.0));
-  Term isFlat = x.compare(Predicate::eq, zero).select(y.compare(Predicate::ge, zero),
-                                                     zero.compare(Predicate::ne, zero));
+  Term isFlat = x.compare(Predicate::eq, zero)
+                    .select(y.compare(Predicate::ge, zero), zero.compare(Predicate::ne, zero));
   return {y.compare(Predicate::eq, zero).select(zero, base), isFlat.select(zero, ct * z * log(x))};
 }
 
-//===-- Ops that need more than their operands ------------------------------------------------------------------===//
+//===-- Ops that need more than their operands
+//------------------------------------------------------------------===//
 
 struct SelectGradient : DifferentiableOpInterface::ExternalModel<SelectGradient, SelectOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {

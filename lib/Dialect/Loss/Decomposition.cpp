@@ -39,7 +39,8 @@ struct CrossEntropyGradDecomposition
     Term ct = z.with(grad.getCotangent());
     auto spread = [&](Term value) { return value.broadcast(tokenDims(z), z.getShape()); };
     Term softmax = exp(z - spread(z.with(grad.getLse())));
-    // One-hot by comparing, not by scattering: elementwise, and the iota knows its offset where classes are sharded.
+    // One-hot by comparing, not by scattering: elementwise, and the iota knows its offset where classes are
+    // sharded.
     Value classes = IotaOp::create(builder, op->getLoc(), labels.getType().clone(z.getShape()),
                                    z.getType().getRank() - 1);
     Term isLabel = z.with(classes).compare(Predicate::eq, spread(labels));

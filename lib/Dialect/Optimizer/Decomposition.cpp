@@ -11,8 +11,8 @@ struct Update {
   template <typename Op>
   Update(Op op, OpBuilder &builder)
       : weight(builder, op.getLoc(), op.getWeight()),
-        gradient(weight.with(op.getGradient()).convert(weight.getType().getElementType())), lr(scalar(op.getLr())),
-        decay(op.getWeightDecay().convertToDouble()) {}
+        gradient(weight.with(op.getGradient()).convert(weight.getType().getElementType())),
+        lr(scalar(op.getLr())), decay(op.getWeightDecay().convertToDouble()) {}
 
   /// A scalar operand in the weight's element type.
   Term scalar(Value value) const { return weight.with(value).convert(weight.getType().getElementType()); }
@@ -38,8 +38,7 @@ struct MomentumDecomposition : DecomposableOpInterface::ExternalModel<MomentumDe
     double mu = momentum.getMomentum().convertToDouble();
     Type stored = getElementTypeOrSelf(momentum.getVelocity().getType());
     Term d = update.decayed();
-    Term velocity =
-        mu * d.with(momentum.getVelocity()).convert(update.weight.getType().getElementType()) + d;
+    Term velocity = mu * d.with(momentum.getVelocity()).convert(update.weight.getType().getElementType()) + d;
     Term direction = momentum.getNesterov() ? d + mu * velocity : velocity;
     return {update.weight - update.spread(update.lr) * direction, velocity.convert(stored)};
   }
@@ -58,8 +57,9 @@ struct AdamwDecomposition : DecomposableOpInterface::ExternalModel<AdamwDecompos
     Term size = lr / (1.0 - power(step.splat(beta1), step));
     Term root = sqrt(1.0 - power(step.splat(beta2), step));
     Term weight = update.weight * update.spread(1.0 - lr * update.decay);
-    Term moved = weight - update.spread(size) * (first / (sqrt(second) / update.spread(root) +
-                                                          adamw.getEpsilon().convertToDouble()));
+    Term moved =
+        weight - update.spread(size) *
+                     (first / (sqrt(second) / update.spread(root) + adamw.getEpsilon().convertToDouble()));
     return {moved, first.convert(stored), second.convert(stored)};
   }
 };

@@ -9,7 +9,8 @@ namespace {
 using Cotangents = FailureOr<SmallVector<Value>>;
 
 Term cumulate(Term term, ReduceKind kind, int64_t dim, bool exclusive, bool reverse) {
-  return term.with(CumulativeOp::create(term.getBuilder(), term.getLoc(), kind, term, dim, exclusive, reverse));
+  return term.with(
+      CumulativeOp::create(term.getBuilder(), term.getLoc(), kind, term, dim, exclusive, reverse));
 }
 
 /// For every element the product of all others along `dims`, without a division: some may be 0.

@@ -128,7 +128,8 @@ struct UpdateSliceGradient : DifferentiableOpInterface::ExternalModel<UpdateSlic
     Term ct(builder, op->getLoc(), cotangents.front()), zero = ct.with(update.getUpdate()).splat(0);
     int64_t dim = update.getDim();
     Value rest = UpdateSliceOp::create(builder, op->getLoc(), ct.getType(), ct, zero, update.getStart(), dim);
-    Value part = DynamicSliceOp::create(builder, op->getLoc(), ct, update.getStart(), dim, zero.getShape()[dim]);
+    Value part =
+        DynamicSliceOp::create(builder, op->getLoc(), ct, update.getStart(), dim, zero.getShape()[dim]);
     return SmallVector<Value>{rest, part, Value()};
   }
 };

@@ -1,0 +1,43 @@
+// From a forward step to a training step.
+#ifndef PAR_TRAIN_PASSES_H
+#define PAR_TRAIN_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Train/Passes.h.inc"
+
+/// What the plan says about training. Numbers mean what PyTorch's optimizers of the same name mean by them.
+struct TrainOptions {
+  /// What holds for one parameter instead.
+  struct Parameter {
+    std::string name; ///< of its variable
+    std::optional<double> lrScale, weightDecay;
+  };
+  std::string kind = "sgd"; ///< sgd, momentum, adamw
+  double lr = 0.001;        ///< value of @lr until the host sets it
+  double momentum = 0.9;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weightDecay = 0;
+  std::vector<Parameter> parameters;
+  std::optional<double> clip; ///< largest norm of all gradients together
+};
+
+/// The phase: passes and gate.
+void buildTrainPipeline(mlir::OpPassManager &manager, const TrainOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Train/Passes.h.inc"
+
+} // namespace par
+
+#endif

@@ -1,0 +1,196 @@
+#include "par/Dialect/Term.h"
+#include "par/Train/Passes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_ADDOPTIMIZERPASS
+#include "par/Train/Passes.h.inc"
+
+namespace {
+
+/// Adds updates to one training step.
+class Updates {
+public:
+  Updates(StepOp step, const AddOptimizerPassOptions &options)
+      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator()),
+        options(options) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult readSettings(ArrayRef<std::string> texts, StringRef option,
+                             llvm::StringMap<double> &settings);
+  FailureOr<VariableOp> declare(const Twine &name, VariableKind kind, RankedTensorType type, VariableOp of);
+  FailureOr<Value> readState(VariableOp parameter, StringRef suffix);
+  LogicalResult addScalars();
+  Value scaledRate(StringRef parameter);
+  LogicalResult update(GradientOp gradient);
+  void write(Value value, const Twine &name) { WriteOp::create(builder, value.getLoc(), value, name.str()); }
+
+  StepOp step;
+  ModuleOp module;
+  OpBuilder builder;
+  const AddOptimizerPassOptions &options;
+  llvm::StringMap<double> lrScales, decays;
+  llvm::StringMap<Value> weights; ///< what each parameter was read as
+  Value lr, count;                ///< learning rate; number of this step, from 1, where the kind needs it
+  llvm::DenseMap<uint64_t, Value> rates;
+};
+
+} // namespace
+
+/// Reads `parameter=number` settings.
+LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef option,
+                                    llvm::StringMap<double> &settings) {
+  for (StringRef text : texts) {
+    auto [name, number] = text.rsplit('=');
+    double value;
+    if (number.getAsDouble(value))
+      return step.emitOpError() << option << " has \"" << text << "\", expected parameter=number";
+    settings[name] = value;
+  }
+  return success();
+}
+
+/// A new variable; a state lies behind its parameter and as its parameter does.
+FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, RankedTensorType type,
+                                       VariableOp of) {
+  StringAttr symbol = builder.getStringAttr(name);
+  if (Operation *taken = module.lookupSymbol(symbol)) {
+    InFlightDiagnostic error = step.emitOpError()
+                               << "needs a variable @" << symbol.getValue() << " of its own";
+    error.attachNote(taken->getLoc()) << "the name is taken here";
+    return error;
+  }
+  OpBuilder outside(*module.getOps<StepOp>().begin());
+  FlatSymbolRefAttr parameter;
+  if (of) {
+    parameter = FlatSymbolRefAttr::get(of.getSymNameAttr());
+    outside.setInsertionPointAfter(of);
+    auto next = dyn_cast<VariableOp>(*outside.getInsertionPoint());
+    if (next && next.getOfAttr() == parameter) // its first state
+      outside.setInsertionPointAfter(next);
+  }
+  return VariableOp::create(outside, of ? of.getLoc() : step.getLoc(), symbol,
+                            VariableKindAttr::get(module.getContext(), kind), parameter, TypeAttr::get(type),
+                            of ? of.getStoredAttr() : TypeAttr(), of ? of.getShardingAttr() : ShardingAttr(),
+                            ArrayAttr(), ElementsAttr(), builder.getStringAttr("zeros"), DictionaryAttr());
+}
+
+/// Declares and reads one state of a parameter.
+FailureOr<Value> Updates::readState(VariableOp parameter, StringRef suffix) {
+  FailureOr<VariableOp> state =
+      declare(parameter.getSymName() + suffix, VariableKind::state, parameter.getTensorType(), parameter);
+  if (failed(state))
+    return failure();
+  return Value(ReadOp::create(builder, parameter.getLoc(), parameter.getTensorType(), state->getSymName()));
+}
+
+/// After it: `lr` and, where it is needed, `count` are read, and the count is written back.
+LogicalResult Updates::addScalars() {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  FailureOr<VariableOp> rate = declare("lr", VariableKind::hyper, scalar, {});
+  if (failed(rate))
+    return failure();
+  rate->removeInitAttr();
+  rate->setValueAttr(DenseElementsAttr::get(scalar, static_cast<float>(options.lr)));
+  lr = ReadOp::create(builder, step.getLoc(), scalar, "lr");
+  if (options.kind == "sgd")
+    return success();
+  if (failed(declare("step", VariableKind::counter, scalar, {})))
+    return failure();
+  Term before(builder, step.getLoc(), ReadOp::create(builder, step.getLoc(), scalar, "step"));
+  count = before + 1.0;
+  write(count, "step");
+  return success();
+}
+
+/// The learning rate of one parameter; parameters with one scale share it.
+Value Updates::scaledRate(StringRef parameter) {
+  auto at = lrScales.find(parameter);
+  if (at == lrScales.end() || at->second == 1)
+    return lr;
+  Value &rate = rates[llvm::bit_cast<uint64_t>(at->second)];
+  if (!rate)
+    rate = Term(builder, step.getLoc(), lr) * at->second;
+  return rate;
+}
+
+/// Updates the parameter of one gradient and writes it and its state.
+LogicalResult Updates::update(GradientOp gradient) {
+  StringRef name = gradient.getVariable();
+  auto parameter = module.lookupSymbol<VariableOp>(name);
+  Location loc = gradient.getLoc();
+  Value weight = weights.lookup(name), rate = scaledRate(name);
+  double decay = decays.contains(name) ? decays.lookup(name) : options.decay;
+  llvm::APFloat decayed(decay);
+  if (options.kind == "sgd") {
+    write(SgdOp::create(builder, loc, weight.getType(), weight, gradient, rate, decayed), name);
+    return success();
+  }
+  FailureOr<Value> first = readState(parameter, options.kind == "adamw" ? ".m" : ".v");
+  if (failed(first))
+    return failure();
+  if (options.kind == "momentum") {
+    auto op = MomentumOp::create(builder, loc, weight.getType(), first->getType(), weight, gradient, *first,
+                                 count, rate, llvm::APFloat(options.momentum), decayed, options.nesterov);
+    write(op.getNewWeight(), name);
+    write(op.getNewVelocity(), name + ".v");
+    return success();
+  }
+  FailureOr<Value> second = readState(parameter, ".v");
+  if (failed(second))
+    return failure();
+  auto op = AdamwOp::create(builder, loc, weight.getType(), first->getType(), second->getType(), weight,
+                            gradient, *first, *second, count, rate, llvm::APFloat(options.beta1),
+                            llvm::APFloat(options.beta2), llvm::APFloat(options.epsilon), decayed);
+  write(op.getNewWeight(), name);
+  write(op.getNewFirst(), name + ".m");
+  write(op.getNewSecond(), name + ".v");
+  return success();
+}
+
+LogicalResult Updates::run() {
+  if (options.kind != "sgd" && options.kind != "momentum" && options.kind != "adamw")
+    return step.emitOpError() << "has the optimizer \"" << options.kind
+                              << "\", expected sgd, momentum or adamw";
+  if (failed(readSettings(options.lrScales, "lr-scales", lrScales)) ||
+      failed(readSettings(options.decays, "decays", decays)))
+    return failure();
+  SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
+  llvm::StringSet<> trained;
+  for (GradientOp gradient : gradients)
+    trained.insert(gradient.getVariable());
+  for (const auto *settings : {&lrScales, &decays})
+    for (StringRef name : settings->keys())
+      if (!trained.contains(name))
+        return step.emitOpError() << "has a setting for @" << name << ", which is not trained";
+  for (auto read : step.getBlock().getOps<ReadOp>())
+    weights.try_emplace(read.getVariable(), read);
+  if (failed(addScalars()))
+    return failure();
+  for (GradientOp gradient : gradients)
+    if (failed(update(gradient)))
+      return failure();
+  return success();
+}
+
+namespace {
+struct AddOptimizerPass : impl::AddOptimizerPassBase<AddOptimizerPass> {
+  using Base::Base;
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<StepOp>("train");
+    AddOptimizerPassOptions options{kind, lr, momentum, nesterov, beta1, beta2, epsilon, decay, {}, {}};
+    options.lrScales.assign(lrScales.begin(), lrScales.end());
+    options.decays.assign(decays.begin(), decays.end());
+    if (step && failed(Updates(step, options).run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,204 @@
+#include "par/Dialect/Par.h"
+#include "par/Interfaces/Differentiable.h"
+#include "par/Train/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "par/Train/Passes.h.inc"
+
+namespace {
+
+/// Gives every op that is built the stage of the forward op that it is built for.
+struct StageListener : OpBuilder::Listener {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    if (stage && isTensorOp(op))
+      op->setInherentAttr(StringAttr::get(op->getContext(), "stage"),
+                          OpBuilder(op).getI64IntegerAttr(*stage));
+  }
+  std::optional<int64_t> stage;
+};
+
+/// Reverse mode over one step, whose forward part is all there is.
+class ReverseMode {
+public:
+  explicit ReverseMode(StepOp step)
+      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator(), &listener) {}
+
+  /// Builds the backward part; the loss is the step's only result.
+  LogicalResult run();
+
+private:
+  bool isActive(Value value) const { return active.contains(value); }
+  void findActive();
+  LogicalResult seed();
+  LogicalResult differentiate(Operation *op);
+  Value takeCotangent(Value value);
+  void addGradients(ArrayRef<ReadOp> reads);
+
+  StepOp step;
+  ModuleOp module;
+  StageListener listener;
+  OpBuilder builder;
+  DenseSet<Value> active;                             ///< floats that depend on a parameter
+  DenseMap<Value, SmallVector<Value, 2>> contributed; ///< a cotangent for each use, the last one's first
+};
+
+} // namespace
+
+static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+static bool readsParameter(Operation *op) {
+  auto read = dyn_cast<ReadOp>(op);
+  if (!read)
+    return false;
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+  return variable && variable.getKind() == VariableKind::parameter;
+}
+
+/// After it: `active` holds what a change of a parameter changes smoothly.
+void ReverseMode::findActive() {
+  for (Operation &op : step.getBlock())
+    if (readsParameter(&op) || llvm::any_of(op.getOperands(), [&](Value value) { return isActive(value); }))
+      for (Value result : op.getResults())
+        if (isFloat(result))
+          active.insert(result);
+}
+
+/// After it: the loss has its cotangent.
+LogicalResult ReverseMode::seed() {
+  Value loss = step.getTerminator()->getOperand(0);
+  auto type = dyn_cast<RankedTensorType>(loss.getType());
+  if (!type || type.getRank() != 0 || !isFloat(loss))
+    return step.emitOpError() << "returns " << loss.getType() << " as its loss, expected a float scalar";
+  if (!isActive(loss))
+    return step.emitOpError() << "has a loss that depends on no parameter";
+  Operation *source = loss.getDefiningOp();
+  Value one = buildSplat(builder, loss.getLoc(), type, 1);
+  listener.stage = getStage(source);
+  contributed[loss] = {CotangentOp::create(builder, loss.getLoc(), loss, one)};
+  return success();
+}
+
+/// Sum of what the uses of a value contributed; null if nothing flows back to it.
+Value ReverseMode::takeCotangent(Value value) {
+  auto at = contributed.find(value);
+  if (at == contributed.end())
+    return {};
+  listener.stage.reset();
+  Value sum;
+  for (Value part : at->second)
+    sum = sum ? AddOp::create(builder, value.getLoc(), sum, part).getResult() : part;
+  at->second = {sum};
+  return sum;
+}
+
+/// Passes the cotangents of an op's results on to its operands.
+LogicalResult ReverseMode::differentiate(Operation *op) {
+  if (llvm::none_of(op->getOperands(), [&](Value value) { return isActive(value); }))
+    return success();
+  SmallVector<Value> cotangents;
+  for (Value result : op->getResults())
+    cotangents.push_back(takeCotangent(result));
+  if (llvm::none_of(cotangents, [](Value value) { return value != nullptr; }))
+    return success();
+
+  listener.stage = getStage(op);
+  auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+  FailureOr<SmallVector<Value>> parts = failure();
+  if (differentiable)
+    parts = differentiable.differentiate(builder, cotangents);
+  if (failed(parts))
+    return op->emitOpError()
+           << "cannot be differentiated yet, and the loss depends on a parameter through it";
+  for (auto [operand, part] : llvm::zip_equal(op->getOperands(), *parts))
+    if (part && isActive(operand))
+      contributed[operand].push_back(part);
+  return success();
+}
+
+/// One gradient a parameter, in the order of the variables.
+void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getKind() != VariableKind::parameter)
+      continue;
+    Value sum;
+    listener.stage.reset();
+    for (ReadOp read : reads)
+      if (read.getVariable() == variable.getSymName())
+        if (Value part = takeCotangent(read))
+          sum = sum ? AddOp::create(builder, read.getLoc(), sum, part).getResult() : part;
+    if (sum)
+      GradientOp::create(builder, variable.getLoc(), sum, variable.getSymName());
+    else
+      variable.emitWarning() << "@" << variable.getSymName()
+                             << " is not trained: the loss does not depend on it";
+  }
+}
+
+/// Erases what nothing uses: computations of other results, cotangents of operands that need none.
+static void eraseDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (!isa<GradientOp>(op) && isOpTriviallyDead(&op))
+      op.erase();
+}
+
+LogicalResult ReverseMode::run() {
+  findActive();
+  SmallVector<Operation *> forward;
+  SmallVector<ReadOp> reads;
+  for (Operation &op : step.getBlock().without_terminator()) {
+    if (auto read = dyn_cast<ReadOp>(op))
+      reads.push_back(read);
+    else
+      forward.push_back(&op);
+  }
+  if (failed(seed()))
+    return failure();
+  for (Operation *op : llvm::reverse(forward))
+    if (failed(differentiate(op)))
+      return failure();
+  addGradients(reads);
+  eraseDead(step.getBlock());
+  return success();
+}
+
+/// A copy of @eval named @train, which returns the loss alone.
+static FailureOr<StepOp> cloneForward(StepOp eval) {
+  if (Operation *taken =
+          SymbolTable::lookupNearestSymbolFrom(eval, StringAttr::get(eval.getContext(), "train")))
+    return taken->emitOpError() << "is there already; Train makes @train of @eval";
+  if (eval.getTerminator()->getNumOperands() == 0)
+    return eval.emitOpError() << "returns nothing, expected a loss";
+  auto train = cast<StepOp>(eval->clone());
+  OpBuilder builder(eval->getContext());
+  builder.setInsertionPointAfter(eval);
+  builder.insert(train);
+  train.setSymName("train");
+  Operation *terminator = train.getTerminator();
+  terminator->setOperands(terminator->getOperand(0));
+  train.setFunctionType(
+      builder.getFunctionType(train.getArgumentTypes(), terminator->getOperand(0).getType()));
+  train.setOutputsAttr(builder.getStrArrayAttr({"loss"}));
+  train.removeResAttrsAttr();
+  return train;
+}
+
+namespace {
+struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
+  void runOnOperation() override {
+    auto eval = getOperation().lookupSymbol<StepOp>("eval");
+    if (!eval)
+      return;
+    FailureOr<StepOp> train = cloneForward(eval);
+    if (failed(train) || failed(ReverseMode(*train).run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+} // namespace par

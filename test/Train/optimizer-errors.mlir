@@ -1,0 +1,26 @@
+// What AddOptimizer and ClipGradients refuse.
+// RUN: not par-opt %s --par-add-optimizer="kind=lion" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not par-opt %s --par-add-optimizer="lr-scales=x=1" 2>&1 | FileCheck %s --check-prefix=SETTING
+// RUN: not par-opt %s --par-add-optimizer="decays=w" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not par-opt %s --par-add-optimizer="kind=adamw" 2>&1 | FileCheck %s --check-prefix=TAKEN
+// RUN: not par-opt %s --par-clip-gradients="clip=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: not par-opt %s --par-clip-gradients="clip=1" 2>&1 | FileCheck %s --check-prefix=CLIP
+
+// KIND: error: 'par.step' op has the optimizer "lion", expected sgd, momentum or adamw
+// SETTING: error: 'par.step' op has a setting for @x, which is not trained
+// NUMBER: error: 'par.step' op decays has "w", expected parameter=number
+// TAKEN: error: 'par.step' op needs a variable @w.m of its own
+// TAKEN: note: the name is taken here
+// NEGATIVE: error: 'par.step' op has the clipping norm -1.000000e+00, expected a positive number
+// CLIP: error: 'par.step' op needs a variable @clip of its own
+// CLIP: note: the name is taken here
+par.variable @w parameter : tensor<f32>
+par.variable @w.m parameter : tensor<f32>
+par.variable @clip frozen : tensor<f32>
+par.step @train() -> tensor<f32> {
+  %w = par.read @w : tensor<f32>
+  %one = par.constant dense<1.0> : tensor<f32>
+  %ct = par.cotangent %w, %one : tensor<f32>
+  %g = par.gradient %ct of @w : tensor<f32>
+  par.return %w : tensor<f32>
+}
