@@ -61,9 +61,11 @@ void StackBuilder::simulate() {
       bool goForward = f[s] < M && f[s] < b[s] + (S - s);
       const auto &needs = goForward ? forwardEnd : backwardEnd;
       uint32_t m = goForward ? f[s] : b[s];
+      if (m >= M)
+        continue;
       bool edge = goForward ? s == 0 : s + 1 == S;
       int64_t ready = goForward ? (edge ? 0 : needs[s - 1][m]) : edge ? forwardEnd[s][m] : needs[s + 1][m];
-      if (m >= M || ready < 0)
+      if (ready < 0)
         continue;
       now[s] = std::max(now[s], ready) + (goForward ? 1 : 2);
       (goForward ? forwardEnd : backwardEnd)[s][m] = now[s];

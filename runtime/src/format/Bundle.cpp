@@ -116,21 +116,28 @@ static Expected<std::vector<std::string>> parseProvenance(std::string_view text,
   return lines;
 }
 
-/// Puts `temporary` in the place of `folder`; what stood there is a bundle and is removed last.
+/// Puts `temporary` in the place of `folder`, at once; what stood there is a bundle and is removed afterwards.
 static Status replaceFolder(const std::string &temporary, const std::string &folder) {
   std::error_code error;
+  if (!fs::exists(folder, error)) {
+    if (::rename(temporary.c_str(), folder.c_str()) != 0)
+      return system(folder, "create");
+    return {};
+  }
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(temporary, error);
+    return {};
+  }
+  // A file system that cannot exchange: for a moment there is no bundle, but never half a one.
   std::string old = folder + ".old-" + std::to_string(::getpid());
-  bool replaces = fs::exists(folder, error);
-  if (replaces && ::rename(folder.c_str(), old.c_str()) != 0)
+  if (::rename(folder.c_str(), old.c_str()) != 0)
     return system(folder, "replace");
   if (::rename(temporary.c_str(), folder.c_str()) != 0) {
     Error failure = system(folder, "create");
-    if (replaces)
-      (void)::rename(old.c_str(), folder.c_str());
+    (void)::rename(old.c_str(), folder.c_str());
     return failure;
   }
-  if (replaces)
-    fs::remove_all(old, error);
+  fs::remove_all(old, error);
   return {};
 }
 
