@@ -7,6 +7,7 @@
 #include "comm/Base.h"
 #include "comm/Diagnosis.h"
 #include "comm/Wire.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 #include <map>
@@ -44,9 +45,8 @@ std::string disagreement(const std::vector<std::string> &values, const std::stri
       std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });
   auto shown = [&](const std::string &value) { return hash ? shortHash(value) : value; };
   size_t others = most->second.size();
-  return "rank " + std::to_string(odd->second.front()) + " holds " + what + " " + shown(odd->first) +
-         ", the " + (others == 1 ? "other" : std::to_string(others) + " others") + " " + shown(most->first) +
-         ": its copy of the bundle is stale";
+  return say(Sentence::staleBundle, odd->second.front(), what, shown(odd->first),
+             others == 1 ? "other" : std::to_string(others) + " others", shown(most->first));
 }
 
 } // namespace
@@ -63,7 +63,7 @@ void BoardControl::meet(const Hello &hello) {
   for (const std::string &error : {disagreement(formats, "format", false), disagreement(plans, "plan", true),
                                    disagreement(bundles, "bundle", true)})
     if (!error.empty())
-      fail(1, bundle + ": error: " + error);
+      fail(1, errorLine(bundle, error));
 }
 
 std::vector<std::string> BoardControl::share(Sharing sharing, std::string_view label, std::string_view value,
@@ -110,6 +110,5 @@ void BoardControl::fail(int code, std::string_view message) {
 
 std::string par::comm::differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b,
                                          Sharing sharingB, std::string_view labelB) {
-  return "rank " + std::to_string(a) + " is in " + wordOf(sharingA) + " \"" + std::string(labelA) +
-         "\", rank " + std::to_string(b) + " in " + wordOf(sharingB) + " \"" + std::string(labelB) + "\"";
+  return say(Sentence::otherExchange, a, wordOf(sharingA), labelA, b, wordOf(sharingB), labelB);
 }

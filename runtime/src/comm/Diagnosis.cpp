@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Diagnosis.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -49,35 +50,31 @@ std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view ho
   }
   uint64_t steps = board[rank].startedSteps.load();
   std::string coordinates = board[rank].coordinates.get(), saved = board.saved.get();
-  std::string text = "rank " + std::to_string(rank);
-  if (!coordinates.empty())
-    text += " (" + coordinates + ")";
-  text +=
-      " " + std::string(how) + (steps ? " in step " + std::to_string(steps - 1) : " before its first step");
-  text += "; noticed by ";
-  if (witness)
-    text += "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
-            witness->waiting.instruction;
-  else
-    text += "par-run";
-  char after[32];
-  std::snprintf(after, sizeof after, ", after %.1f s", seconds);
-  text += after;
-  return text +
-         (saved.empty() ? "; nothing was saved" : "; last save " + saved + "; go on with --resume auto");
+  std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind +
+                                  ", " + witness->waiting.instruction
+                            : "par-run";
+  return say(Sentence::lostRank, rank, coordinates.empty() ? "" : " (" + coordinates + ")", how,
+             steps ? "in step " + std::to_string(steps - 1) : "before its first step", who, tenths(seconds),
+             saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto");
 }
 
 std::optional<std::string> par::comm::deadlock(Board &board) {
-  std::string text = "deadlock";
+  std::string all;
   for (uint32_t rank = 0; rank < board.world(); ++rank) {
     if (board[rank].idle.load(std::memory_order_relaxed) < board.deadlockAfter.load())
       return std::nullopt;
     Waiting waiting = board[rank].waiting();
-    text += (rank ? "; rank " : ": rank ") + std::to_string(rank) + " waits in " + waiting.kind + ", " +
-            waiting.instruction + ", for rank" + (waiting.ranks.size() > 1 ? "s" : "");
+    std::string ranks = waiting.ranks.size() > 1 ? "ranks" : "rank";
     for (size_t i = 0; i < waiting.ranks.size(); ++i)
-      text += (i ? ", " : " ") + std::to_string(waiting.ranks[i]);
+      ranks += (i ? ", " : " ") + std::to_string(waiting.ranks[i]);
+    all += (rank ? "; " : "") + say(Sentence::waits, rank, waiting.kind, waiting.instruction, ranks);
   }
+  return say(Sentence::deadlocked, all);
+}
+
+std::string par::comm::tenths(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", seconds);
   return text;
 }
 

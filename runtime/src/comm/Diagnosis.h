@@ -24,6 +24,9 @@ std::optional<std::string> deadlock(Board &board);
 /// How a process ended, from waitpid's status: "ended by signal 9", "ended with exit code 3".
 std::string howEnded(int status);
 
+/// "0.4".
+std::string tenths(double seconds);
+
 /// Prints a line to stderr in one write.
 void printLine(std::string_view line);
 /// "BUNDLE: error: MESSAGE".

@@ -7,6 +7,7 @@
 #include "comm/Engine.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 #include <deque>
@@ -158,29 +159,24 @@ void Engine::checkOperand(const Communication &c, const void *pointer, uint64_t 
   if (elements == 0)
     return;
   if (begin > arena.size() || elements > (arena.size() - begin) / size)
-    throw std::invalid_argument(std::string(c.id) + ": " + std::to_string(elements) + " elements of " +
-                                std::string(format::toString(c.type)) + " do not lie in the arena of " +
-                                std::to_string(arena.size()) + " bytes");
+    throw std::invalid_argument(
+        say(Sentence::outsideArena, c.id, elements, format::toString(c.type), arena.size()));
 }
 
 void Engine::check(uint32_t queue, const Communication &c) {
-  std::string id = std::string(c.id) + ": ";
   if (c.communicator >= self.memberships.size() || !self.memberships[c.communicator].member)
-    throw std::invalid_argument(id + "rank " + std::to_string(self.rank) + " is not in communicator " +
-                                std::to_string(c.communicator));
+    throw std::invalid_argument(say(Sentence::notAMember, c.id, self.rank, c.communicator));
   Membership &my = self.memberships[c.communicator];
+  const std::string &name = my.members->name;
   if (my.queue >= 0 && my.queue != int64_t(queue))
-    throw std::invalid_argument(id + "communicator \"" + my.members->name + "\" is bound to queue " +
-                                std::to_string(my.queue) + ", not " + std::to_string(queue));
+    throw std::invalid_argument(say(Sentence::otherQueue, c.id, name, my.queue, queue));
   if (c.peer >= my.area.size || (c.op != Op::Coll && c.peer == my.self))
-    throw std::invalid_argument(id + "member " + std::to_string(c.peer) + " of \"" + my.members->name +
-                                "\" (size " + std::to_string(my.area.size) + ") is no peer of member " +
-                                std::to_string(my.self));
+    throw std::invalid_argument(say(Sentence::noPeer, c.id, c.peer, name, my.area.size, my.self));
   bool inPlace = c.kind == CollKind::AllReduce || c.kind == CollKind::Broadcast || c.kind == CollKind::Reduce;
   if (c.op == Op::Coll && inPlace && c.in != c.out)
-    throw std::invalid_argument(id + std::string(format::toString(c.kind)) + " is in place only");
+    throw std::invalid_argument(say(Sentence::inPlaceOnly, c.id, format::toString(c.kind)));
   if (c.n > UINT64_MAX / 8 / my.area.size)
-    throw std::invalid_argument(id + "count " + std::to_string(c.n) + " is too large");
+    throw std::invalid_argument(say(Sentence::countTooLarge, c.id, c.n));
   Extent extent = extentOf(c, my.area.size);
   checkOperand(c, c.in, extent.in);
   checkOperand(c, c.out, extent.out);
@@ -189,9 +185,8 @@ void Engine::check(uint32_t queue, const Communication &c) {
 
 Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
   if (queue >= queues.size() || unit.empty() || unit.size() > format::kMaxGroup)
-    throw std::invalid_argument("queue " + std::to_string(queue) + " (of " + std::to_string(queues.size()) +
-                                ") cannot take a group of " + std::to_string(unit.size()) + " (at most " +
-                                std::to_string(format::kMaxGroup) + ")");
+    throw std::invalid_argument(
+        say(Sentence::badGroup, queue, queues.size(), unit.size(), format::kMaxGroup));
   for (const Communication &c : unit)
     check(queue, c);
   Unit entry;

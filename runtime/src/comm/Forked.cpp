@@ -16,6 +16,7 @@
 #include "comm/Processes.h"
 #include "comm/Pulse.h"
 #include "comm/Remote.h"
+#include "par/comm/Sentences.h"
 
 #include <cerrno>
 #include <csignal>
@@ -183,8 +184,7 @@ static Child forkRank(Job &job, uint32_t rank, const Listener &listener, Signals
   job.board[rank].beat.store(now());
   pid_t pid = fork();
   if (pid < 0)
-    throw LaunchError(exitRankLost,
-                      "cannot start rank " + std::to_string(rank) + ": " + std::strerror(errno));
+    throw LaunchError(exitRankLost, say(Sentence::cannotFork, rank, std::strerror(errno)));
   if (pid > 0)
     return {pid, int(syscall(SYS_pidfd_open, pid, 0))};
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Host.h"
 #include "comm/Diagnosis.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 
@@ -131,24 +132,21 @@ void Host::handle(Peer &peer, const Message &message) {
 
 void Host::admit(Peer &peer, const Join &join) {
   if (join.token != token)
-    return refuse(peer, 2, errorLine(bundle, "another job holds this port; give another --master HOST:PORT"));
+    return refuse(peer, 2, errorLine(bundle, say(Sentence::otherJob)));
   if (board.aborted())
     return refuse(peer, board.code(), board.message());
   auto process = [](const Join &j) { return "pid " + std::to_string(j.pid) + " on " + j.host; };
   peer.join = join;
   if (join.world != board.world())
-    return fail(2, "rank " + std::to_string(join.rank) + " (" + process(join) + ") says that there are " +
-                       std::to_string(join.world) + " ranks, rank 0 says " + std::to_string(board.world()) +
-                       "; check " + join.worldSource);
+    return fail(2, say(Sentence::worldsDiffer, join.rank, process(join), join.world, board.world(),
+                       join.worldSource));
   if (join.host != hostName())
-    return fail(2, "rank " + std::to_string(join.rank) + " runs on " + join.host + " and rank 0 on " +
-                       hostName() + "; ranks on several hosts are not supported yet");
+    return fail(2, say(Sentence::severalHosts, join.rank, join.host, hostName()));
   if (join.rank >= board.world())
-    return fail(2, "rank " + std::to_string(join.rank) + " is not below " + std::to_string(board.world()) +
-                       "; check " + join.rankSource);
+    return fail(2, say(Sentence::rankTooLarge, join.rank, board.world(), join.rankSource));
   if (Peer *other = members[join.rank]) {
-    std::string message = "two processes say that they are rank " + std::to_string(join.rank) + ": " +
-                          process(*other->join) + " and " + process(join) + "; check " + join.rankSource;
+    std::string message =
+        say(Sentence::sameRank, join.rank, process(*other->join), process(join), join.rankSource);
     // A job that is complete goes on without the newcomer.
     return joined == board.world() ? refuse(peer, 2, errorLine(bundle, message)) : fail(2, message);
   }
@@ -180,8 +178,7 @@ void Host::watchJoining() {
   for (uint32_t rank = 0; rank < members.size(); ++rank)
     if (!members[rank])
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-  fail(exitRankLost, "only " + std::to_string(joined) + " of " + std::to_string(board.world()) +
-                         " ranks came in time; missing: " + missing);
+  fail(exitRankLost, say(Sentence::ranksMissing, joined, board.world(), missing));
 }
 
 void Host::exchange() {

@@ -10,6 +10,7 @@
 #include "comm/Processes.h"
 #include "comm/Pulse.h"
 #include "comm/Remote.h"
+#include "par/comm/Sentences.h"
 #include "par/format/Sha256.h"
 
 #include <csignal>
@@ -59,8 +60,7 @@ std::string tokenOf(const Place &place) {
 Shared fetch(const std::string &localName, uint32_t world) {
   int socket = connectLocal(localName);
   if (socket < 0)
-    throw LaunchError(exitRankLost,
-                      "rank 0 is not on this host; ranks on several hosts are not supported yet");
+    throw LaunchError(exitRankLost, say(Sentence::notPassed));
   Shared shared;
   shared.files = SharedFiles::from(receiveDescriptors(socket, world + 2));
   close(socket);

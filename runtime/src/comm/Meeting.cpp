@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Engine.h"
 #include "comm/Reduce.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 
@@ -106,15 +107,13 @@ void Meeting::compare(const Membership &my) const {
     for (uint32_t i = 0; i < count; ++i) {
       const Descriptor &a = first.posted[round & 1][i], &b = other.posted[round & 1][i];
       if (!same(a, b))
-        throw Mismatch("communicator \"" + my.members->name + "\": " + describe(a, ranks[0]) + ", " +
-                       describe(b, ranks[m]));
+        throw Mismatch(
+            say(Sentence::mismatch, my.members->name, describe(a, ranks[0]), describe(b, ranks[m])));
     }
     if (first.count[round & 1] != other.count[round & 1])
-      throw Mismatch("communicator \"" + my.members->name +
-                     "\": " + describe(first.posted[round & 1][0], ranks[0]) + " in a group of " +
-                     std::to_string(first.count[round & 1]) + ", " +
-                     describe(other.posted[round & 1][0], ranks[m]) + " in a group of " +
-                     std::to_string(other.count[round & 1]));
+      throw Mismatch(say(Sentence::groupMismatch, my.members->name,
+                         describe(first.posted[round & 1][0], ranks[0]), first.count[round & 1],
+                         describe(other.posted[round & 1][0], ranks[m]), other.count[round & 1]));
   }
 }
 

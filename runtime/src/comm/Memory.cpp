@@ -5,24 +5,30 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Memory.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <stdexcept>
 #include <sys/mman.h>
-#include <system_error>
 #include <unistd.h>
 
 using namespace par::comm;
 
 namespace {
 
+constexpr size_t largeArena = size_t(64) << 20;
+
 Mapping mapPages(size_t bytes, int flags, int fd) {
   size_t size = std::max<size_t>(bytes, 1);
   void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED)
-    throw std::system_error(errno, std::generic_category(), "cannot map " + std::to_string(bytes) + " bytes");
-  // A hint: kernels without large pages refuse it, and it does not matter.
-  madvise(memory, size, MADV_HUGEPAGE);
+    throw std::runtime_error(say(Sentence::cannotMap, bytes, std::strerror(errno)));
+  // A hint that kernels without large pages refuse. Small arenas keep small pages: what was touched can be
+  // counted.
+  if (size >= largeArena)
+    madvise(memory, size, MADV_HUGEPAGE);
   return {{static_cast<std::byte *>(memory), bytes}, {memory, [size](void *p) { munmap(p, size); }}};
 }
 
@@ -43,14 +49,13 @@ SharedFile::~SharedFile() {
 SharedFile SharedFile::create(const char *name) {
   int fd = memfd_create(name, MFD_CLOEXEC);
   if (fd < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot create shared memory");
+    throw std::runtime_error(say(Sentence::cannotShare, 0, std::strerror(errno)));
   return SharedFile(fd);
 }
 
 void SharedFile::resize(size_t bytes) {
   if (ftruncate(fd, off_t(bytes)) != 0)
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot size shared memory to " + std::to_string(bytes) + " bytes");
+    throw std::runtime_error(say(Sentence::cannotShare, bytes, std::strerror(errno)));
 }
 
 Mapping SharedFile::map(size_t bytes) const { return mapPages(bytes, MAP_SHARED, fd); }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/comm/Launch.h"
+#include "par/comm/Sentences.h"
 
 #include <charconv>
 
@@ -38,29 +39,24 @@ uint32_t numberOf(const std::string &name, const std::string &text, uint32_t lim
   uint32_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value > limit)
-    throw LaunchError(2, name + " is \"" + text + "\", not a number from 0 to " + std::to_string(limit));
+    throw LaunchError(2, say(Sentence::notANumber, name, text, limit));
   return value;
 }
 
 constexpr uint32_t maxWorld = 1 << 20;
 
-std::string shown(const Place &place) {
-  return "rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
-}
-
 void check(const Place &place) {
   if (place.world == 0 || place.rank >= place.world)
-    throw LaunchError(2, place.rankSource + " is " + std::to_string(place.rank) + " and " +
-                             place.worldSource + " is " + std::to_string(place.world) +
-                             "; ranks count from 0");
+    throw LaunchError(
+        2, say(Sentence::rankNotBelowWorld, place.rankSource, place.rank, place.worldSource, place.world));
 }
 
 std::optional<Place> fromFlags(const Launch &launch) {
   if (!launch.rank && !launch.world)
     return std::nullopt;
   if (!launch.rank || !launch.world)
-    throw LaunchError(2, std::string(launch.rank ? "--rank" : "--world") + " needs " +
-                             (launch.rank ? "--world" : "--rank"));
+    throw LaunchError(2, say(Sentence::flagNeedsFlag, launch.rank ? "--rank" : "--world",
+                             launch.rank ? "--world" : "--rank"));
   Place place;
   place.rank = place.localRank = *launch.rank;
   place.world = *launch.world;
@@ -75,7 +71,7 @@ std::optional<Place> fromLauncher(const Launcher &launcher, const Environment &e
   if (!rank)
     return std::nullopt;
   if (!world)
-    throw LaunchError(2, std::string(launcher.rank) + " is set and " + launcher.world + " is not");
+    throw LaunchError(2, say(Sentence::setAndNotSet, launcher.rank, launcher.world));
   Place place;
   place.rank = place.localRank = numberOf(launcher.rank, *rank, maxWorld);
   place.world = numberOf(launcher.world, *world, maxWorld);
@@ -102,7 +98,7 @@ void readMaster(Place &place, const Launch &launch, const Environment &environme
   if (!launch.master.empty()) {
     size_t colon = launch.master.rfind(':');
     if (colon == std::string::npos || colon == 0)
-      throw LaunchError(2, "--master is \"" + launch.master + "\", expected HOST:PORT");
+      throw LaunchError(2, say(Sentence::badMaster, launch.master));
     place.host = launch.master.substr(0, colon);
     place.port = uint16_t(numberOf("the port of --master", launch.master.substr(colon + 1), 65535));
     return;
@@ -116,10 +112,9 @@ void readMaster(Place &place, const Launch &launch, const Environment &environme
     return;
   }
   if (place.rankSource == "--rank")
-    throw LaunchError(2, "--rank and --world need --master HOST:PORT");
+    throw LaunchError(2, say(Sentence::needsMaster));
   if (place.rankSource == "RANK")
-    throw LaunchError(2, std::string("RANK is set and ") + (address ? "MASTER_PORT" : "MASTER_ADDR") +
-                             " is not");
+    throw LaunchError(2, say(Sentence::setAndNotSet, "RANK", address ? "MASTER_PORT" : "MASTER_ADDR"));
   // All ranks know the job's name and so the same port.
   place.port = uint16_t(29500 + std::hash<std::string>()(place.job) % 1000);
   if (const std::string *list = find(environment, "SLURM_JOB_NODELIST");
@@ -142,15 +137,15 @@ std::optional<Place> par::comm::findPlace(const Launch &launch, const Environmen
     }
     bool startedLauncher = other->rankSource == "SLURM_PROCID" && other->world < place->world;
     if ((other->rank != place->rank || other->world != place->world) && !startedLauncher)
-      throw LaunchError(2, place->rankSource + " and " + place->worldSource + " say " + shown(*place) + ", " +
-                               other->rankSource + " and " + other->worldSource + " say " + shown(*other));
+      throw LaunchError(2,
+                        say(Sentence::launchersDisagree, place->rankSource, place->worldSource, place->rank,
+                            place->world, other->rankSource, other->worldSource, other->rank, other->world));
   }
   if (!place)
     return std::nullopt;
   check(*place);
   if (launch.n)
-    throw LaunchError(2, "-n " + std::to_string(*launch.n) + " starts ranks, and " + place->worldSource +
-                             " says that a launcher has done so; leave one of them out");
+    throw LaunchError(2, say(Sentence::countUnderLauncher, *launch.n, place->worldSource));
   if (place->world > 1)
     readMaster(*place, launch, environment);
   return place;

@@ -7,6 +7,7 @@
 #include "comm/Pulse.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"
+#include "par/comm/Sentences.h"
 
 #include <csignal>
 #include <poll.h>
@@ -85,11 +86,9 @@ void Pulse::watchParent() {
   if (!seconds || !board.claim())
     return;
   pid_t parent = board.parent.load();
-  char text[96];
-  std::snprintf(text, sizeof text, "par-run (pid %d) stopped answering; noticed by rank %u after %.1f s",
-                parent, rank, *seconds);
-  printLine(errorLine(bundle, text));
-  board.abort(exitRankLost, text);
+  std::string line = errorLine(bundle, say(Sentence::lostParent, parent, rank, tenths(*seconds)));
+  printLine(line);
+  board.abort(exitRankLost, line);
   // Its end ends all ranks.
   ::kill(parent, SIGKILL);
 }

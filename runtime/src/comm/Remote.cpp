@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Remote.h"
 #include "comm/Exchange.h"
+#include "par/comm/Sentences.h"
 
 #include <unistd.h>
 
@@ -61,8 +62,7 @@ Joined par::comm::joinHost(const Place &place, const Join &join, double timeout)
         return std::move(*joined);
     usleep(50'000);
   } while (now() < deadline);
-  throw LaunchError(exitRankLost, "rank " + std::to_string(join.rank) + " found no rank 0 of this job at " +
-                                      place.host + ":" + std::to_string(place.port));
+  throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port));
 }
 
 std::vector<std::string> RemoteControl::exchange(Sharing sharing, std::string_view label,
@@ -104,8 +104,7 @@ std::unique_ptr<Endpoint> RemoteControl::connect(std::span<const Members> table,
     Reader reader(sizes[other]);
     size_t bytes = reader.number();
     if (reader.number() != meeting)
-      throw Mismatch("rank " + std::to_string(other) + " has other communicators than rank " +
-                     std::to_string(rank()));
+      throw Mismatch(say(Sentence::otherTable, other, rank()));
     Mapping arena = files.arenas[other].map(bytes);
     fabric->arenas.push_back(arena.bytes);
     fabric->mappings.push_back(arena.owner);

@@ -7,6 +7,7 @@
 #include "comm/Diagnosis.h"
 #include "comm/Local.h"
 #include "comm/Processes.h"
+#include "par/comm/Sentences.h"
 
 #include <unistd.h>
 
@@ -30,8 +31,8 @@ void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   if (world == launch.bundleRanks)
     return;
   std::string mesh = launch.mesh.empty() ? "" : " (" + launch.mesh + ")";
-  throw LaunchError(2, "this bundle is for " + std::to_string(launch.bundleRanks) +
-                           (launch.bundleRanks == 1 ? " rank" : " ranks") + mesh + ", " + who);
+  throw LaunchError(
+      2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
 }
 
 int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
@@ -40,8 +41,7 @@ int runPlaced(const Launch &launch, const Place &place, const std::function<int(
   if (place.world == 1)
     return runThreads(launch, 1, rankMain);
   if (launch.transport == Transport::inproc)
-    throw LaunchError(2, "--comm inproc runs all ranks in one process, and " + place.worldSource +
-                             " says that a launcher has started them");
+    throw LaunchError(2, say(Sentence::threadsUnderLauncher, place.worldSource));
   return runLaunched(launch, place, rankMain);
 }
 
@@ -63,5 +63,8 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
     if (!place || place->rank == 0 || error.code == exitRankLost)
       printLine(errorLine(launch.bundle, error.what()));
     return error.code;
+  } catch (const std::exception &error) {
+    printLine(errorLine(launch.bundle, error.what()));
+    return exitRankLost;
   }
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Socket.h"
+#include "par/comm/Sentences.h"
 
 #include <array>
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <system_error>
 #include <unistd.h>
 
 using namespace par::comm;
@@ -77,7 +79,7 @@ Listener Listener::rendezvous(const Place &place) {
   for (uint16_t port : portsOf(place)) {
     std::shared_ptr<addrinfo> address = resolve(place.host, port, true);
     if (!address)
-      throw LaunchError(2, "host \"" + place.host + "\" of the rendezvous is unknown here");
+      throw LaunchError(2, say(Sentence::unknownHost, place.host));
     if (int fd = listenAt(*address); fd >= 0)
       return Listener(fd);
     error = errno;
@@ -85,18 +87,16 @@ Listener Listener::rendezvous(const Place &place) {
       break;
   }
   if (error == EADDRINUSE)
-    throw LaunchError(2, "port " + std::to_string(place.port) + " on " + place.host +
-                             " is in use; give --master " + place.host +
-                             ":PORT, or stop the job that holds it");
-  throw LaunchError(2, "cannot listen on " + place.host + ":" + std::to_string(place.port) + ": " +
-                           std::strerror(error) + "; rank 0 must run on that host");
+    throw LaunchError(2, say(Sentence::portInUse, place.port, place.host, place.host));
+  throw LaunchError(
+      2, say(Sentence::cannotListen, place.host + ":" + std::to_string(place.port), std::strerror(error)));
 }
 
 Listener Listener::loopback() {
   std::shared_ptr<addrinfo> address = resolve("127.0.0.1", 0, true);
   int fd = address ? listenAt(*address) : -1;
   if (fd < 0)
-    throw LaunchError(2, std::string("cannot listen on 127.0.0.1: ") + std::strerror(errno));
+    throw LaunchError(2, say(Sentence::cannotListen, "127.0.0.1", std::strerror(errno)));
   return Listener(fd);
 }
 
@@ -106,7 +106,7 @@ Listener Listener::local(std::string &name) {
   sockaddr_un address = localAddress(name, size);
   int fd = newSocket(AF_UNIX);
   if (bind(fd, reinterpret_cast<sockaddr *>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0)
-    throw LaunchError(2, std::string("cannot listen on a local socket: ") + std::strerror(errno));
+    throw LaunchError(2, say(Sentence::cannotListen, "a local socket", std::strerror(errno)));
   return Listener(fd);
 }
 
@@ -178,7 +178,7 @@ std::vector<int> par::comm::receiveDescriptors(int socket, size_t count) {
     message.msg_control = space.data();
     message.msg_controllen = space.size();
     if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) <= 0)
-      throw std::runtime_error("rank 0 did not pass its shared memory on");
+      throw std::runtime_error(say(Sentence::notPassed));
     for (cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
         continue;
@@ -201,7 +201,7 @@ std::string par::comm::randomHex(size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) {
     uint8_t byte = 0;
     if (getrandom(&byte, 1, 0) != 1)
-      throw std::runtime_error("no random numbers");
+      throw std::system_error(errno, std::generic_category());
     result += "0123456789abcdef"[byte >> 4];
     result += "0123456789abcdef"[byte & 15];
   }

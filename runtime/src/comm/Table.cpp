@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/comm/Communicator.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 
@@ -27,6 +28,5 @@ uint32_t par::comm::indexOf(const format::Manifest &manifest, std::string_view n
         return index;
       ++index;
     }
-  throw std::invalid_argument("rank " + std::to_string(rank) + " is in no group of communicator \"" +
-                              std::string(name) + "\"");
+  throw std::invalid_argument(say(Sentence::noGroup, rank, name));
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Engine.h"
+#include "par/comm/Sentences.h"
 
 using namespace par;
 using namespace par::comm;
@@ -50,8 +51,8 @@ bool Transfer::advanceRecv(Self &self, Channel &channel) {
     return false;
   const Descriptor theirs = channel.descriptor, mine = descriptorOf(self, posted);
   if (theirs.tag != mine.tag || theirs.n != mine.n || theirs.type != mine.type)
-    throw Mismatch("communicator \"" + self.memberships[posted.communicator].members->name +
-                   "\": " + describe(theirs, peerRank(self)) + ", " + describe(mine, self.rank));
+    throw Mismatch(say(Sentence::mismatch, self.memberships[posted.communicator].members->name,
+                       describe(theirs, peerRank(self)), describe(mine, self.rank)));
   if (posted.n)
     std::memcpy(posted.out, self.arena(peerRank(self)) + theirs.in, posted.n * format::sizeOf(posted.type));
   channel.received.store(number);

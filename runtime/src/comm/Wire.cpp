@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Wire.h"
+#include "par/comm/Sentences.h"
 
 #include <algorithm>
 #include <array>
@@ -53,7 +54,7 @@ Writer &Writer::text(std::string_view value) {
 
 uint64_t Reader::number() {
   if (rest.size() < 8)
-    throw std::runtime_error("truncated message on the control plane");
+    throw std::runtime_error(say(Sentence::truncated));
   uint64_t value = 0;
   for (int i = 0; i < 8; ++i)
     value |= uint64_t(uint8_t(rest[i])) << (8 * i);
@@ -64,7 +65,7 @@ uint64_t Reader::number() {
 std::string Reader::text() {
   uint64_t size = number();
   if (rest.size() < size)
-    throw std::runtime_error("truncated message on the control plane");
+    throw std::runtime_error(say(Sentence::truncated));
   std::string value(rest.substr(0, size));
   rest.remove_prefix(size);
   return value;

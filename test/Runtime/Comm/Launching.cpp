@@ -244,7 +244,7 @@ TEST(Launching, WorldsDiffer) {
   Process first = byHand(0, 3, port), second = byHand(1, 2, port);
   EXPECT_EQ(second.wait(10), 2);
   EXPECT_EQ(first.wait(10), 2);
-  EXPECT_NE(first.errors().find("says that there are 2 ranks, rank 0 says 3; check --world"),
+  EXPECT_NE(first.errors().find(") says that there are 2 ranks, rank 0 says 3; check --world\n"),
             std::string::npos)
       << first.errors();
 }
@@ -258,6 +258,150 @@ TEST(Launching, MissingRank) {
   EXPECT_EQ(first.errors(), "job.par: error: only 2 of 3 ranks came in time; missing: 1\n");
 }
 
+namespace {
+
+/// The wire, spoken by hand: numbers and texts of a message, and frames around them.
+std::string number(uint64_t value) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i)
+    bytes += char(value >> (8 * i));
+  return bytes;
+}
+std::string text(const std::string &value) { return number(value.size()) + value; }
+std::string frame(char kind, const std::string &body) {
+  return number(body.size()).substr(0, 4) + kind + std::string("\0PR", 3) + body;
+}
+constexpr char kGreeting = 0, kJoin = 1, kWelcome = 2, kRefuse = 3;
+
+/// A stranger's connection to a rendezvous.
+struct Stranger {
+  explicit Stranger(int port) : fd(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(uint16_t(port));
+    timeval limit{5, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    connected = connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
+    greeting = connected ? receive(8 + 64) : "";
+  }
+  ~Stranger() { close(fd); }
+  void send(const std::string &bytes) { EXPECT_GT(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0); }
+  /// Up to `bytes` bytes, fewer at the end of the stream.
+  std::string receive(size_t bytes) {
+    std::string all(bytes, 0);
+    size_t have = 0;
+    for (ssize_t n = 1; have < bytes && n > 0; have += size_t(std::max<ssize_t>(n, 0)))
+      n = recv(fd, all.data() + have, bytes - have, 0);
+    return all.substr(0, have);
+  }
+  std::string token() const { return greeting.substr(8); }
+  void join(const std::string &token, const std::string &host, uint64_t rank, uint64_t world) {
+    send(frame(kJoin, text(token) + text(host) + text("RANK") + text("WORLD_SIZE") + number(rank) +
+                          number(world) + number(4711)));
+  }
+  int fd;
+  bool connected;
+  std::string greeting;
+};
+
+} // namespace
+
+// A rank of another job is turned away; one that does not fit ends the job.
+TEST(Launching, Strangers) {
+  int port = unusedPort();
+  Process first = byHand(0, 2, port);
+  ASSERT_TRUE(first.sees("rank 0"));
+  Stranger other(port);
+  ASSERT_TRUE(other.connected);
+  other.join(std::string(64, '0'), "here", 1, 2);
+  EXPECT_NE(other.receive(1000).find(
+                "job.par: error: another job holds this port; give another --master HOST:PORT"),
+            std::string::npos);
+  Stranger far(port);
+  far.join(far.token(), "node18", 1, 2);
+  EXPECT_EQ(first.wait(10), 2);
+  EXPECT_NE(first.errors().find("rank 1 runs on node18 and rank 0 on "), std::string::npos);
+  EXPECT_NE(first.errors().find("; ranks on several hosts are not supported yet\n"), std::string::npos);
+
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  port = unusedPort();
+  Process second = byHand(0, 2, port);
+  ASSERT_TRUE(second.sees("rank 0"));
+  Stranger large(port);
+  large.join(large.token(), host, 2, 2);
+  EXPECT_EQ(second.wait(10), 2);
+  EXPECT_EQ(second.errors(), "job.par: error: rank 2 is not below 2; check RANK\n");
+}
+
+// Hosts that do not keep to the protocol end the rank, with a sentence.
+TEST(Launching, HostsThatAreNone) {
+  // The token of a job that has no name and no secret, as a real host says it.
+  int port = unusedPort();
+  Process real = byHand(0, 2, port);
+  ASSERT_TRUE(real.sees("rank 0"));
+  std::string token = Stranger(port).token();
+  auto answered = [&](const std::string &answer) {
+    Occupied host;
+    Process rank = byHand(1, 2, host.port);
+    int fd = accept(host.fd, nullptr, nullptr);
+    std::string bytes = frame(kGreeting, token) + answer;
+    EXPECT_GT(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    EXPECT_EQ(rank.wait(10), 4);
+    close(fd);
+    return rank.errors();
+  };
+  EXPECT_EQ(answered(frame(kWelcome, "par-no-such-socket")),
+            "job.par: error: rank 0 did not pass its shared memory on; ranks that cannot share memory are "
+            "not supported "
+            "yet\n");
+  EXPECT_EQ(answered(frame(kRefuse, number(4) + number(1000))),
+            "job.par: error: truncated message on the control plane\n");
+}
+
+// Where there is no rendezvous, or cannot be.
+TEST(Launching, NoRendezvous) {
+  int port = unusedPort();
+  Process second = byHand(1, 2, port, {"--join-timeout", "0.3"});
+  EXPECT_EQ(second.wait(10), 4);
+  EXPECT_EQ(second.errors(),
+            "job.par: error: rank 1 found no rank 0 of this job at 127.0.0.1:" + std::to_string(port) + "\n");
+  Process nowhere({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "no such host:29500"});
+  EXPECT_EQ(nowhere.wait(10), 2);
+  EXPECT_EQ(nowhere.errors(), "job.par: error: host \"no such host\" of the rendezvous is unknown here\n");
+  Process elsewhere({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "192.0.2.1:29500"});
+  EXPECT_EQ(elsewhere.wait(10), 2);
+  EXPECT_EQ(elsewhere.errors(),
+            "job.par: error: cannot listen on 192.0.2.1:29500: Cannot assign requested address; "
+            "rank 0 must run on that host\n");
+  Process threads(
+      {kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "127.0.0.1:1", "--comm", "inproc"});
+  EXPECT_EQ(threads.wait(10), 2);
+  EXPECT_EQ(threads.errors(),
+            "job.par: error: --comm inproc runs all ranks in one process, and --world says that a "
+            "launcher has started them\n");
+}
+
+// What the system does not give.
+TEST(Launching, SystemLimits) {
+  Process processes({kJob, "-n", "4", "--processes", "1"});
+  EXPECT_EQ(processes.wait(10), 4);
+  EXPECT_EQ(processes.errors(), "job.par: error: cannot start rank 0: Resource temporarily unavailable\n");
+  Process files({kJob, "-n", "4", "--files", "4"});
+  EXPECT_EQ(files.wait(10), 4);
+  EXPECT_EQ(files.errors(), "job.par: error: cannot create shared memory of 0 bytes: Too many open files\n");
+  std::string errors = errorsOf([&] {
+    EXPECT_EQ(run(jobOf(Transport::inproc, 1),
+                  [](Control &control) {
+                    control.connect(std::vector<Members>{{"all", {0}}}, size_t(1) << 60);
+                    return 0;
+                  }),
+              exitRankLost);
+  });
+  EXPECT_EQ(errors, "test.par: error: cannot map 1152921504606846976 bytes: Cannot allocate memory\n");
+}
+
 // Bytes that are not ours end their connection and nothing else.
 TEST(Launching, HostileBytes) {
   int port = unusedPort();
@@ -266,22 +410,11 @@ TEST(Launching, HostileBytes) {
   for (std::string bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
                             std::string("\x10\0\0\0\x01\0PR", 8) + std::string(16, '\x7f'),
                             std::string("\xff\xff\xff\x7f\x01\0PR", 8), std::string("\0\0\0\0\x04\0PR", 8)}) {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(uint16_t(port));
-    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address), 0);
-    ASSERT_GT(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    Stranger stranger(port);
+    ASSERT_TRUE(stranger.connected);
+    stranger.send(bytes);
     // The host hangs up: after its greeting the stream ends.
-    timeval limit{5, 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    char buffer[4096];
-    ssize_t n;
-    while ((n = recv(fd, buffer, sizeof buffer, 0)) > 0)
-      ;
-    EXPECT_TRUE(n == 0 || errno == ECONNRESET);
-    close(fd);
+    EXPECT_EQ(stranger.receive(1000), "");
   }
   Process second = byHand(1, 2, port);
   EXPECT_EQ(first.wait(20), 0) << first.errors();

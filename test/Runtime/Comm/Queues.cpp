@@ -351,3 +351,20 @@ TEST_P(Queues, DeadlockNamesAll) {
             "test.par: error: deadlock: rank 0 waits in recv, s0/fwd:7, for rank 1; rank 1 waits in recv, "
             "s1/back:4, for rank 0; rank 2 waits in broadcast, alone, for ranks 0, 1\n");
 }
+
+// A bundle's communicators are one table; a rank finds the group that it is in.
+TEST(QueuesTest, TableOfABundle) {
+  format::Manifest manifest;
+  manifest.communicators = {{"tp", {{0, 1}, {2, 3}}}, {"pipe", {{1, 3}}}};
+  std::vector<Members> table = tableOf(manifest);
+  ASSERT_EQ(table.size(), 3u);
+  EXPECT_EQ(table[1].ranks, (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(indexOf(manifest, "tp", 3), 1u);
+  EXPECT_EQ(indexOf(manifest, "pipe", 3), 2u);
+  try {
+    indexOf(manifest, "pipe", 0);
+    ADD_FAILURE() << "found";
+  } catch (const std::invalid_argument &error) {
+    EXPECT_EQ(std::string(error.what()), "rank 0 is in no group of communicator \"pipe\"");
+  }
+}

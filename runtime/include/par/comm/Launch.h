@@ -42,8 +42,8 @@ struct Launch {
   Transport transport = Transport::automatic;
   std::optional<uint32_t> rank, world; ///< --rank, --world
   std::string master;                  ///< --master HOST:PORT
-  double timeout = 5;                  ///< --timeout: seconds without a heartbeat; ranks that all wait twice as long: deadlock
-  double joinTimeout = 60;             ///< seconds until all ranks must have come
+  double timeout = 5; ///< --timeout: seconds without a heartbeat; ranks that all wait twice as long: deadlock
+  double joinTimeout = 60; ///< seconds until all ranks must have come
 };
 
 /// Exit code of a job in which a rank died or stopped, or ranks disagreed.

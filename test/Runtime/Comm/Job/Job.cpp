@@ -3,11 +3,13 @@
 //   [--timeout S]
 //                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
 //                [--forget-barrier RANK]
+//                [--processes N] [--files N]   (limits of the system, to run out of)
 #include "par/comm/Launch.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace par;
@@ -29,6 +31,14 @@ std::string splitRank(const std::string &text, int64_t &rank) {
   size_t at = text.find('@');
   rank = at == text.npos ? -1 : std::atoll(text.c_str() + at + 1);
   return text.substr(0, at);
+}
+
+void limit(int resource, rlim_t most) {
+  // The limit of processes does not hold for root.
+  if (resource == RLIMIT_NPROC && getuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+    std::abort();
+  rlimit limits{most, most};
+  setrlimit(__rlimit_resource(resource), &limits);
 }
 
 Options read(int argc, char **argv) {
@@ -65,6 +75,8 @@ Options read(int argc, char **argv) {
       o.thrown = splitRank(value, o.throwRank);
     else if (flag == "--forget-barrier")
       o.forgetfulRank = std::atoll(value.c_str());
+    else if (flag == "--processes" || flag == "--files")
+      limit(flag == "--files" ? RLIMIT_NOFILE : RLIMIT_NPROC, rlim_t(std::atoll(value.c_str())));
   }
   return o;
 }
