@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 using namespace par;
 using namespace par::format;
@@ -88,6 +89,8 @@ private:
   std::array<Clock, kMaxQueues> now;                       ///< what each queue has seen
   std::array<std::vector<Definition>, kMaxQueues> history; ///< [queue][time - 1]
   std::vector<std::vector<Clock>> events;                  ///< [event][slot]
+  /// Results of communication by block and instruction: read in any run of any entry.
+  std::map<std::pair<uint32_t, uint32_t>, Definition> received;
 };
 } // namespace
 
@@ -323,7 +326,7 @@ Found Sweep::step(const Run &run, uint32_t n) {
   return std::nullopt;
 }
 
-/// State is whole, and what was received has been used.
+/// State is whole; notes which results of communication were read.
 Found Sweep::end(const Entry &entry) {
   for (const auto &[root, whole] : roots) {
     if (program.buffers[root].kind != BufferKind::State)
@@ -348,10 +351,10 @@ Found Sweep::end(const Entry &entry) {
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];
     Op op = program.blocks[it.run->block].instructions[it.n].op;
-    if (!it.read && (op == Op::Coll || op == Op::Recv))
-      return Counterexample{Property::Value,
-                            "lost: the result of a communication is never read in entry " + entry.name,
-                            {line(it)}};
+    if (op == Op::Coll || op == Op::Recv) {
+      Definition &any = received.emplace(std::pair(it.run->block, it.n), it).first->second;
+      any.read = any.read || it.read;
+    }
   }
   return std::nullopt;
 }
@@ -368,6 +371,10 @@ Found Sweep::run() {
     if (Found found = end(entry))
       return found;
   }
+  // One entry may leave unread what another one of the same blocks needs.
+  for (const auto &[place, it] : received)
+    if (!it.read)
+      return Counterexample{Property::Value, "lost: the result of a communication is never read", {line(it)}};
   return std::nullopt;
 }
 

@@ -348,7 +348,7 @@ TEST(Verify, StateAndResults) {
                      list.back().operands[0].buffer = 1;
                      list.back().name = "y";
                    })
-                .find("V5 lost: the result of a communication is never read in entry train"),
+                .find("V5 lost: the result of a communication is never read"),
             std::string::npos);
 }
 
