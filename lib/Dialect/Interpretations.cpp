@@ -6,6 +6,26 @@
 
 namespace par {
 
-void registerInterpretations(mlir::DialectRegistry &registry) {}
+void registerElementwiseInterpretations(mlir::DialectRegistry &registry);
+void registerShapeInterpretations(mlir::DialectRegistry &registry);
+void registerReduceInterpretations(mlir::DialectRegistry &registry);
+void registerContractInterpretations(mlir::DialectRegistry &registry);
+void registerIndexInterpretations(mlir::DialectRegistry &registry);
+void registerNormInterpretations(mlir::DialectRegistry &registry);
+void registerLossInterpretations(mlir::DialectRegistry &registry);
+void registerOptimizerInterpretations(mlir::DialectRegistry &registry);
+void registerCollectiveInterpretations(mlir::DialectRegistry &registry);
+
+void registerInterpretations(mlir::DialectRegistry &registry) {
+  registerElementwiseInterpretations(registry);
+  registerShapeInterpretations(registry);
+  registerReduceInterpretations(registry);
+  registerContractInterpretations(registry);
+  registerIndexInterpretations(registry);
+  registerNormInterpretations(registry);
+  registerLossInterpretations(registry);
+  registerOptimizerInterpretations(registry);
+  registerCollectiveInterpretations(registry);
+}
 
 } // namespace par

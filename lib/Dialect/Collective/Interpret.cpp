@@ -1,0 +1,174 @@
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Indexing.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace par::interp;
+
+namespace par {
+namespace {
+
+using PerRank = SmallVector<SmallVector<Tensor>>;
+
+RankedTensorType resultType(Operation *op, unsigned index) {
+  return cast<RankedTensorType>(op->getResult(index).getType());
+}
+
+void combineInto(ReduceKind kind, Tensor &to, const Tensor &from) {
+  auto join = [&](auto x, auto y) -> decltype(x) {
+    switch (kind) {
+    case ReduceKind::sum:
+      return x + y;
+    case ReduceKind::product:
+      return x * y;
+    case ReduceKind::max:
+      return x != x ? x : y != y ? y : std::max(x, y);
+    case ReduceKind::min:
+      return x != x ? x : y != y ? y : std::min(x, y);
+    case ReduceKind::band:
+      return static_cast<decltype(x)>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
+    case ReduceKind::bor:
+      return static_cast<decltype(x)>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
+    }
+    return x;
+  };
+  if (to.isFloat()) {
+    for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
+      x = join(x, y);
+  } else {
+    for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
+      x = join(x, y);
+  }
+}
+
+/// The part of `source` along `dim` from `start`, of the given type.
+Tensor cut(const Tensor &source, RankedTensorType type, int64_t dim, int64_t start) {
+  SmallVector<int64_t> strides = getStrides(source.getShape());
+  return pick(source, type, strides, start * strides[dim]);
+}
+
+/// Writes `part` into `whole` along `dim` at `start`.
+void put(Tensor &whole, const Tensor &part, int64_t dim, int64_t start) {
+  SmallVector<int64_t> strides = getStrides(whole.getShape());
+  int64_t first = start * strides[dim], at = 0;
+  if (whole.isFloat()) {
+    auto to = whole.mutableFloats();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.floats()[at++]; });
+  } else {
+    auto to = whole.mutableInts();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.ints()[at++]; });
+  }
+}
+
+/// Runs `act(i, group)` for every operand and group of the mesh.
+template <typename Act>
+PerRank forGroups(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh, ArrayAttr axes,
+                  Act act) {
+  PerRank results(operands.size(), SmallVector<Tensor>(op->getNumResults()));
+  for (ArrayRef<int64_t> group : mesh.getGroups(getAxes(axes)))
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      act(i, group, results);
+  return results;
+}
+
+Tensor reduceGroup(ArrayRef<SmallVector<Tensor>> operands, unsigned i, ArrayRef<int64_t> group,
+                   ReduceKind kind) {
+  Tensor sum = operands[group.front()][i];
+  for (int64_t rank : group.drop_front())
+    combineInto(kind, sum, operands[rank][i]);
+  return sum;
+}
+
+struct AllReduceMeaning : InterpretableCollectiveInterface::ExternalModel<AllReduceMeaning, AllReduceOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
+                                    MeshAttr mesh) const {
+    auto reduce = cast<AllReduceOp>(op);
+    return forGroups(op, operands, mesh, reduce.getAxes(),
+                     [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+                       Tensor sum = reduceGroup(operands, i, group, reduce.getKind());
+                       for (int64_t rank : group)
+                         results[rank][i] = sum;
+                     });
+  }
+};
+
+struct AllGatherMeaning : InterpretableCollectiveInterface::ExternalModel<AllGatherMeaning, AllGatherOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
+                                    MeshAttr mesh) const {
+    auto gather = cast<AllGatherOp>(op);
+    return forGroups(op, operands, mesh, gather.getAxes(),
+                     [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+                       Tensor whole(resultType(op, i));
+                       int64_t dim = gather.getDims()[i];
+                       for (auto [member, rank] : llvm::enumerate(group))
+                         put(whole, operands[rank][i], dim, member * operands[rank][i].getShape()[dim]);
+                       for (int64_t rank : group)
+                         results[rank][i] = whole;
+                     });
+  }
+};
+
+struct ReduceScatterMeaning
+    : InterpretableCollectiveInterface::ExternalModel<ReduceScatterMeaning, ReduceScatterOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
+                                    MeshAttr mesh) const {
+    auto scatter = cast<ReduceScatterOp>(op);
+    return forGroups(
+        op, operands, mesh, scatter.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+          Tensor sum = reduceGroup(operands, i, group, scatter.getKind());
+          int64_t dim = scatter.getDims()[i];
+          for (auto [member, rank] : llvm::enumerate(group))
+            results[rank][i] = cut(sum, resultType(op, i), dim, member * resultType(op, i).getDimSize(dim));
+        });
+  }
+};
+
+struct AllToAllMeaning : InterpretableCollectiveInterface::ExternalModel<AllToAllMeaning, AllToAllOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
+                                    MeshAttr mesh) const {
+    auto exchange = cast<AllToAllOp>(op);
+    return forGroups(
+        op, operands, mesh, exchange.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+          int64_t split = exchange.getSplitDims()[i], concat = exchange.getConcatDims()[i];
+          RankedTensorType type = resultType(op, i);
+          for (auto [member, rank] : llvm::enumerate(group)) {
+            Tensor whole(type);
+            for (auto [other, from] : llvm::enumerate(group)) {
+              SmallVector<int64_t> shape(operands[from][i].getShape());
+              shape[split] = type.getDimSize(split);
+              Tensor part = cut(operands[from][i], type.clone(shape), split, member * shape[split]);
+              put(whole, part, concat, other * shape[concat]);
+            }
+            results[rank][i] = whole;
+          }
+        });
+  }
+};
+
+struct AxisIndexMeaning : InterpretableCollectiveInterface::ExternalModel<AxisIndexMeaning, AxisIndexOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
+                                    MeshAttr mesh) const {
+    PerRank results;
+    for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank)
+      results.push_back({Tensor::ofInts(resultType(op, 0),
+                                        {mesh.getIndex(rank, getAxes(cast<AxisIndexOp>(op).getAxes()))})});
+    return results;
+  }
+};
+
+} // namespace
+
+void registerCollectiveInterpretations(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    AllReduceOp::attachInterface<AllReduceMeaning>(*context);
+    AllGatherOp::attachInterface<AllGatherMeaning>(*context);
+    ReduceScatterOp::attachInterface<ReduceScatterMeaning>(*context);
+    AllToAllOp::attachInterface<AllToAllMeaning>(*context);
+    AxisIndexOp::attachInterface<AxisIndexMeaning>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,252 @@
+#include "par/Interfaces/Interpretable.h"
+
+#include <cmath>
+
+using namespace mlir;
+using par::interp::Tensor;
+
+namespace par {
+namespace {
+
+RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
+
+/// Wraps an integer to its type's width; booleans are 0 or 1.
+int64_t wrap(int64_t value, Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (width == 1)
+    return value & 1;
+  if (width >= 64)
+    return value;
+  return static_cast<int64_t>(static_cast<uint64_t>(value) << (64 - width)) >> (64 - width);
+}
+
+template <typename F>
+FailureOr<SmallVector<Tensor>> mapFloats(Operation *op, const Tensor &x, F function) {
+  Tensor result(resultType(op));
+  for (auto [to, from] : llvm::zip(result.mutableFloats(), x.floats()))
+    to = function(from);
+  return SmallVector<Tensor>{result};
+}
+
+double signOf(double x) { return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0; }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+#define PAR_UNARY(Name, expression)                                                                          \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
+      return mapFloats(op, operands[0], [](double x) -> double { return expression; });                      \
+    }                                                                                                        \
+  };
+PAR_UNARY(Exp, std::exp(x))
+PAR_UNARY(Log, std::log(x))
+PAR_UNARY(Sqrt, std::sqrt(x))
+PAR_UNARY(Rsqrt, 1 / std::sqrt(x))
+PAR_UNARY(Reciprocal, 1 / x)
+PAR_UNARY(Tanh, std::tanh(x))
+PAR_UNARY(Erf, std::erf(x))
+PAR_UNARY(Sigmoid, sigmoid(x))
+PAR_UNARY(Sin, std::sin(x))
+PAR_UNARY(Cos, std::cos(x))
+PAR_UNARY(Floor, std::floor(x))
+PAR_UNARY(Ceil, std::ceil(x))
+#undef PAR_UNARY
+
+/// A float function and an integer function, by the operand's type.
+#define PAR_UNARY_NUMBER(Name, onFloat, onInt)                                                               \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
+      if (operands[0].isFloat())                                                                             \
+        return mapFloats(op, operands[0], [](double x) -> double { return onFloat; });                       \
+      Tensor result(resultType(op));                                                                         \
+      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].ints()))                               \
+        to = wrap(onInt, resultType(op).getElementType());                                                   \
+      return SmallVector<Tensor>{result};                                                                    \
+    }                                                                                                        \
+  };
+PAR_UNARY_NUMBER(Negate, -x, -x)
+PAR_UNARY_NUMBER(Abs, std::fabs(x), x < 0 ? -x : x)
+PAR_UNARY_NUMBER(Sign, signOf(x), (x > 0) - (x < 0))
+PAR_UNARY_NUMBER(Not, x, ~x)
+#undef PAR_UNARY_NUMBER
+
+#define PAR_TEST(Name, expression)                                                                           \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
+      Tensor result(resultType(op));                                                                         \
+      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].floats()))                             \
+        to = expression;                                                                                     \
+      return SmallVector<Tensor>{result};                                                                    \
+    }                                                                                                        \
+  };
+PAR_TEST(IsNan, std::isnan(x))
+PAR_TEST(IsFinite, std::isfinite(x))
+#undef PAR_TEST
+
+double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmax(x, y); }
+double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmin(x, y); }
+
+#define PAR_BINARY(Name, onFloat, onInt)                                                                     \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
+      Tensor result(resultType(op));                                                                         \
+      if (result.isFloat()) {                                                                                \
+        for (auto [to, x, y] :                                                                               \
+             llvm::zip(result.mutableFloats(), operands[0].floats(), operands[1].floats()))                  \
+          to = onFloat;                                                                                      \
+      } else {                                                                                               \
+        for (auto [to, x, y] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints()))      \
+          to = wrap(onInt, resultType(op).getElementType());                                                 \
+      }                                                                                                      \
+      return SmallVector<Tensor>{result};                                                                    \
+    }                                                                                                        \
+  };
+PAR_BINARY(Add, x + y, x + y)
+PAR_BINARY(Subtract, x - y, x - y)
+PAR_BINARY(Multiply, x *y, x *y)
+PAR_BINARY(Divide, x / y, y == 0 ? 0 : y == -1 ? -x : x / y)
+PAR_BINARY(Remainder, std::fmod(x, y), y == 0 || y == -1 ? 0 : x % y)
+PAR_BINARY(Maximum, larger(x, y), std::max<int64_t>(x, y))
+PAR_BINARY(Minimum, smaller(x, y), std::min<int64_t>(x, y))
+PAR_BINARY(Power, std::pow(x, y), x)
+PAR_BINARY(And, x, x &y)
+PAR_BINARY(Or, x, x | y)
+PAR_BINARY(Xor, x, x ^ y)
+#undef PAR_BINARY
+
+template <typename T>
+bool compare(Predicate predicate, T x, T y) {
+  switch (predicate) {
+  case Predicate::eq:
+    return x == y;
+  case Predicate::ne:
+    return x != y;
+  case Predicate::lt:
+    return x < y;
+  case Predicate::le:
+    return x <= y;
+  case Predicate::gt:
+    return x > y;
+  case Predicate::ge:
+    return x >= y;
+  }
+  return false;
+}
+
+struct CompareMeaning : InterpretableOpInterface::ExternalModel<CompareMeaning, CompareOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Predicate predicate = cast<CompareOp>(op).getPredicate();
+    Tensor result(resultType(op));
+    auto to = result.mutableInts();
+    for (int64_t i = 0, end = result.getSize(); i < end; ++i)
+      to[i] = operands[0].isFloat() ? compare(predicate, operands[0].floats()[i], operands[1].floats()[i])
+                                    : compare(predicate, operands[0].ints()[i], operands[1].ints()[i]);
+    return SmallVector<Tensor>{result};
+  }
+};
+
+struct SelectMeaning : InterpretableOpInterface::ExternalModel<SelectMeaning, SelectOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    ArrayRef<int64_t> condition = operands[0].ints();
+    if (result.isFloat()) {
+      for (auto [to, c, x, y] :
+           llvm::zip(result.mutableFloats(), condition, operands[1].floats(), operands[2].floats()))
+        to = c ? x : y;
+    } else {
+      for (auto [to, c, x, y] :
+           llvm::zip(result.mutableInts(), condition, operands[1].ints(), operands[2].ints()))
+        to = c ? x : y;
+    }
+    return SmallVector<Tensor>{result};
+  }
+};
+
+/// Floats stay f64 whatever their type: rounding to narrow types is not part of the oracle.
+struct ConvertMeaning : InterpretableOpInterface::ExternalModel<ConvertMeaning, ConvertOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    const Tensor &from = operands[0];
+    Type element = resultType(op).getElementType();
+    bool boolean = element.isInteger(1);
+    for (int64_t i = 0, end = result.getSize(); i < end; ++i) {
+      if (result.isFloat())
+        continue;
+      if (from.isFloat()) {
+        double x = from.floats()[i];
+        result.mutableInts()[i] = boolean            ? x != 0
+                                  : std::isfinite(x) ? wrap(static_cast<int64_t>(x), element)
+                                                     : 0;
+      } else {
+        result.mutableInts()[i] = boolean ? from.ints()[i] != 0 : wrap(from.ints()[i], element);
+      }
+    }
+    if (result.isFloat() && from.isFloat())
+      return SmallVector<Tensor>{from.withType(resultType(op))};
+    if (result.isFloat())
+      llvm::copy(from.ints(), result.mutableFloats().begin());
+    return SmallVector<Tensor>{result};
+  }
+};
+
+constexpr double inverseSqrt2 = 0.70710678118654752440, inverseSqrt2Pi = 0.39894228040143267794,
+                 sqrt2OverPi = 0.79788456080286535588, geluCubic = 0.044715;
+
+double gelu(double x, bool tanh) {
+  if (!tanh)
+    return 0.5 * x * (1 + std::erf(x * inverseSqrt2));
+  return 0.5 * x * (1 + std::tanh(sqrt2OverPi * (x + geluCubic * x * x * x)));
+}
+
+double geluDerivative(double x, bool tanh) {
+  if (!tanh)
+    return 0.5 * (1 + std::erf(x * inverseSqrt2)) + x * inverseSqrt2Pi * std::exp(-0.5 * x * x);
+  double t = std::tanh(sqrt2OverPi * (x + geluCubic * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt2OverPi * (1 + 3 * geluCubic * x * x);
+}
+
+struct GeluMeaning : InterpretableOpInterface::ExternalModel<GeluMeaning, GeluOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    bool tanh = cast<GeluOp>(op).getTanh();
+    return mapFloats(op, operands[0], [&](double x) { return gelu(x, tanh); });
+  }
+};
+
+struct GeluGradMeaning : InterpretableOpInterface::ExternalModel<GeluGradMeaning, GeluGradOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    bool tanh = cast<GeluGradOp>(op).getTanh();
+    Tensor result(resultType(op));
+    for (auto [to, ct, x] : llvm::zip(result.mutableFloats(), operands[0].floats(), operands[1].floats()))
+      to = ct * geluDerivative(x, tanh);
+    return SmallVector<Tensor>{result};
+  }
+};
+
+/// Markers are identities; a cotangent is its seed.
+template <typename Op, unsigned index>
+struct PassThrough : InterpretableOpInterface::ExternalModel<PassThrough<Op, index>, Op> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *, ArrayRef<Tensor> operands) const {
+    return SmallVector<Tensor>{operands[index]};
+  }
+};
+
+} // namespace
+
+void registerElementwiseInterpretations(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+#define PAR_ATTACH(Name) Name##Op::attachInterface<Name##Meaning>(*context);
+    PAR_ATTACH(Exp)
+    PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
+        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Floor) PAR_ATTACH(Ceil)
+            PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign) PAR_ATTACH(Not) PAR_ATTACH(IsNan)
+                PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract) PAR_ATTACH(Multiply)
+                    PAR_ATTACH(Divide) PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum)
+                        PAR_ATTACH(Power) PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare)
+                            PAR_ATTACH(Select) PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
+#undef PAR_ATTACH
+                                ConstrainOp::attachInterface<PassThrough<ConstrainOp, 0>>(*context);
+    GradientOp::attachInterface<PassThrough<GradientOp, 0>>(*context);
+    CotangentOp::attachInterface<PassThrough<CotangentOp, 1>>(*context);
+  });
+}
+
+} // namespace par

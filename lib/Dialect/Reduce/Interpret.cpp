@@ -1,0 +1,143 @@
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Indexing.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace par::interp;
+
+namespace par {
+namespace {
+
+using Results = FailureOr<SmallVector<Tensor>>;
+
+RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
+
+template <typename T>
+T combine(ReduceKind kind, T x, T y) {
+  switch (kind) {
+  case ReduceKind::sum:
+    return x + y;
+  case ReduceKind::product:
+    return x * y;
+  case ReduceKind::max:
+    return x != x ? x : y != y ? y : std::max(x, y);
+  case ReduceKind::min:
+    return x != x ? x : y != y ? y : std::min(x, y);
+  case ReduceKind::band:
+    return static_cast<T>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
+  case ReduceKind::bor:
+    return static_cast<T>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
+  }
+  return x;
+}
+
+template <typename T>
+T neutral(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::product:
+    return 1;
+  case ReduceKind::max:
+    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+  case ReduceKind::min:
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  case ReduceKind::band:
+    return static_cast<T>(-1);
+  default:
+    return 0;
+  }
+}
+
+template <typename T>
+void reduceInto(ReduceKind kind, ArrayRef<T> from, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
+                MutableArrayRef<T> to) {
+  llvm::fill(to, neutral<T>(kind));
+  int64_t at = 0;
+  forEachIndex(shape, strides, [&](ArrayRef<int64_t>, int64_t offset) {
+    to[offset] = combine(kind, to[offset], from[at++]);
+  });
+}
+
+struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, ReduceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto reduce = cast<ReduceOp>(op);
+    Tensor result(resultType(op));
+    // Where an operand element goes: dims that vanish do not move it.
+    SmallVector<int64_t> to = getStrides(result.getShape()), strides;
+    for (int64_t dim = 0, next = 0, rank = operands[0].getShape().size(); dim < rank; ++dim)
+      strides.push_back(llvm::is_contained(reduce.getDims(), dim) ? 0 : to[next++]);
+    if (result.isFloat())
+      reduceInto(reduce.getKind(), operands[0].floats(), operands[0].getShape(), strides,
+                 result.mutableFloats());
+    else
+      reduceInto(reduce.getKind(), operands[0].ints(), operands[0].getShape(), strides, result.mutableInts());
+    if (resultType(op).getElementType().isInteger(1))
+      for (int64_t &bit : result.mutableInts())
+        bit &= 1;
+    return SmallVector<Tensor>{result};
+  }
+};
+
+struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeaning, ArgReduceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto reduce = cast<ArgReduceOp>(op);
+    Along along(operands[0].getShape(), reduce.getDim());
+    bool largest = reduce.getKind() == ReduceKind::max;
+    Tensor result(resultType(op));
+    auto value = [&](int64_t at) {
+      double x =
+          operands[0].isFloat() ? operands[0].floats()[at] : static_cast<double>(operands[0].ints()[at]);
+      return largest ? x : -x;
+    };
+    for (int64_t o = 0; o < along.outer; ++o)
+      for (int64_t i = 0; i < along.inner; ++i) {
+        int64_t best = 0, base = o * along.size * along.inner + i;
+        for (int64_t s = 1; s < along.size; ++s)
+          if (value(base + s * along.inner) > value(base + best * along.inner))
+            best = s;
+        result.mutableInts()[o * along.inner + i] = best;
+      }
+    return SmallVector<Tensor>{result};
+  }
+};
+
+template <typename T>
+void accumulate(CumulativeOp op, ArrayRef<T> from, MutableArrayRef<T> to, ArrayRef<int64_t> shape) {
+  Along along(shape, op.getDim());
+  for (int64_t o = 0; o < along.outer; ++o)
+    for (int64_t i = 0; i < along.inner; ++i) {
+      T running = neutral<T>(op.getKind());
+      for (int64_t s = 0; s < along.size; ++s) {
+        int64_t at = (o * along.size + (op.getReverse() ? along.size - 1 - s : s)) * along.inner + i;
+        T next = combine(op.getKind(), running, from[at]);
+        to[at] = op.getExclusive() ? running : next;
+        running = next;
+      }
+    }
+}
+
+struct CumulativeMeaning : InterpretableOpInterface::ExternalModel<CumulativeMeaning, CumulativeOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    if (result.isFloat())
+      accumulate<double>(cast<CumulativeOp>(op), operands[0].floats(), result.mutableFloats(),
+                         result.getShape());
+    else
+      accumulate<int64_t>(cast<CumulativeOp>(op), operands[0].ints(), result.mutableInts(),
+                          result.getShape());
+    return SmallVector<Tensor>{result};
+  }
+};
+
+} // namespace
+
+void registerReduceInterpretations(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    ReduceOp::attachInterface<ReduceMeaning>(*context);
+    ArgReduceOp::attachInterface<ArgReduceMeaning>(*context);
+    CumulativeOp::attachInterface<CumulativeMeaning>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,168 @@
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Indexing.h"
+
+using namespace mlir;
+using namespace par::interp;
+
+namespace par {
+namespace {
+
+using Results = FailureOr<SmallVector<Tensor>>;
+
+RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
+
+struct ConstantMeaning : InterpretableOpInterface::ExternalModel<ConstantMeaning, ConstantOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor>) const {
+    return SmallVector<Tensor>{Tensor::ofAttribute(cast<ConstantOp>(op).getValue())};
+  }
+};
+
+struct IotaMeaning : InterpretableOpInterface::ExternalModel<IotaMeaning, IotaOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor>) const {
+    Tensor result(resultType(op));
+    int64_t dim = cast<IotaOp>(op).getDim(), at = 0;
+    SmallVector<int64_t> none(result.getShape().size(), 0);
+    forEachIndex(result.getShape(), none, [&](ArrayRef<int64_t> index, int64_t) {
+      if (result.isFloat())
+        result.mutableFloats()[at++] = index[dim];
+      else
+        result.mutableInts()[at++] = index[dim];
+    });
+    return SmallVector<Tensor>{result};
+  }
+};
+
+struct BroadcastMeaning : InterpretableOpInterface::ExternalModel<BroadcastMeaning, BroadcastInDimOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    SmallVector<int64_t> from = getStrides(operands[0].getShape()), strides(resultType(op).getRank(), 0);
+    for (auto [i, dim] : llvm::enumerate(cast<BroadcastInDimOp>(op).getDims()))
+      strides[dim] = operands[0].getShape()[i] == 1 ? 0 : from[i];
+    return SmallVector<Tensor>{pick(operands[0], resultType(op), strides)};
+  }
+};
+
+struct ReshapeMeaning : InterpretableOpInterface::ExternalModel<ReshapeMeaning, ReshapeOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    return SmallVector<Tensor>{operands[0].withType(resultType(op))};
+  }
+};
+
+struct TransposeMeaning : InterpretableOpInterface::ExternalModel<TransposeMeaning, TransposeOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    SmallVector<int64_t> from = getStrides(operands[0].getShape()), strides;
+    for (int64_t dim : cast<TransposeOp>(op).getPermutation())
+      strides.push_back(from[dim]);
+    return SmallVector<Tensor>{pick(operands[0], resultType(op), strides)};
+  }
+};
+
+struct SliceMeaning : InterpretableOpInterface::ExternalModel<SliceMeaning, SliceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto slice = cast<SliceOp>(op);
+    SmallVector<int64_t> strides = getStrides(operands[0].getShape());
+    int64_t start = 0;
+    for (size_t dim = 0; dim < strides.size(); ++dim) {
+      start += slice.getStarts()[dim] * strides[dim];
+      strides[dim] *= slice.getStrides()[dim];
+    }
+    return SmallVector<Tensor>{pick(operands[0], resultType(op), strides, start)};
+  }
+};
+
+/// A start that lies outside is an error, not a clamp.
+FailureOr<int64_t> startOf(Operation *op, const Tensor &start, int64_t whole, int64_t part) {
+  int64_t value = start.ints().front();
+  if (value < 0 || value + part > whole)
+    return op->emitError() << "starts at " << value << " for " << part << " elements of " << whole;
+  return value;
+}
+
+struct DynamicSliceMeaning : InterpretableOpInterface::ExternalModel<DynamicSliceMeaning, DynamicSliceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto slice = cast<DynamicSliceOp>(op);
+    SmallVector<int64_t> strides = getStrides(operands[0].getShape());
+    FailureOr<int64_t> start =
+        startOf(op, operands[1], operands[0].getShape()[slice.getDim()], slice.getSize());
+    if (failed(start))
+      return failure();
+    return SmallVector<Tensor>{pick(operands[0], resultType(op), strides, *start * strides[slice.getDim()])};
+  }
+};
+
+/// Copies `part` into `whole` at `start`, dims in steps of one.
+void place(Tensor &whole, const Tensor &part, ArrayRef<int64_t> start) {
+  SmallVector<int64_t> strides = getStrides(whole.getShape());
+  int64_t first = 0, at = 0;
+  for (auto [from, stride] : llvm::zip(start, strides))
+    first += from * stride;
+  if (whole.isFloat()) {
+    auto to = whole.mutableFloats();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.floats()[at++]; });
+  } else {
+    auto to = whole.mutableInts();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.ints()[at++]; });
+  }
+}
+
+struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceMeaning, UpdateSliceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto update = cast<UpdateSliceOp>(op);
+    int64_t dim = update.getDim();
+    FailureOr<int64_t> start =
+        startOf(op, operands[2], operands[0].getShape()[dim], operands[1].getShape()[dim]);
+    if (failed(start))
+      return failure();
+    SmallVector<int64_t> starts(operands[0].getShape().size(), 0);
+    starts[dim] = *start;
+    Tensor result = operands[0];
+    place(result, operands[1], starts);
+    return SmallVector<Tensor>{result};
+  }
+};
+
+struct PadMeaning : InterpretableOpInterface::ExternalModel<PadMeaning, PadOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto pad = cast<PadOp>(op);
+    Tensor result(resultType(op));
+    if (result.isFloat())
+      llvm::fill(result.mutableFloats(), cast<FloatAttr>(pad.getValue()).getValueAsDouble());
+    else
+      llvm::fill(result.mutableInts(), cast<IntegerAttr>(pad.getValue()).getValue().getSExtValue());
+    place(result, operands[0], pad.getLow());
+    return SmallVector<Tensor>{result};
+  }
+};
+
+struct ConcatMeaning : InterpretableOpInterface::ExternalModel<ConcatMeaning, ConcatOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    int64_t dim = cast<ConcatOp>(op).getDim();
+    SmallVector<int64_t> starts(result.getShape().size(), 0);
+    for (const Tensor &operand : operands) {
+      place(result, operand, starts);
+      starts[dim] += operand.getShape()[dim];
+    }
+    return SmallVector<Tensor>{result};
+  }
+};
+
+} // namespace
+
+void registerShapeInterpretations(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    ConstantOp::attachInterface<ConstantMeaning>(*context);
+    IotaOp::attachInterface<IotaMeaning>(*context);
+    BroadcastInDimOp::attachInterface<BroadcastMeaning>(*context);
+    ReshapeOp::attachInterface<ReshapeMeaning>(*context);
+    TransposeOp::attachInterface<TransposeMeaning>(*context);
+    SliceOp::attachInterface<SliceMeaning>(*context);
+    DynamicSliceOp::attachInterface<DynamicSliceMeaning>(*context);
+    UpdateSliceOp::attachInterface<UpdateSliceMeaning>(*context);
+    PadOp::attachInterface<PadMeaning>(*context);
+    ConcatOp::attachInterface<ConcatMeaning>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,38 @@
+#include "par/Interpreter/Indexing.h"
+
+using namespace mlir;
+
+namespace par::interp {
+
+SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+  return strides;
+}
+
+Tensor pick(const Tensor &source, RankedTensorType type, ArrayRef<int64_t> strides, int64_t start) {
+  Tensor result(type);
+  int64_t at = 0;
+  if (source.isFloat()) {
+    ArrayRef<double> from = source.floats();
+    MutableArrayRef<double> to = result.mutableFloats();
+    forEachIndex(type.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
+  } else {
+    ArrayRef<int64_t> from = source.ints();
+    MutableArrayRef<int64_t> to = result.mutableInts();
+    forEachIndex(type.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
+  }
+  return result;
+}
+
+Along::Along(ArrayRef<int64_t> shape, int64_t dim) : size(shape[dim]) {
+  for (int64_t before : shape.take_front(dim))
+    outer *= before;
+  for (int64_t behind : shape.drop_front(dim + 1))
+    inner *= behind;
+}
+
+} // namespace par::interp
