@@ -1,0 +1,55 @@
+#ifndef PAR_INTERPRETER_INTERPRETER_H
+#define PAR_INTERPRETER_INTERPRETER_H
+
+#include "par/Dialect/Par.h"
+#include "par/Interpreter/Tensor.h"
+
+#include <map>
+#include <string>
+
+namespace par::interp {
+
+using Named = std::map<std::string, Tensor>;
+
+/// What one call of a step gave. Whole tensors throughout, whatever the sharding.
+struct Outcome {
+  Named outputs;      ///< by the step's output names, else "0", "1", ...
+  Named written;      ///< new values of variables; a copy under its own name
+  Named accumulators; ///< gradients by variable: par.gradient's values, or a loop's results by their labels
+};
+
+/// Runs a step of any form between Import and Schedule: on one device, or fragments on all ranks of their
+/// stage in lock step once they are local. `variables` and `inputs` are whole: an input of the batch (B, ...)
+/// is taken for one of (m, B/m, ...) too. A variable that is missing takes its `value`, a copy its owner's,
+/// else zeros. Padding is filled with NaN (floats) and a far index (integers); where that reaches a result,
+/// or replicas disagree, the error is at the op.
+mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs);
+
+/// Shards of a whole tensor, one a member rank of the mesh; padding poisoned; of an unreduced value the first
+/// member of each group has the whole and the others zero.
+llvm::SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshAttr mesh);
+
+/// The whole of what the ranks hold. Fails with an error at `at` where replicas disagree or padding has
+/// leaked.
+mlir::FailureOr<Tensor> collect(mlir::Operation *at, llvm::ArrayRef<Tensor> shards,
+                                mlir::RankedTensorType whole, ShardingAttr sharding, MeshAttr mesh);
+
+/// Runs the ops of a block on all `ranks` in lock step; values[rank][...] maps block arguments and results.
+/// One rank and a null mesh: one device. The terminator is not run.
+using RankValues = llvm::DenseMap<mlir::Value, Tensor>;
+mlir::LogicalResult runBlock(mlir::Block &block, llvm::MutableArrayRef<RankValues> values, MeshAttr mesh);
+
+/// Deterministic small values for variables and inputs of a module's steps: floats uniform in [-1, 1),
+/// integers within what indexes them (the tables they address, the classes they label).
+Named makeInputs(StepOp step, uint64_t seed);
+Named makeVariables(mlir::ModuleOp module, uint64_t seed);
+
+/// Compares two forms of the same steps on the same random values: outputs, accumulators and written
+/// variables that both have. Prints each difference above `tolerance` of the tensor's largest element as an
+/// error.
+mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed,
+                                  double tolerance = 1e-9);
+
+} // namespace par::interp
+
+#endif

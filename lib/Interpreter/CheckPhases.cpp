@@ -1,0 +1,54 @@
+#include "par/Interpreter/Interpreter.h"
+#include "par/Interpreter/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CHECKPHASESPASS
+#include "par/Interpreter/Passes.h.inc"
+
+/// Splits at commas that stand in no braces or parentheses.
+static SmallVector<std::string> splitPipelines(StringRef text) {
+  SmallVector<std::string> parts(1);
+  int depth = 0;
+  for (char c : text) {
+    depth += (c == '{' || c == '(') - (c == '}' || c == ')');
+    if (c == ',' && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  llvm::erase_if(parts, [](const std::string &part) { return part.empty(); });
+  return parts;
+}
+
+namespace {
+struct CheckPhasesPass : impl::CheckPhasesPassBase<CheckPhasesPass> {
+  using CheckPhasesPassBase::CheckPhasesPassBase;
+
+  void getDependentDialects(DialectRegistry &) const override {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (const std::string &pipeline : splitPipelines(passes)) {
+      OwningOpRef<ModuleOp> before = module.clone(), after = module.clone();
+      PassManager manager(&getContext());
+      if (failed(parsePassPipeline(pipeline, manager))) {
+        module.emitError() << "\"" << pipeline << "\" is no pass pipeline";
+        return signalPassFailure();
+      }
+      if (failed(manager.run(*after)) || failed(interp::comparePhases(*before, *after, seed, tolerance))) {
+        module.emitError() << "the check of \"" << pipeline << "\" failed";
+        return signalPassFailure();
+      }
+      module.getBodyRegion().takeBody(after->getBodyRegion());
+    }
+  }
+};
+} // namespace
+
+} // namespace par

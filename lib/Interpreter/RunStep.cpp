@@ -1,0 +1,230 @@
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Indexing.h"
+#include "par/Interpreter/Interpreter.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace par::interp {
+namespace {
+
+/// One call of a step: whole values of everything at step level.
+class StepRun {
+public:
+  StepRun(StepOp step, const Named &variables, const Named &inputs)
+      : step(step), module(step->getParentOfType<ModuleOp>()), variables(variables), inputs(inputs) {}
+
+  FailureOr<Outcome> run();
+
+private:
+  LogicalResult bindInputs();
+  LogicalResult visit(Operation *op);
+  LogicalResult visitRead(ReadOp read);
+  LogicalResult visitRun(RunOp run);
+  LogicalResult visitLoop(LoopOp loop);
+  LogicalResult visitReduce(StageReduceOp reduce);
+  LogicalResult visitTensorOp(Operation *op);
+  Tensor initialOf(VariableOp variable);
+
+  StepOp step;
+  ModuleOp module;
+  const Named &variables, &inputs;
+  RankValues values;
+  Outcome outcome;
+};
+
+void addInto(Tensor &to, const Tensor &from) {
+  if (to.isFloat()) {
+    for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
+      x += y;
+  } else {
+    for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
+      x += y;
+  }
+}
+
+} // namespace
+
+LogicalResult StepRun::bindInputs() {
+  for (BlockArgument argument : step.getArguments()) {
+    std::string name = step.getInputs()
+                           ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
+                           : std::to_string(argument.getArgNumber());
+    auto found = inputs.find(name);
+    RankedTensorType type = getTensorType(argument.getType());
+    if (found == inputs.end())
+      return step.emitError() << "input \"" << name << "\" has no value";
+    if (found->second.getSize() != type.getNumElements())
+      return step.emitError() << "input \"" << name << "\" is " << found->second.getType()
+                              << ", the step takes " << type;
+    values[argument] = found->second.withType(type);
+  }
+  return success();
+}
+
+/// A copy starts as its owner, a variable with a value as that, another as zeros.
+Tensor StepRun::initialOf(VariableOp variable) {
+  auto found = variables.find(variable.getSymName().str());
+  if (found != variables.end())
+    return found->second.withType(variable.getTensorType());
+  if (variable.getKind() == VariableKind::copy)
+    return initialOf(module.lookupSymbol<VariableOp>(*variable.getOf()));
+  if (variable.getValue())
+    return Tensor::ofAttribute(*variable.getValue()).withType(variable.getTensorType());
+  return Tensor(variable.getTensorType());
+}
+
+LogicalResult StepRun::visitRead(ReadOp read) {
+  values[read] = initialOf(module.lookupSymbol<VariableOp>(read.getVariable()));
+  return success();
+}
+
+/// A fragment on whole tensors, or on the shards of every rank of its stage.
+LogicalResult StepRun::visitRun(RunOp run) {
+  auto fragment = module.lookupSymbol<FragmentOp>(run.getFragment());
+  MeshAttr mesh = fragment.getLocal() ? getMesh(run, fragment.getStageAttr()) : MeshAttr();
+  SmallVector<RankValues> ranks(mesh ? mesh.getRanks() : 1);
+  for (auto [operand, argument] : llvm::zip(run.getOperands(), fragment.getArguments())) {
+    auto dist = dyn_cast<DistType>(operand.getType());
+    if (!mesh || !dist) {
+      for (RankValues &rank : ranks)
+        rank[argument] = values.lookup(operand);
+      continue;
+    }
+    for (auto [rank, shard] : llvm::zip(ranks, distribute(values.lookup(operand), dist.getSharding(), mesh)))
+      rank[argument] = shard;
+  }
+  if (failed(runBlock(fragment.getBlock(), ranks, mesh)))
+    return failure();
+  for (auto [result, inner] : llvm::zip(run.getResults(), fragment.getTerminator()->getOperands())) {
+    if (!mesh) {
+      values[result] = ranks.front().lookup(inner);
+      continue;
+    }
+    SmallVector<Tensor> shards;
+    for (RankValues &rank : ranks)
+      shards.push_back(rank.lookup(inner));
+    auto dist = cast<DistType>(result.getType());
+    FailureOr<Tensor> whole = collect(run, shards, dist.getTensor(), dist.getSharding(), mesh);
+    if (failed(whole))
+      return failure();
+    values[result] = *whole;
+  }
+  return success();
+}
+
+LogicalResult StepRun::visitLoop(LoopOp loop) {
+  Block &body = loop.getBody().front();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  int64_t count = loop.getCount();
+  for (int64_t i = 0; i < count; ++i) {
+    values[body.getArgument(0)] = Tensor::ofInts(cast<RankedTensorType>(body.getArgument(0).getType()), {i});
+    for (auto [operand, argument] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
+      RankedTensorType type = getTensorType(argument.getType());
+      Tensor whole = values.lookup(operand);
+      values[argument] = pick(whole, type, getStrides(type.getShape()), i * type.getNumElements());
+    }
+    for (Operation &op : body.without_terminator())
+      if (failed(visit(&op)))
+        return failure();
+    for (auto [inner, result, kind] :
+         llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>())) {
+      const Tensor &part = values[inner];
+      Tensor &total = values[result];
+      if (kind.getValue() == YieldKind::sum) {
+        if (i == 0)
+          total = part;
+        else
+          addInto(total, part);
+        continue;
+      }
+      if (i == 0)
+        total = Tensor(getTensorType(result.getType()));
+      if (total.isFloat())
+        llvm::copy(part.floats(), total.mutableFloats().begin() + i * part.getSize());
+      else
+        llvm::copy(part.ints(), total.mutableInts().begin() + i * part.getSize());
+    }
+  }
+  if (loop.getLabels())
+    for (auto [label, result] : llvm::zip(loop.getLabels()->getAsRange<StringAttr>(), loop.getResults()))
+      if (!label.empty())
+        outcome.accumulators[label.getValue().str()] = values[result];
+  return success();
+}
+
+LogicalResult StepRun::visitReduce(StageReduceOp reduce) {
+  Tensor total = values.lookup(reduce.getOperand(0));
+  for (Value operand : reduce.getOperands().drop_front()) {
+    Tensor other = values.lookup(operand);
+    if (reduce.getKind() == ReduceKind::sum)
+      addInto(total, other);
+    else if (total.isFloat())
+      total.mutableFloats()[0] = reduce.getKind() == ReduceKind::max
+                                     ? std::fmax(total.floats()[0], other.floats()[0])
+                                     : std::fmin(total.floats()[0], other.floats()[0]);
+    else
+      total.mutableInts()[0] &= other.ints()[0];
+  }
+  for (Value result : reduce.getResults())
+    values[result] = total;
+  return success();
+}
+
+LogicalResult StepRun::visitTensorOp(Operation *op) {
+  auto meaning = dyn_cast<InterpretableOpInterface>(op);
+  if (!meaning)
+    return op->emitError() << "cannot be interpreted in a step";
+  SmallVector<Tensor> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(values.lookup(operand));
+  auto results = meaning.interpret(operands);
+  if (failed(results))
+    return failure();
+  for (auto [result, tensor] : llvm::zip(op->getResults(), *results))
+    values[result] = tensor;
+  if (auto gradient = dyn_cast<GradientOp>(op))
+    outcome.accumulators[gradient.getVariable().str()] = values[gradient];
+  return success();
+}
+
+LogicalResult StepRun::visit(Operation *op) {
+  if (auto read = dyn_cast<ReadOp>(op))
+    return visitRead(read);
+  if (auto run = dyn_cast<RunOp>(op))
+    return visitRun(run);
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return visitLoop(loop);
+  if (auto reduce = dyn_cast<StageReduceOp>(op))
+    return visitReduce(reduce);
+  if (auto write = dyn_cast<WriteOp>(op)) {
+    outcome.written[write.getVariable().str()] = values.lookup(write.getOperand());
+    return success();
+  }
+  if (isa<TransferOp, ReshardOp>(op)) {
+    values[op->getResult(0)] = values.lookup(op->getOperand(0));
+    return success();
+  }
+  return visitTensorOp(op);
+}
+
+FailureOr<Outcome> StepRun::run() {
+  if (failed(bindInputs()))
+    return failure();
+  for (Operation &op : step.getBlock().without_terminator())
+    if (failed(visit(&op)))
+      return failure();
+  for (auto [index, result] : llvm::enumerate(step.getTerminator()->getOperands())) {
+    std::string name = step.getOutputs() ? cast<StringAttr>((*step.getOutputs())[index]).getValue().str()
+                                         : std::to_string(index);
+    outcome.outputs[name] = values.lookup(result);
+  }
+  return outcome;
+}
+
+FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs) {
+  return StepRun(step, variables, inputs).run();
+}
+
+} // namespace par::interp

@@ -1,0 +1,102 @@
+#include "par/Interpreter/Indexing.h"
+#include "par/Interpreter/Interpreter.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace par::interp {
+
+static constexpr int64_t poison = std::numeric_limits<int64_t>::min() / 4;
+
+/// First global index of a rank's shard in every dim.
+static SmallVector<int64_t> startsOf(ShardingAttr sharding, MeshAttr mesh, ArrayRef<int64_t> shard,
+                                     int64_t rank) {
+  SmallVector<int64_t> starts;
+  for (auto [dim, size] : llvm::enumerate(shard))
+    starts.push_back(mesh.getIndex(rank, sharding.getAxes(dim)) * size);
+  return starts;
+}
+
+/// Calls visit(offset in the whole, offset in the shard, is padding) for every element of a shard.
+template <typename Visit>
+static void forShard(ArrayRef<int64_t> whole, ArrayRef<int64_t> shard, ArrayRef<int64_t> starts,
+                     Visit visit) {
+  SmallVector<int64_t> strides = getStrides(whole);
+  int64_t at = 0;
+  forEachIndex(shard, strides, [&](ArrayRef<int64_t> index, int64_t offset) {
+    bool padding = false;
+    for (size_t dim = 0; dim < index.size(); ++dim) {
+      padding |= starts[dim] + index[dim] >= whole[dim];
+      offset += starts[dim] * strides[dim];
+    }
+    visit(offset, at++, padding);
+  });
+}
+
+SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshAttr mesh) {
+  SmallVector<Tensor> shards;
+  RankedTensorType local = sharding.getLocalType(whole.getType(), mesh);
+  for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank) {
+    Tensor shard(local);
+    bool zero = mesh.getIndex(rank, sharding.getUnreduced()) != 0;
+    SmallVector<int64_t> starts = startsOf(sharding, mesh, local.getShape(), rank);
+    forShard(whole.getShape(), local.getShape(), starts, [&](int64_t from, int64_t to, bool padding) {
+      if (shard.isFloat())
+        shard.mutableFloats()[to] = padding ? NAN : zero ? 0 : whole.floats()[from];
+      else
+        shard.mutableInts()[to] = padding ? poison : zero ? 0 : whole.ints()[from];
+    });
+    shards.push_back(shard);
+  }
+  return shards;
+}
+
+namespace {
+/// Replicas may differ in the last bits where each rank has added in its own order.
+bool agree(double x, double y, double scale) {
+  if (std::isnan(x) || std::isnan(y))
+    return std::isnan(x) == std::isnan(y);
+  return x == y || std::fabs(x - y) <= 1e-11 * scale;
+}
+} // namespace
+
+FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorType type,
+                          ShardingAttr sharding, MeshAttr mesh) {
+  Tensor whole(type);
+  double scale = 0;
+  if (whole.isFloat())
+    for (const Tensor &shard : shards)
+      for (double x : shard.floats())
+        if (std::isfinite(x))
+          scale = std::max(scale, std::fabs(x));
+  // The axes that neither cut nor sum the value: their first member speaks, the others must agree.
+  SmallVector<StringAttr> replicas;
+  for (StringAttr axis : mesh.getNames())
+    if (!sharding.uses(axis))
+      replicas.push_back(axis);
+  for (ArrayRef<int64_t> group : mesh.getGroups(replicas)) {
+    const Tensor &first = shards[group.front()];
+    SmallVector<int64_t> starts = startsOf(sharding, mesh, first.getShape(), group.front());
+    int64_t wrong = -1;
+    forShard(type.getShape(), first.getShape(), starts, [&](int64_t to, int64_t from, bool padding) {
+      if (padding)
+        return;
+      for (int64_t rank : group.drop_front())
+        if (first.isFloat() ? !agree(first.floats()[from], shards[rank].floats()[from], scale)
+                            : first.ints()[from] != shards[rank].ints()[from])
+          wrong = rank;
+      if (whole.isFloat())
+        whole.mutableFloats()[to] += first.floats()[from];
+      else
+        whole.mutableInts()[to] += first.ints()[from];
+    });
+    if (wrong >= 0)
+      return at->emitError() << "ranks " << group.front() << " and " << wrong
+                             << " of the stage hold different replicas";
+  }
+  return whole;
+}
+
+} // namespace par::interp
