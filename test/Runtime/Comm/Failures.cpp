@@ -1,10 +1,13 @@
 // A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing
 // behind.
 #include "Process.h"
+#include "TemporaryFolder.h"
+#include "TrainingToy.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -59,7 +62,7 @@ std::vector<std::string> leftovers() {
 std::string lostPattern(int rank, const std::string &how) {
   return "\\S+: error: rank " + std::to_string(rank) + " (\\(([a-z]+ [0-9]+(, )?)+\\) )?" + how +
          " (in step [0-9]+|before its first step); noticed by (rank [0-9]+ in [a-z_]+, [^;]+|par-run), after "
-         "[0-9]+\\.[0-9] s; (nothing was saved|last save ckpt/[0-9]+; go on with --resume auto)\n";
+         "[0-9]+\\.[0-9] s; (nothing was saved|last save \\S*ckpt/[0-9]+; go on with --resume auto)\n";
 }
 
 void expectMatch(const std::string &text, const std::string &pattern) {
@@ -125,20 +128,35 @@ TEST(Failures, LostAtTheStart) {
   }
 }
 
-// PAR_LONG=1 (the target `kills`): forty; else four, with a short time-out. PAR_KILLS="par-run BUNDLE ..."
-// kills ranks of that command, which must run for a minute, instead of the test job's.
-TEST(Failures, RandomTrials) {
+// par-run itself, with random ranks killed and stopped at random moments; what it has saved is whole, and no
+// part of a save is left behind by the next run. PAR_LONG=1 (the target `kills`): forty trials with the
+// default time-out; else four. PAR_KILLS="par-run BUNDLE ..." kills ranks of that command of 8 ranks instead,
+// which must run for a minute.
+TEST(Failures, ParRunRandomTrials) {
   const char *isLong = std::getenv("PAR_LONG"), *given = std::getenv("PAR_KILLS");
   bool all = isLong && std::string(isLong) == "1";
-  std::vector<std::string> command = jobOf(8, all ? "5" : "2");
+  TemporaryFolder folder;
+  std::string bundle = folder / "toy.par", text = folder / "text", saves = folder / "ckpt";
+  ASSERT_TRUE(par::format::writeBundle(bundle, par::toy::training(8)));
+  std::ofstream(text) << std::string(2000, 'b');
+  std::vector<std::string> command{PAR_TEST_BIN "/par-run", bundle, "--init", "--text", text};
+  std::vector<std::string> more{"--steps",      "1000000", "--save",    saves,
+                                "--save-every", "20",      "--timeout", all ? "5" : "2"};
+  command.insert(command.end(), more.begin(), more.end());
   if (given) {
     std::istringstream words(given);
     command.assign(std::istream_iterator<std::string>(words), {});
   }
   std::mt19937 random(12345);
-  for (int i = 0; i < (all ? 40 : 4); ++i)
+  for (int i = 0; i < (all ? 40 : 4); ++i) {
     trial(command, 8, int(random() % 8), i % 2 ? SIGSTOP : SIGKILL,
-          100 + int(random() % 900) * (given ? 5 : 1));
+          20 + int(random() % 1000) * (given ? 5 : 1));
+    if (given || !std::filesystem::exists(saves))
+      continue;
+    Process resumed({PAR_TEST_BIN "/par-run", bundle, "--text", text, "--steps", "1", "--save", saves,
+                     "--resume", "auto"});
+    EXPECT_EQ(resumed.wait(20), 0) << resumed.errors();
+  }
 }
 
 // Exchanges of the control plane that do not match are named.

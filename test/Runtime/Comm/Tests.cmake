@@ -1,9 +1,9 @@
 # The job that tests of launching and of failures start, kill and stop.
 add_executable(par-test-job ${CMAKE_CURRENT_LIST_DIR}/Job/Job.cpp)
 target_link_libraries(par-test-job PRIVATE par_comm)
-add_dependencies(runtime-Comm-tests par-test-job)
+add_dependencies(runtime-Comm-tests par-test-job par-run)
 
 # Forty ranks killed or stopped at random moments (the plain suite has four).
 add_custom_target(kills
-  COMMAND ${CMAKE_COMMAND} -E env PAR_LONG=1 $<TARGET_FILE:runtime-Comm-tests> --gtest_filter=Failures.RandomTrials
+  COMMAND ${CMAKE_COMMAND} -E env PAR_LONG=1 $<TARGET_FILE:runtime-Comm-tests> --gtest_filter=Failures.ParRunRandomTrials
   DEPENDS runtime-Comm-tests USES_TERMINAL VERBATIM)
