@@ -43,6 +43,7 @@ struct Cell {
   uint32_t queue = 0, time = 0; ///< of the last write
   Clock reads{};                ///< time of the last read on each queue
   uint64_t name = 0;            ///< of its value
+  uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
 };
 
 /// An access with its cells for each slot.
@@ -74,6 +75,7 @@ private:
   std::string value(uint32_t root, int64_t index) const;
   Counterexample stale(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) const;
   Counterexample race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const;
+  Counterexample early(const Run &run, uint32_t n, const Placed &placed, const Definition &reader) const;
   std::string line(const Definition &at) const { return describeStep(bundle, rank, *at.run, at.n); }
 
   const Bundle &bundle;
@@ -222,10 +224,21 @@ Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, con
           {line(other), line({&run, n})}};
 }
 
+Counterexample Sweep::early(const Run &run, uint32_t n, const Placed &placed,
+                            const Definition &reader) const {
+  return {Property::Value,
+          "early: " + value(placed.access.root, indexOf(placed.access, run)) +
+              " is accumulated into after another run has read it",
+          {line(reader), line({&run, n})}};
+}
+
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   int64_t index = indexOf(access, run);
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  bool adds = it.operands[access.operand].access == Access::Accumulate;
+  bool temporary = program.buffers[access.root].kind == BufferKind::Temp;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
@@ -234,6 +247,10 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     if (cell.time > now[queue][cell.queue])
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
+    if (!adds)
+      cell.reader = uint32_t(definitions.size() - 1);
+    else if (cell.reader && definitions[cell.reader].run != &run && temporary)
+      return early(run, n, placed, definitions[cell.reader]);
     cell.reads[queue] = now[queue][queue];
   }
   name = nameOfCells(name, begin, end);
@@ -243,6 +260,8 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
 Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
+  // A reduction in place is a use: its sum is finished.
+  bool anew = program.blocks[run.block].instructions[n].operands[access.operand].access == Access::Write;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
@@ -255,6 +274,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
     cell.index = indexOf(access, run);
     cell.definition = uint32_t(definitions.size() - 1);
     cell.name = name;
+    if (anew)
+      cell.reader = 0;
     cell.queue = queue;
     cell.time = now[queue][queue];
     cell.reads = {};
