@@ -21,7 +21,7 @@ struct CrossEntropyDecomposition
     Term sum = exp(z - largest.broadcast(tokenDims(z), z.getShape())).reduce(ReduceKind::sum, classes);
     Term lse = log(sum) + largest;
 
-    Term counts = labels.compare(Predicate::ne, static_cast<double>(loss.getIgnore()));
+    Term counts = labels.compare(Predicate::ne, static_cast<int64_t>(loss.getIgnore()));
     Term safe = counts.select(labels, labels.splat(0));
     SmallVector<int64_t> column(labels.getShape());
     column.push_back(1);
@@ -44,7 +44,7 @@ struct CrossEntropyGradDecomposition
     Value classes = IotaOp::create(builder, op->getLoc(), labels.getType().clone(z.getShape()),
                                    z.getType().getRank() - 1);
     Term isLabel = z.with(classes).compare(Predicate::eq, spread(labels));
-    Term counts = labels.compare(Predicate::ne, static_cast<double>(grad.getIgnore()));
+    Term counts = labels.compare(Predicate::ne, static_cast<int64_t>(grad.getIgnore()));
     Term weight = counts.select(ct, ct.splat(0));
     return {spread(weight) * (softmax - isLabel.convert(z.getType().getElementType()))};
   }
