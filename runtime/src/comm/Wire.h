@@ -58,7 +58,7 @@ struct Message {
 class Connection {
 public:
   explicit Connection(int socket);
-  Connection(Connection &&other);
+  Connection(Connection &&other) noexcept;
   Connection &operator=(Connection &&) = delete;
   ~Connection();
 
