@@ -130,7 +130,7 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
         return failure();
     for (auto [inner, result, kind] :
          llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>())) {
-      Tensor part = values.lookup(inner);
+      const Tensor &part = values[inner];
       Tensor &total = values[result];
       if (kind.getValue() == YieldKind::sum) {
         if (i == 0)

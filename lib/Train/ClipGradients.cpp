@@ -72,16 +72,16 @@ static LogicalResult clipGradients(StepOp step, double clip) {
   // Updates stand behind all gradients, so what is built here does too.
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(gradients.back());
-  SmallVector<Term> norms =
-      llvm::map_to_vector(sumSquares(gradients, builder), [](Term sum) { return sqrt(sum); });
-  addResult(step, norms.front(), "grad_norm");
+  SmallVector<Term> sums = sumSquares(gradients, builder);
+  Term norm = sqrt(sums.front());
+  addResult(step, norm, "grad_norm");
   if (clip == 0)
     return success();
   FailureOr<Value> threshold = readThreshold(step, clip, builder);
   if (failed(threshold))
     return failure();
-  for (auto [gradient, norm] : llvm::zip(gradients, norms))
-    clipGradient(gradient, norm, *threshold);
+  for (auto [gradient, sum] : llvm::zip(gradients, sums))
+    clipGradient(gradient, gradient == gradients.front() ? norm : sqrt(sum), *threshold);
   return success();
 }
 

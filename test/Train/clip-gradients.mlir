@@ -12,13 +12,13 @@
 // CHECK: [[QB:%.*]] = par.multiply [[GB]], [[GB]] : tensor<f32>
 // CHECK: [[T:%.*]]:2 = par.stage_reduce{{ +}}sum [[QA]], [[QB]]
 // CHECK: [[NA:%.*]] = par.sqrt [[T]]#0
-// CHECK: par.sqrt [[T]]#1
 // CHECK: [[CLIP:%.*]] = par.read @clip
 // CHECK: [[SAFE:%.*]] = par.add [[NA]],
 // CHECK: [[RATIO:%.*]] = par.divide [[CLIP]], [[SAFE]]
 // CHECK: [[COEF:%.*]] = par.minimum [[RATIO]],
 // CHECK: [[SPREAD:%.*]] = par.broadcast_in_dim [[COEF]] dims []
 // CHECK: [[CA:%.*]] = par.multiply [[GA]], [[SPREAD]]
+// CHECK: par.sqrt [[T]]#1
 // CHECK: [[CB:%.*]] = par.multiply [[GB]],
 // CHECK: par.sgd %{{.*}}, [[CA]],
 // CHECK: par.sgd %{{.*}}, [[CB]],

@@ -1,0 +1,488 @@
+// Modules around one op with random shapes: what gradients and decompositions are tested on.
+#ifndef PAR_TEST_TRAIN_OPCASES_H
+#define PAR_TEST_TRAIN_OPCASES_H
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace par::test {
+
+using Shape = std::vector<int64_t>;
+
+/// An operand: floats come from a variable, integers and booleans from an input.
+struct Input {
+  Shape shape;
+  double low = -2, high = 2; ///< range of values; integers include both ends
+  std::string element = "f64";
+};
+
+/// One op: `text` defines %y (and perhaps more) of %0, %1, ...; `result` is the shape of %y.
+struct OpCase {
+  std::string text;
+  std::vector<Input> inputs;
+  Shape result;
+};
+
+/// Deterministic choices; round 0 is any shape, round 1 has a dim of size 1, round 2 odd dims only, round 3
+/// two dims of size 1 where there are as many.
+class Chooser {
+public:
+  Chooser(unsigned seed, unsigned round) : random(seed * 16 + round), round(round) {}
+
+  int64_t number(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+  double real() { return std::uniform_real_distribution<double>(0, 1)(random); }
+  int64_t dim() { return round == 2 ? 2 * number(1, 2) + 1 : number(2, 5); }
+  /// Of the given rank; with ones by the round.
+  Shape shape(int64_t rank) {
+    Shape shape(rank);
+    for (int64_t &size : shape)
+      size = dim();
+    for (unsigned ones = round == 1 ? 1 : round == 3 ? 2 : 0; ones && rank; --ones)
+      shape[number(0, rank - 1)] = 1;
+    return shape;
+  }
+  Shape anyShape(int64_t least = 0, int64_t most = 3) { return shape(number(least, most)); }
+  /// `count` different numbers below `below`, rising.
+  std::vector<int64_t> pick(int64_t count, int64_t below) {
+    std::vector<int64_t> all = permutation(below);
+    all.resize(count);
+    llvm::sort(all);
+    return all;
+  }
+  std::vector<int64_t> permutation(int64_t size) {
+    std::vector<int64_t> all(size);
+    std::iota(all.begin(), all.end(), 0);
+    std::shuffle(all.begin(), all.end(), random);
+    return all;
+  }
+  /// Values in [low, high) that keep apart from each other and from those of another operand of the same
+  /// size, so that a small step changes no comparison.
+  std::vector<double> values(const Input &input, int64_t size, unsigned operand) {
+    std::vector<double> values;
+    for (int64_t place : permutation(size))
+      values.push_back(input.low +
+                       (input.high - input.low) * (place + 0.1 + 0.3 * (operand % 3) + 0.1 * real()) / size);
+    return values;
+  }
+
+private:
+  std::mt19937 random;
+  unsigned round;
+};
+
+inline std::string typeOf(const Shape &shape, llvm::StringRef element = "f64") {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element.str() + ">";
+}
+inline std::string listOf(const std::vector<int64_t> &numbers) {
+  return "[" + llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ", ") + "]";
+}
+
+using MakeCase = std::function<OpCase(Chooser &)>;
+
+/// Ops that have a derivative, and how to make a case of each.
+inline std::vector<std::pair<std::string, MakeCase>> differentiableCases();
+/// Composites that have none.
+inline std::vector<std::pair<std::string, MakeCase>> compositeCases();
+
+//===-- Elementwise
+//---------------------------------------------------------------------------------------------===//
+
+inline MakeCase unary(const char *op, double low = -2, double high = 2) {
+  return [=](Chooser &choose) {
+    Shape shape = choose.anyShape();
+    return OpCase{llvm::formatv("%y = par.{0} %0 : {1}", op, typeOf(shape)), {{shape, low, high}}, shape};
+  };
+}
+inline MakeCase binary(const char *op, Input left = {}, Input right = {}) {
+  return [=](Chooser &choose) {
+    Shape shape = choose.anyShape();
+    OpCase made{llvm::formatv("%y = par.{0} %0, %1 : {1}", op, typeOf(shape)), {left, right}, shape};
+    for (Input &input : made.inputs)
+      input.shape = shape;
+    return made;
+  };
+}
+inline OpCase selectCase(Chooser &choose) {
+  Shape shape = choose.anyShape();
+  return {llvm::formatv("%y = par.select %0, %1, %2 : {0}, {1}", typeOf(shape, "i1"), typeOf(shape)),
+          {{shape, 0, 1, "i1"}, {shape}, {shape}},
+          shape};
+}
+inline OpCase convertCase(Chooser &choose) {
+  Shape shape = choose.anyShape();
+  return {llvm::formatv("%c = par.convert %0 : {0} to {1}\n%y = par.convert %c : {1} to {0}", typeOf(shape),
+                        typeOf(shape, "f32")),
+          {{shape}},
+          shape};
+}
+inline OpCase geluCase(Chooser &choose) {
+  Shape shape = choose.anyShape();
+  const char *kind = choose.number(0, 1) ? "{tanh = true} " : "";
+  return {llvm::formatv("%y = par.gelu %0 {0}: {1}", kind, typeOf(shape)), {{shape}}, shape};
+}
+inline OpCase constrainCase(Chooser &choose) {
+  Shape shape = choose.shape(2);
+  return {llvm::formatv("%y = par.constrain %0 <[{{\"dp\"}, {{} ]> : {0}", typeOf(shape)), {{shape}}, shape};
+}
+
+//===-- Shape
+//---------------------------------------------------------------------------------------------------===//
+
+inline OpCase broadcastCase(Chooser &choose) {
+  Shape result = choose.shape(choose.number(1, 4));
+  std::vector<int64_t> dims = choose.pick(choose.number(0, result.size()), result.size());
+  Shape operand;
+  for (int64_t dim : dims)
+    operand.push_back(choose.number(0, 2) ? result[dim] : 1);
+  return {llvm::formatv("%y = par.broadcast_in_dim %0 dims {0} : {1} to {2}", listOf(dims), typeOf(operand),
+                        typeOf(result)),
+          {{operand}},
+          result};
+}
+inline OpCase reshapeCase(Chooser &choose) {
+  Shape shape = choose.shape(3), result{shape[0] * shape[1], 1, shape[2]};
+  return {
+      llvm::formatv("%y = par.reshape %0 : {0} to {1}", typeOf(shape), typeOf(result)), {{shape}}, result};
+}
+inline OpCase transposeCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 4), result;
+  std::vector<int64_t> permutation = choose.permutation(shape.size());
+  for (int64_t dim : permutation)
+    result.push_back(shape[dim]);
+  return {llvm::formatv("%y = par.transpose %0 {0} : {1} to {2}", listOf(permutation), typeOf(shape),
+                        typeOf(result)),
+          {{shape}},
+          result};
+}
+inline OpCase sliceCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3), result;
+  std::vector<int64_t> starts, limits, strides;
+  for (int64_t &size : shape) {
+    size += choose.number(0, 4);
+    starts.push_back(choose.number(0, size - 1));
+    limits.push_back(choose.number(starts.back() + 1, size));
+    strides.push_back(choose.number(1, 3));
+    result.push_back((limits.back() - starts.back() + strides.back() - 1) / strides.back());
+  }
+  return {llvm::formatv("%y = par.slice %0 {0} to {1} by {2} : {3} to {4}", listOf(starts), listOf(limits),
+                        listOf(strides), typeOf(shape), typeOf(result)),
+          {{shape}},
+          result};
+}
+inline OpCase padCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3), result = shape;
+  std::vector<int64_t> low, high;
+  for (int64_t &size : result) {
+    low.push_back(choose.number(0, 2));
+    high.push_back(choose.number(0, 2));
+    size += low.back() + high.back();
+  }
+  return {llvm::formatv("%y = par.pad %0 low {0} high {1} value 1.5 : f64 : {2} to {3}", listOf(low),
+                        listOf(high), typeOf(shape), typeOf(result)),
+          {{shape}},
+          result};
+}
+inline OpCase concatCase(Chooser &choose) {
+  Shape first = choose.anyShape(1, 3), second = first, result = first;
+  int64_t dim = choose.number(0, first.size() - 1);
+  second[dim] = choose.dim();
+  result[dim] = 2 * first[dim] + second[dim];
+  return {llvm::formatv("%y = par.concat %0, %1, %0 dim {0} : ({1}, {2}, {1}) -> {3}", dim, typeOf(first),
+                        typeOf(second), typeOf(result)),
+          {{first}, {second}},
+          result};
+}
+inline OpCase dynamicSliceCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3), result = shape;
+  int64_t dim = choose.number(0, shape.size() - 1);
+  result[dim] = choose.number(1, shape[dim]);
+  return {llvm::formatv("%y = par.dynamic_slice %0 at %1 dim {0} size {1} : {2}, tensor<i64> to {3}", dim,
+                        result[dim], typeOf(shape), typeOf(result)),
+          {{shape}, {{}, 0, double(shape[dim] - result[dim]), "i64"}},
+          result};
+}
+inline OpCase updateSliceCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3), update = shape;
+  int64_t dim = choose.number(0, shape.size() - 1);
+  update[dim] = choose.number(1, shape[dim]);
+  return {llvm::formatv("%y = par.update_slice %0, %1 at %2 dim {0} : {1}, {2}, tensor<i64>", dim,
+                        typeOf(shape), typeOf(update)),
+          {{shape}, {update}, {{}, 0, double(shape[dim] - update[dim]), "i64"}},
+          shape};
+}
+
+//===-- Reductions, products, indices
+//---------------------------------------------------------------------------===//
+
+inline MakeCase reduce(const char *kind) {
+  return [=](Chooser &choose) {
+    Shape shape = choose.anyShape(1, 4), result;
+    std::vector<int64_t> dims = choose.pick(choose.number(1, shape.size()), shape.size());
+    for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim)
+      if (!llvm::is_contained(dims, dim))
+        result.push_back(shape[dim]);
+    return OpCase{llvm::formatv("%y = par.reduce {0} %0 dims {1} : {2} to {3}", kind, listOf(dims),
+                                typeOf(shape), typeOf(result)),
+                  {{shape}},
+                  result};
+  };
+}
+inline OpCase cumulativeCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3);
+  return {llvm::formatv("%y = par.cumulative sum %0 dim {0} {{exclusive = {1}, reverse = {2}} : {3}",
+                        choose.number(0, shape.size() - 1), choose.number(0, 1) ? "true" : "false",
+                        choose.number(0, 1) ? "true" : "false", typeOf(shape)),
+          {{shape}},
+          shape};
+}
+/// Batching, contracting and free dims in any order in either operand.
+inline OpCase dotCase(Chooser &choose) {
+  Shape batching = choose.shape(choose.number(0, 2)), contracting = choose.shape(choose.number(0, 2));
+  Shape left = choose.shape(choose.number(0, 2)), right = choose.shape(choose.number(0, 2));
+  auto lay = [&](const Shape &free, Shape &shape, std::vector<int64_t> &batch,
+                 std::vector<int64_t> &contract) {
+    Shape all = batching;
+    all.insert(all.end(), contracting.begin(), contracting.end());
+    all.insert(all.end(), free.begin(), free.end());
+    // Free dims keep their order: place p[i] of the operand is dim i of `all`.
+    std::vector<int64_t> places = choose.permutation(all.size());
+    std::sort(places.end() - free.size(), places.end());
+    shape.resize(all.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      shape[places[i]] = all[i];
+    batch.assign(places.begin(), places.begin() + batching.size());
+    contract.assign(places.begin() + batching.size(), places.end() - free.size());
+  };
+  Shape lhs, rhs, result = batching;
+  std::vector<int64_t> lhsBatch, lhsContract, rhsBatch, rhsContract;
+  lay(left, lhs, lhsBatch, lhsContract);
+  lay(right, rhs, rhsBatch, rhsContract);
+  result.insert(result.end(), left.begin(), left.end());
+  result.insert(result.end(), right.begin(), right.end());
+  std::string batch =
+      batching.empty() ? "" : llvm::formatv("batching {0} x {1} ", listOf(lhsBatch), listOf(rhsBatch)).str();
+  return {llvm::formatv("%y = par.dot %0, %1 contracting {0} x {1} {2}: ({3}, {4}) -> {5}",
+                        listOf(lhsContract), listOf(rhsContract), batch, typeOf(lhs), typeOf(rhs),
+                        typeOf(result)),
+          {{lhs}, {rhs}},
+          result};
+}
+inline OpCase gatherCase(Chooser &choose) {
+  Shape table = choose.anyShape(1, 3), indices = choose.anyShape(0, 2), result;
+  int64_t dim = choose.number(0, table.size() - 1);
+  result.assign(table.begin(), table.begin() + dim);
+  result.insert(result.end(), indices.begin(), indices.end());
+  result.insert(result.end(), table.begin() + dim + 1, table.end());
+  return {llvm::formatv("%y = par.gather %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table),
+                        typeOf(indices, "i64"), typeOf(result)),
+          {{table}, {indices, 0, double(table[dim] - 1), "i64"}},
+          result};
+}
+inline OpCase scatterAddCase(Chooser &choose) {
+  Shape indices = choose.anyShape(0, 2), before = choose.anyShape(0, 1), after = choose.anyShape(0, 1);
+  int64_t size = choose.dim();
+  Shape updates = before, result = before;
+  updates.insert(updates.end(), indices.begin(), indices.end());
+  updates.insert(updates.end(), after.begin(), after.end());
+  result.push_back(size);
+  result.insert(result.end(), after.begin(), after.end());
+  return {llvm::formatv("%y = par.scatter_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", before.size(), size,
+                        typeOf(updates), typeOf(indices, "i64"), typeOf(result)),
+          {{updates}, {indices, 0, double(size - 1), "i64"}},
+          result};
+}
+inline OpCase takeCase(Chooser &choose) {
+  Shape table = choose.anyShape(1, 3), picked = table;
+  int64_t dim = choose.number(0, table.size() - 1);
+  picked[dim] = choose.dim();
+  return {llvm::formatv("%y = par.take %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table),
+                        typeOf(picked, "i64"), typeOf(picked)),
+          {{table}, {picked, 0, double(table[dim] - 1), "i64"}},
+          picked};
+}
+inline OpCase putAddCase(Chooser &choose) {
+  Shape updates = choose.anyShape(1, 3), result = updates;
+  int64_t dim = choose.number(0, updates.size() - 1);
+  result[dim] = choose.dim();
+  return {llvm::formatv("%y = par.put_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", dim, result[dim],
+                        typeOf(updates), typeOf(updates, "i64"), typeOf(result)),
+          {{updates}, {updates, 0, double(result[dim] - 1), "i64"}},
+          result};
+}
+
+//===-- Composites
+//----------------------------------------------------------------------------------------------===//
+
+inline OpCase softmaxCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3);
+  return {
+      llvm::formatv("%y = par.softmax %0 dim {0} : {1}", choose.number(0, shape.size() - 1), typeOf(shape)),
+      {{shape}},
+      shape};
+}
+inline OpCase softmaxGradCase(Chooser &choose) {
+  OpCase made = softmaxCase(choose);
+  made.text = llvm::formatv("%y = par.softmax_grad %0, %1 dim {0} : {1}",
+                            choose.number(0, made.result.size() - 1), typeOf(made.result));
+  made.inputs.push_back(made.inputs.front());
+  return made;
+}
+/// Shape, trailing dims, leading dims of a layer norm.
+struct NormShapes {
+  explicit NormShapes(Chooser &choose) : all(choose.anyShape(1, 3)) {
+    int64_t count = choose.number(1, all.size());
+    trailing.assign(all.end() - count, all.end());
+    leading.assign(all.begin(), all.end() - count);
+  }
+  Shape all, trailing, leading;
+};
+inline OpCase layerNormCase(Chooser &choose) {
+  NormShapes shapes(choose);
+  return {
+      llvm::formatv(
+          "%y, %mean, %rstd = par.layer_norm %0, %1, %2 epsilon 1.0e-2 : ({0}, {1}, {1}) -> ({0}, {2}, {2})",
+          typeOf(shapes.all), typeOf(shapes.trailing), typeOf(shapes.leading)),
+      {{shapes.all}, {shapes.trailing}, {shapes.trailing}},
+      shapes.all};
+}
+inline OpCase layerNormGradCase(Chooser &choose) {
+  NormShapes shapes(choose);
+  return {llvm::formatv("%y = par.layer_norm_grad %0, %1, %2, %3, %4 : ({0}, {0}, {1}, {2}, {2}) -> {0}",
+                        typeOf(shapes.all), typeOf(shapes.trailing), typeOf(shapes.leading)),
+          {{shapes.all}, {shapes.all}, {shapes.trailing}, {shapes.leading}, {shapes.leading, 0.5, 2}},
+          shapes.all};
+}
+/// Labels from -1 on, which is ignored.
+inline MakeCase crossEntropy(bool ofLse) {
+  return [=](Chooser &choose) {
+    Shape logits = choose.anyShape(1, 3), tokens(logits.begin(), logits.end() - 1);
+    return OpCase{llvm::formatv("{0} = par.cross_entropy %0, %1 ignore -1 : ({1}, {2}) -> ({3}, {3})",
+                                ofLse ? "%t, %y" : "%y, %lse", typeOf(logits), typeOf(tokens, "i64"),
+                                typeOf(tokens)),
+                  {{logits}, {tokens, -1, double(logits.back() - 1), "i64"}},
+                  tokens};
+  };
+}
+inline OpCase crossEntropyGradCase(Chooser &choose) {
+  Shape logits = choose.anyShape(1, 3), tokens(logits.begin(), logits.end() - 1);
+  return {llvm::formatv("%y = par.cross_entropy_grad %0, %1, %2, %3 ignore -1 : ({0}, {1}, {2}, {0}) -> {1}",
+                        typeOf(tokens), typeOf(logits), typeOf(tokens, "i64")),
+          {{tokens}, {logits}, {tokens, -1, double(logits.back() - 1), "i64"}, {tokens}},
+          logits};
+}
+inline OpCase geluGradCase(Chooser &choose) {
+  Shape shape = choose.anyShape();
+  const char *kind = choose.number(0, 1) ? "{tanh = true} " : "";
+  return {
+      llvm::formatv("%y = par.gelu_grad %0, %1 {0}: {1}", kind, typeOf(shape)), {{shape}, {shape}}, shape};
+}
+
+/// The n-th result is the one that is compared.
+inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names, llvm::StringRef op,
+                         llvm::StringRef attributes) {
+  Shape shape = choose.anyShape();
+  OpCase made{"", {{shape}, {shape}}, shape};
+  std::string type = typeOf(shape), types = type + ", " + type, operands = "%0, %1";
+  for (int64_t i = 0; i < states; ++i) {
+    made.inputs.push_back({shape, 0.1, 2});
+    operands += llvm::formatv(", %{0}", 2 + i);
+  }
+  if (states) { // adamw's two states have one type
+    types += ", " + type + ", tensor<f64>";
+    made.inputs.push_back({{}, 1, 5});
+    operands += llvm::formatv(", %{0}", 2 + states);
+  }
+  made.inputs.push_back({{}, 0.01, 0.5});
+  operands += llvm::formatv(", %{0}", made.inputs.size() - 1);
+  made.text =
+      llvm::formatv("{0} = par.{1} {2} {3} : {4}, tensor<f64>", names, op, operands, attributes, types);
+  return made;
+}
+
+inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
+  auto update = [](int64_t states, const char *names, const char *op, const char *attributes) {
+    return [=](Chooser &choose) { return updateCase(choose, states, names, op, attributes); };
+  };
+  const char *adamw = "betas 0.9, 0.99 epsilon 1.0e-3 decay 0.1";
+  return {{"softmax_grad", softmaxGradCase},
+          {"layer_norm_grad", layerNormGradCase},
+          {"cross_entropy_grad", crossEntropyGradCase},
+          {"gelu_grad", geluGradCase},
+          {"sgd", update(0, "%y", "sgd", "decay 0.1")},
+          {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.1")},
+          {"momentum", update(1, "%w, %y", "momentum", "momentum 0.9 decay 0.1")},
+          {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.0 {nesterov = true}")},
+          {"adamw", update(2, "%y, %m, %v", "adamw", adamw)},
+          {"adamw", update(2, "%w, %y, %v", "adamw", adamw)},
+          {"adamw", update(2, "%w, %m, %y", "adamw", adamw)}};
+}
+
+inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
+  Input positive{{}, 0.2, 3};
+  return {{"negate", unary("negate")},
+          {"abs", unary("abs")},
+          {"sign", unary("sign")},
+          {"exp", unary("exp")},
+          {"log", unary("log", 0.2, 3)},
+          {"sqrt", unary("sqrt", 0.2, 3)},
+          {"rsqrt", unary("rsqrt", 0.2, 3)},
+          {"reciprocal", unary("reciprocal", 0.2, 3)},
+          {"tanh", unary("tanh")},
+          {"erf", unary("erf")},
+          {"sigmoid", unary("sigmoid")},
+          {"sin", unary("sin")},
+          {"cos", unary("cos")},
+          {"floor", unary("floor", 0.1, 0.9)},
+          {"ceil", unary("ceil", 0.1, 0.9)},
+          {"add", binary("add")},
+          {"subtract", binary("subtract")},
+          {"multiply", binary("multiply")},
+          {"divide", binary("divide", {}, positive)},
+          {"remainder", binary("remainder", {{}, 2.5, 2.9}, {{}, 1, 1.2})},
+          {"maximum", binary("maximum")},
+          {"minimum", binary("minimum")},
+          {"power", binary("power", positive, {})},
+          {"select", selectCase},
+          {"convert", convertCase},
+          {"gelu", geluCase},
+          {"constrain", constrainCase},
+          {"broadcast_in_dim", broadcastCase},
+          {"reshape", reshapeCase},
+          {"transpose", transposeCase},
+          {"slice", sliceCase},
+          {"pad", padCase},
+          {"concat", concatCase},
+          {"dynamic_slice", dynamicSliceCase},
+          {"update_slice", updateSliceCase},
+          {"reduce", reduce("sum")},
+          {"reduce", reduce("max")},
+          {"reduce", reduce("min")},
+          {"reduce", reduce("product")},
+          {"cumulative", cumulativeCase},
+          {"dot", dotCase},
+          {"gather", gatherCase},
+          {"scatter_add", scatterAddCase},
+          {"take", takeCase},
+          {"put_add", putAddCase},
+          {"softmax", softmaxCase},
+          {"layer_norm", layerNormCase},
+          {"cross_entropy", crossEntropy(false)},
+          {"cross_entropy", crossEntropy(true)}};
+}
+
+} // namespace par::test
+
+#endif
