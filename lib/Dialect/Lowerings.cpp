@@ -4,8 +4,23 @@
 
 #include "par/Interfaces/Lowerable.cpp.inc"
 
+using namespace mlir;
+
 namespace par {
 
-void registerLowerings(mlir::DialectRegistry &registry) {}
+void registerElementwiseLowerings(DialectRegistry &registry);
+void registerShapeLowerings(DialectRegistry &registry);
+void registerReduceLowerings(DialectRegistry &registry);
+void registerContractLowerings(DialectRegistry &registry);
+void registerIndexLowerings(DialectRegistry &registry);
+
+// Composites have no lowering of their own: Codegen takes them apart (par/Interfaces/Decomposable.td) and fuses the parts.
+void registerLowerings(DialectRegistry &registry) {
+  registerElementwiseLowerings(registry);
+  registerShapeLowerings(registry);
+  registerReduceLowerings(registry);
+  registerContractLowerings(registry);
+  registerIndexLowerings(registry);
+}
 
 } // namespace par

@@ -1,0 +1,35 @@
+#ifndef PAR_KERNELS_MATMUL_H
+#define PAR_KERNELS_MATMUL_H
+
+#include "par/Dialect/Par.h"
+
+#include <optional>
+
+namespace par {
+
+/// One library call that does the work of a kernel with the implementation "library:matmul":
+/// C[m,n] = op(A) op(B) + beta C for every index of `batch`, row-major, strides in elements. The fields are those of
+/// a call in a role's program; `lhs`, `rhs` say which argument of the kernel is A and which is B (the product may have
+/// been turned round, C^T = B^T A^T, so A need not be the dot's first operand). C is the kernel's one result.
+struct MatmulCall {
+  unsigned lhs = 0, rhs = 1;
+  /// The argument tied to the result, whose value the product is added to (beta = 1); none: beta = 0.
+  std::optional<unsigned> accumulator;
+  mlir::SmallVector<int64_t> batch;
+  int64_t m = 1, n = 1, k = 1;
+  bool transA = false, transB = false;
+  int64_t lda = 1, ldb = 1, ldc = 1;
+  /// One stride for each batch dim; 0 repeats the matrix (never for C).
+  mlir::SmallVector<int64_t> strideA, strideB, strideC;
+
+  double getBeta() const { return accumulator ? 1 : 0; }
+};
+
+/// The call that a kernel's body amounts to: one f32 dot, transposes and reshapes of its operands and of its result
+/// folded into strides, and, where the result is tied, an add of that argument. None if the body is something else, or
+/// if no strides of the call express the layout.
+std::optional<MatmulCall> describeMatmul(KernelOp kernel);
+
+} // namespace par
+
+#endif

@@ -1,0 +1,177 @@
+#include "par/Dialect/Lower.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Builds the ops of one element at one place.
+struct Element {
+  OpBuilder &builder;
+  Location loc;
+  ValueRange args;
+
+  Value operator[](unsigned i) const { return args[i]; }
+  Type type() const { return args.front().getType(); }
+  bool isFloat() const { return isa<FloatType>(type()); }
+  Value number(double value) const { return buildNumber(builder, loc, type(), value); }
+  template <typename Op, typename... Args>
+  Value make(Args &&...args) const {
+    return Op::create(builder, loc, std::forward<Args>(args)...);
+  }
+  /// Float or integer form of a binary op; floats may be contracted to fused multiply-adds.
+  template <typename Float, typename Integer>
+  Value arithmetic() const {
+    if (isFloat())
+      return make<Float>(args[0], args[1], arith::FastMathFlags::contract);
+    return make<Integer>(args[0], args[1]);
+  }
+  template <typename Float, typename Integer>
+  Value choose(Value x, Value y) const {
+    return isFloat() ? make<Float>(x, y) : make<Integer>(x, y);
+  }
+  Value compareFloats(arith::CmpFPredicate predicate, Value x, Value y) const {
+    return make<arith::CmpFOp>(predicate, x, y);
+  }
+};
+
+Value lowerElement(AddOp, Element e) { return e.arithmetic<arith::AddFOp, arith::AddIOp>(); }
+Value lowerElement(SubtractOp, Element e) { return e.arithmetic<arith::SubFOp, arith::SubIOp>(); }
+Value lowerElement(MultiplyOp, Element e) { return e.arithmetic<arith::MulFOp, arith::MulIOp>(); }
+Value lowerElement(DivideOp, Element e) { return e.choose<arith::DivFOp, arith::DivSIOp>(e[0], e[1]); }
+Value lowerElement(MaximumOp, Element e) { return e.choose<arith::MaximumFOp, arith::MaxSIOp>(e[0], e[1]); }
+Value lowerElement(MinimumOp, Element e) { return e.choose<arith::MinimumFOp, arith::MinSIOp>(e[0], e[1]); }
+Value lowerElement(AndOp, Element e) { return e.make<arith::AndIOp>(e[0], e[1]); }
+Value lowerElement(OrOp, Element e) { return e.make<arith::OrIOp>(e[0], e[1]); }
+Value lowerElement(XorOp, Element e) { return e.make<arith::XOrIOp>(e[0], e[1]); }
+Value lowerElement(PowerOp, Element e) { return e.make<math::PowFOp>(e[0], e[1]); }
+Value lowerElement(RemainderOp op, Element e) {
+  if (!e.isFloat())
+    return e.make<arith::RemSIOp>(e[0], e[1]);
+  op.emitOpError() << "on " << e.type() << " is not supported yet by Codegen";
+  return {};
+}
+
+Value lowerElement(NegateOp, Element e) {
+  return e.isFloat() ? e.make<arith::NegFOp>(e[0]) : e.make<arith::SubIOp>(e.number(0), e[0]);
+}
+Value lowerElement(AbsOp, Element e) {
+  return e.isFloat() ? e.make<math::AbsFOp>(e[0])
+                     : e.make<arith::MaxSIOp>(e[0], e.make<arith::SubIOp>(e.number(0), e[0]));
+}
+Value lowerElement(SignOp, Element e) {
+  Value zero = e.number(0);
+  Value above = e.isFloat() ? e.compareFloats(arith::CmpFPredicate::OGT, e[0], zero)
+                            : e.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, e[0], zero);
+  Value below = e.isFloat() ? e.compareFloats(arith::CmpFPredicate::OLT, e[0], zero)
+                            : e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, e[0], zero);
+  // What is neither is 0 or NaN, and stays.
+  Value negative = e.make<arith::SelectOp>(below, e.number(-1), e[0]);
+  return e.make<arith::SelectOp>(above, e.number(1), negative);
+}
+Value lowerElement(ExpOp, Element e) { return e.make<math::ExpOp>(e[0]); }
+Value lowerElement(LogOp, Element e) { return e.make<math::LogOp>(e[0]); }
+Value lowerElement(SqrtOp, Element e) { return e.make<math::SqrtOp>(e[0]); }
+Value lowerElement(RsqrtOp, Element e) {
+  return e.make<arith::DivFOp>(e.number(1), e.make<math::SqrtOp>(e[0]));
+}
+Value lowerElement(ReciprocalOp, Element e) { return e.make<arith::DivFOp>(e.number(1), e[0]); }
+Value lowerElement(TanhOp, Element e) { return e.make<math::TanhOp>(e[0]); }
+Value lowerElement(ErfOp, Element e) { return e.make<math::ErfOp>(e[0]); }
+Value lowerElement(SinOp, Element e) { return e.make<math::SinOp>(e[0]); }
+Value lowerElement(CosOp, Element e) { return e.make<math::CosOp>(e[0]); }
+Value lowerElement(FloorOp, Element e) { return e.make<math::FloorOp>(e[0]); }
+Value lowerElement(CeilOp, Element e) { return e.make<math::CeilOp>(e[0]); }
+Value lowerElement(SigmoidOp, Element e) {
+  Value power = e.make<math::ExpOp>(e.make<arith::NegFOp>(e[0]));
+  return e.make<arith::DivFOp>(e.number(1), e.make<arith::AddFOp>(e.number(1), power));
+}
+Value lowerElement(NotOp, Element e) { return e.make<arith::XOrIOp>(e[0], e.number(-1)); }
+Value lowerElement(IsNanOp, Element e) { return e.compareFloats(arith::CmpFPredicate::UNO, e[0], e[0]); }
+Value lowerElement(IsFiniteOp, Element e) {
+  // x - x is 0 for finite x, else NaN; no flag allows folding it.
+  Value difference = e.make<arith::SubFOp>(e[0], e[0]);
+  return e.compareFloats(arith::CmpFPredicate::ORD, difference, difference);
+}
+Value lowerElement(SelectOp, Element e) { return e.make<arith::SelectOp>(e[0], e[1], e[2]); }
+
+Value lowerElement(CompareOp op, Element e) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+  constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  constexpr I booleans[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  auto predicate = static_cast<unsigned>(op.getPredicate());
+  if (e.isFloat())
+    return e.compareFloats(floats[predicate], e[0], e[1]);
+  return e.make<arith::CmpIOp>(e.type().isInteger(1) ? booleans[predicate] : integers[predicate], e[0], e[1]);
+}
+
+Value convertFloat(Element e, Type to) {
+  unsigned from = e.type().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
+  if (to.isInteger(1))
+    return e.compareFloats(arith::CmpFPredicate::UNE, e[0], e.number(0));
+  if (!isa<FloatType>(to))
+    return e.make<arith::FPToSIOp>(to, e[0]);
+  if (from < width)
+    return e.make<arith::ExtFOp>(to, e[0]);
+  if (from > width)
+    return e.make<arith::TruncFOp>(to, e[0]);
+  // Two formats of 16 bits: through f32, which holds both.
+  return e.make<arith::TruncFOp>(to, e.make<arith::ExtFOp>(e.builder.getF32Type(), e[0]));
+}
+
+Value convertInteger(Element e, Type to) {
+  unsigned from = e.type().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
+  bool boolean = from == 1;
+  if (isa<FloatType>(to))
+    return boolean ? e.make<arith::UIToFPOp>(to, e[0]) : e.make<arith::SIToFPOp>(to, e[0]);
+  if (width == 1)
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, e[0], e.number(0));
+  if (from > width)
+    return e.make<arith::TruncIOp>(to, e[0]);
+  return boolean ? e.make<arith::ExtUIOp>(to, e[0]) : e.make<arith::ExtSIOp>(to, e[0]);
+}
+
+Value lowerElement(ConvertOp op, Element e) {
+  Type to = op.getResult().getType().getElementType();
+  if (to == e.type())
+    return e[0];
+  return e.isFloat() ? convertFloat(e, to) : convertInteger(e, to);
+}
+
+template <typename Op>
+struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowering<Op>, Op> {
+  Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    bool refused = false;
+    auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
+      Value value = lowerElement(cast<Op>(op), Element{nested, loc, args});
+      refused = !value;
+      return refused ? args[0] : value;
+    };
+    Value result = buildElements(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
+                                 operands, body);
+    if (refused)
+      return failure();
+    return SmallVector<Value>{result};
+  }
+};
+
+template <typename... Ops>
+void attach(MLIRContext *context) {
+  (Ops::template attachInterface<ElementwiseLowering<Ops>>(*context), ...);
+}
+
+} // namespace
+
+void registerElementwiseLowerings(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp, XorOp,
+           NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, SinOp,
+           CosOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp, ConvertOp>(context);
+  });
+}
+
+} // namespace par
