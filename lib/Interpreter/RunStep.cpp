@@ -130,7 +130,7 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
         return failure();
     for (auto [inner, result, kind] :
          llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>())) {
-      const Tensor &part = values[inner];
+      Tensor part = values.lookup(inner); // a copy: the next lookup may insert
       Tensor &total = values[result];
       if (kind.getValue() == YieldKind::sum) {
         if (i == 0)
