@@ -333,7 +333,7 @@ struct SliceMicrobatchesPass : impl::SliceMicrobatchesPassBase<SliceMicrobatches
 
   void runOnOperation() override {
     if (microbatches < 1) {
-      getOperation().emitError() << "microbatches is " << microbatches << ", expected at least 1";
+      getOperation().emitError() << "microbatches is " << microbatches.getValue() << ", expected at least 1";
       return signalPassFailure();
     }
     for (StepOp step : getOperation().getOps<StepOp>()) {

@@ -1,0 +1,40 @@
+#ifndef PAR_MEMORY_ARENA_H
+#define PAR_MEMORY_ARENA_H
+
+#include "par/Dialect/Par.h"
+
+#include <map>
+
+namespace par {
+
+/// Bytes of one slot: an i1 takes a byte.
+int64_t getBytes(mlir::RankedTensorType type);
+
+/// Offsets are multiples of this.
+inline constexpr int64_t arenaAlignment = 256;
+
+/// Bytes of a program's arena: state, and the pool behind it. `lowerBound`: the most pool bytes alive at one
+/// position.
+struct ArenaSize {
+  int64_t state = 0, pool = 0, lowerBound = 0;
+};
+ArenaSize getArenaSize(ProgramOp program);
+
+/// A buffer's slot that is alive from one position of a flattened entry to another, both included.
+struct BufferUse {
+  std::string buffer;
+  int64_t slot;
+  int64_t begin, end;
+};
+
+/// Lives of every slot of every buffer that is not state, over all entries one after the other. Positions
+/// count the ops of the blocks in the order in which they run.
+std::vector<BufferUse> computeLives(ProgramOp program);
+
+/// The buffer that a program value lies in: that of its load, or of the store behind it. Null if there is
+/// none.
+BufferOp getBuffer(mlir::Value value);
+
+} // namespace par
+
+#endif

@@ -1,0 +1,23 @@
+#ifndef PAR_MEMORY_PASSES_H
+#define PAR_MEMORY_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Memory/Passes.h.inc"
+
+struct MemoryOptions {
+  int64_t limit = 0; ///< bytes a rank may use; 0: unlimited
+};
+void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Memory/Passes.h.inc"
+
+} // namespace par
+
+#endif

@@ -1,0 +1,214 @@
+#include "par/Memory/Arena.h"
+#include "par/Memory/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_ASSIGNBUFFERSPASS
+#include "par/Memory/Passes.h.inc"
+
+namespace {
+
+/// Puts one block into the form where every result is stored at once and loaded where it is used.
+class Assigner {
+public:
+  explicit Assigner(BlockOp block)
+      : block(block), program(block->getParentOfType<ProgramOp>()), builder(block) {}
+
+  void run();
+
+private:
+  BufferOp makeScratch(Type type);
+  BufferOp lookup(FlatSymbolRefAttr name) {
+    return cast<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
+  }
+  void assign(Operation *op);
+  BufferOp chooseInPlace(Operation *op, unsigned operand, OpResult result);
+  BufferOp chooseFresh(Operation *op, OpResult result);
+  StoreOp findStore(Value value);
+  bool isTouchedLater(Operation *from, BufferOp buffer, Operation *except);
+  void keepLoads();
+
+  BlockOp block;
+  ProgramOp program;
+  OpBuilder builder;
+  unsigned scratches = 0;
+};
+
+} // namespace
+
+BufferOp getBuffer(Value value) {
+  Operation *source = value.getDefiningOp();
+  auto program = source ? source->getParentOfType<ProgramOp>() : ProgramOp();
+  auto find = [&](FlatSymbolRefAttr name) {
+    return dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
+  };
+  if (auto load = dyn_cast_or_null<LoadOp>(source))
+    return find(load.getBufferAttr());
+  if (program)
+    for (Operation *user : value.getUsers())
+      if (auto store = dyn_cast<StoreOp>(user))
+        return find(store.getBufferAttr());
+  return {};
+}
+
+BufferOp Assigner::makeScratch(Type type) {
+  OpBuilder atProgram(block);
+  std::string name = (block.getSymName() + ".t" + Twine(scratches++)).str();
+  return BufferOp::create(atProgram, block.getLoc(), StringRef(name), BufferKind::temp, StringAttr(),
+                          SlotIndex::none, 1, cast<RankedTensorType>(type), DenseI64ArrayAttr());
+}
+
+/// The first store of a value.
+StoreOp Assigner::findStore(Value value) {
+  StoreOp first;
+  for (Operation *user : value.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user))
+      if (!first || store->isBeforeInBlock(first))
+        first = store;
+  return first;
+}
+
+/// True if the buffer is loaded or stored behind `from`, or a value loaded from it before is used there.
+bool Assigner::isTouchedLater(Operation *from, BufferOp buffer, Operation *except) {
+  for (Operation &op : *from->getBlock()) {
+    if (&op == except)
+      continue;
+    auto load = dyn_cast<LoadOp>(op);
+    if (load && load.getBuffer() == buffer.getSymName())
+      for (Operation *user : load->getUsers())
+        if (user != except && from->isBeforeInBlock(user))
+          return true;
+  }
+  return false;
+}
+
+/// A loaded value that is used behind a store to its buffer is copied where it is loaded.
+void Assigner::keepLoads() {
+  for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (!load)
+      continue;
+    bool clobbered = false;
+    for (Operation &other : block.getBody().front()) {
+      auto store = dyn_cast<StoreOp>(other);
+      if (!store || store.getBuffer() != load.getBuffer() || store.getOperand() == load.getResult() ||
+          !load->isBeforeInBlock(store))
+        continue;
+      // What writes the buffer may be as early as the value's definition.
+      Operation *writer = store.getOperand().getDefiningOp();
+      for (Operation *user : load->getUsers())
+        clobbered |= writer && writer->isBeforeInBlock(user);
+    }
+    if (!clobbered)
+      continue;
+    BufferOp scratch = makeScratch(load.getType());
+    builder.setInsertionPointAfter(load);
+    auto store = StoreOp::create(builder, load.getLoc(), load, scratch.getSymName());
+    auto again = LoadOp::create(builder, load.getLoc(), load.getType(), scratch.getSymName());
+    load.getResult().replaceAllUsesExcept(again, store);
+  }
+}
+
+/// Storage of a result that takes over its operand's: the operand's buffer if nobody needs its old bytes,
+/// else a buffer of its own that the operand is copied to first.
+BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult result) {
+  Value old = op->getOperand(operand);
+  BufferOp buffer = getBuffer(old);
+  StoreOp store = findStore(result);
+  bool scratch = buffer.getKind() == BufferKind::temp &&
+                 buffer.getSymName().starts_with(block.getSymName().str() + ".t");
+  bool same = store && store.getBuffer() == buffer.getSymName();
+  if ((scratch || same) && !isTouchedLater(op, buffer, store))
+    return buffer;
+  BufferOp target = chooseFresh(op, result);
+  builder.setInsertionPoint(op);
+  StoreOp::create(builder, op->getLoc(), old, target.getSymName());
+  Value copy = LoadOp::create(builder, op->getLoc(), old.getType(), target.getSymName());
+  op->setOperand(operand, copy);
+  return target;
+}
+
+/// Storage of a new result: the buffer that it is stored to, if that is free from here to there, else
+/// scratch.
+BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
+  StoreOp store = findStore(result);
+  if (!store)
+    return makeScratch(result.getType());
+  BufferOp buffer = lookup(store.getBufferAttr());
+  for (Operation &other : *op->getBlock()) {
+    auto load = dyn_cast<LoadOp>(other);
+    auto write = dyn_cast<StoreOp>(other);
+    bool between = op->isBeforeInBlock(&other) && other.isBeforeInBlock(store);
+    if (write && write.getBuffer() == buffer.getSymName() && between)
+      return makeScratch(result.getType());
+    if (!load || load.getBuffer() != buffer.getSymName())
+      continue;
+    // Old bytes that this op itself or a later one still reads.
+    for (Operation *user : load->getUsers())
+      if (user == op || (op->isBeforeInBlock(user) && load->isBeforeInBlock(store)))
+        return makeScratch(result.getType());
+  }
+  return buffer;
+}
+
+/// For every result the operand that it takes over, or -1.
+static SmallVector<int64_t> tiedOperands(Operation *op) {
+  SmallVector<int64_t> tied(op->getNumResults(), -1);
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    auto kernel = launch->getParentOfType<ModuleOp>().lookupSymbol<KernelOp>(launch.getKernel());
+    if (kernel.getTied())
+      tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
+  } else if (isa<AllReduceOp, WorldReduceOp>(op)) {
+    for (auto [index, operand] : llvm::enumerate(tied))
+      operand = index;
+  }
+  return tied;
+}
+
+void Assigner::assign(Operation *op) {
+  SmallVector<int64_t> tied = tiedOperands(op);
+  for (OpResult result : op->getResults()) {
+    int64_t operand = tied[result.getResultNumber()];
+    BufferOp buffer = operand >= 0 ? chooseInPlace(op, operand, result) : chooseFresh(op, result);
+    builder.setInsertionPointAfter(op);
+    auto store = StoreOp::create(builder, op->getLoc(), result, buffer.getSymName());
+    builder.setInsertionPointAfter(store);
+    Value loaded = LoadOp::create(builder, op->getLoc(), result.getType(), buffer.getSymName());
+    for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
+      auto other = dyn_cast<StoreOp>(use.getOwner());
+      if (other == store)
+        continue;
+      if (other && other.getBuffer() == buffer.getSymName())
+        other.erase(); // it lies there already
+      else
+        use.set(loaded);
+    }
+  }
+}
+
+void Assigner::run() {
+  keepLoads();
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.getBody().front())
+    if (!isa<LoadOp>(op) && op.getNumResults() > 0)
+      ops.push_back(&op);
+  for (Operation *op : ops)
+    assign(op);
+  for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
+    if (isa<LoadOp>(op) && op.use_empty())
+      op.erase();
+}
+
+namespace {
+struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
+        Assigner(block).run();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,142 @@
+#include "par/Memory/Arena.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace par {
+
+int64_t getBytes(RankedTensorType type) {
+  int64_t width = (type.getElementType().getIntOrFloatBitWidth() + 7) / 8;
+  return type.getNumElements() * width;
+}
+
+ArenaSize getArenaSize(ProgramOp program) {
+  ArenaSize size;
+  auto end = [&](BufferOp buffer, int64_t from) {
+    int64_t last = from;
+    if (buffer.getAt())
+      for (int64_t at : *buffer.getAt())
+        last = std::max(last, at + getBytes(buffer.getTensorType()));
+    return (last + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
+  };
+  int64_t whole = 0;
+  for (BufferOp buffer : program.getOps<BufferOp>()) {
+    whole = end(buffer, whole);
+    if (buffer.getKind() == BufferKind::state)
+      size.state = end(buffer, size.state);
+  }
+  size.pool = std::max(whole, size.state) - size.state;
+  return size;
+}
+
+namespace {
+
+/// Plays the entries and notes when each slot is written and read.
+class Lives {
+public:
+  explicit Lives(ProgramOp program) : program(program) {}
+
+  std::vector<BufferUse> run();
+
+private:
+  void runEntry(EntryOp entry);
+  void runBlock(BlockOp block, int64_t microbatch);
+  void read(BufferOp buffer, int64_t microbatch);
+  void write(BufferOp buffer, int64_t microbatch, bool keeps);
+  void endEntry();
+  std::pair<std::string, int64_t> slotOf(BufferOp buffer, int64_t microbatch) {
+    int64_t slot =
+        buffer.getIndex() == SlotIndex::none ? 0 : microbatch % static_cast<int64_t>(buffer.getDepth());
+    return {buffer.getSymName().str(), slot};
+  }
+
+  ProgramOp program;
+  int64_t position = 0;
+  std::map<std::pair<std::string, int64_t>, BufferUse> open;
+  std::set<std::pair<std::string, int64_t>> fed; ///< inputs that this entry has fed, by microbatch
+  std::vector<BufferUse> done;
+};
+
+} // namespace
+
+void Lives::read(BufferOp buffer, int64_t microbatch) {
+  auto key = slotOf(buffer, microbatch);
+  auto [use, fresh] = open.try_emplace(key, BufferUse{key.first, key.second, position, position});
+  use->second.end = position;
+}
+
+/// A write that keeps what was there (in place) goes on with the life; another one begins a new life.
+void Lives::write(BufferOp buffer, int64_t microbatch, bool keeps) {
+  auto key = slotOf(buffer, microbatch);
+  auto use = open.find(key);
+  if (use != open.end() && !keeps) {
+    done.push_back(use->second);
+    open.erase(use);
+  }
+  auto [now, fresh] = open.try_emplace(key, BufferUse{key.first, key.second, position, position});
+  now->second.end = position;
+}
+
+void Lives::runBlock(BlockOp block, int64_t microbatch) {
+  // Inputs are fed where a block first needs them.
+  for (LoadOp load : block.getOps<LoadOp>()) {
+    auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, load.getBufferAttr()));
+    if (buffer.getKind() == BufferKind::input)
+      read(buffer, microbatch);
+  }
+  for (Operation &op : block.getBody().front()) {
+    ++position;
+    if (isa<LoadOp>(op))
+      continue;
+    std::set<StringRef> reads;
+    for (Value operand : op.getOperands())
+      if (BufferOp buffer = getBuffer(operand); buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
+        read(buffer, microbatch);
+        reads.insert(buffer.getSymName());
+      }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      // The store of a result stands right behind the op that writes it; a store of a load is a copy.
+      auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr()));
+      if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
+        write(buffer, microbatch, false);
+      continue;
+    }
+    for (Value result : op.getResults())
+      if (BufferOp buffer = getBuffer(result))
+        write(buffer, microbatch, reads.count(buffer.getSymName()) > 0);
+  }
+}
+
+void Lives::endEntry() {
+  for (auto &[key, use] : open)
+    done.push_back(use);
+  open.clear();
+}
+
+void Lives::runEntry(EntryOp entry) {
+  int64_t begin = position;
+  for (auto [name, microbatch] :
+       llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches()))
+    runBlock(cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name)), microbatch);
+  endEntry();
+  ++position;
+  // The host writes hyper parameters before the entry, and they are read until its end.
+  for (BufferOp buffer : program.getOps<BufferOp>())
+    if (buffer.getKind() == BufferKind::hyper)
+      done.push_back({buffer.getSymName().str(), 0, begin, position - 1});
+}
+
+std::vector<BufferUse> Lives::run() {
+  for (EntryOp entry : program.getOps<EntryOp>())
+    runEntry(entry);
+  llvm::erase_if(done, [&](const BufferUse &use) {
+    auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, use.buffer));
+    return buffer.getKind() == BufferKind::state;
+  });
+  return std::move(done);
+}
+
+std::vector<BufferUse> computeLives(ProgramOp program) { return Lives(program).run(); }
+
+} // namespace par
