@@ -26,8 +26,8 @@ double toNumber(const PlanNode &node) {
   return number;
 }
 
-Axes toAxes(const PlanNode &node) {
-  Axes axes;
+PlanAxes toAxes(const PlanNode &node) {
+  PlanAxes axes;
   if (node.kind == PlanNode::Scalar && node.text != "none")
     axes.push_back(node.text);
   for (const PlanNode &item : node.items)
@@ -267,7 +267,7 @@ private:
         else if (option.key == "priority")
           rule.priority = Said<int64_t>{toInt(value), value.origin};
         else if (option.key == "partial")
-          rule.partial = Said<Axes>{toAxes(value), value.origin};
+          rule.partial = Said<PlanAxes>{toAxes(value), value.origin};
         else if (option.key == "blocks")
           rule.blocks = Said<int64_t>{toInt(value), value.origin};
       }

@@ -42,7 +42,7 @@ std::string patternText(const SaidPattern &pattern) {
   return quoted((pattern.pattern.text() + (pattern.pattern.optional() ? "?" : "")).str());
 }
 
-std::string axesText(const Axes &axes) {
+std::string axesText(const PlanAxes &axes) {
   if (axes.empty())
     return "none";
   return axes.size() == 1 ? axes[0] : "[" + llvm::join(axes, ", ") + "]";

@@ -101,7 +101,15 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
 }
 
 std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
-  std::vector<unsigned> parameters = matchPattern(pattern.pattern, names).parameters;
+  PatternMatches matches = matchPattern(pattern.pattern, names);
+  std::vector<unsigned> parameters = std::move(matches.parameters);
+  // A module stands for the parameters in it.
+  if (parameters.empty())
+    for (unsigned i = 0; i < names.parameters.size(); ++i)
+      if (llvm::any_of(matches.modules, [&](unsigned module) {
+            return StringRef(names.parameters[i].name).starts_with(names.modules[module] + ".");
+          }))
+        parameters.push_back(i);
   if (parameters.empty() && !pattern.pattern.optional())
     reportNothing(pattern, names, errors);
   return parameters;

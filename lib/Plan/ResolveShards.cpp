@@ -93,7 +93,7 @@ private:
     return known ? &names.parameters[shard.index].shape : nullptr;
   }
 
-  void setDim(ResolvedShard &shard, int64_t dim, const Said<Axes> &axes) {
+  void setDim(ResolvedShard &shard, int64_t dim, const Said<PlanAxes> &axes) {
     if (const std::vector<int64_t> *shape = shapeOf(shard)) {
       int64_t rank = shape->size();
       if (dim < -rank || dim >= rank) {

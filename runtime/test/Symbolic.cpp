@@ -189,17 +189,25 @@ void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint6
   memory.write(addressOf(*player.program, operand, run) + offset, content);
 }
 
-/// Reads all that is read, then writes a value of its own to each operand that is written.
+/// Reads all that is read, then writes a value of its own to each operand that is written. What is
+/// accumulated is a sum of names: its order does not count.
 void Symbolic::compute(Player &player, const Run &run, const Instruction &it, uint64_t what,
                        const std::vector<uint64_t> &bytes) {
   Hash inputs;
   inputs.add(what);
   for (size_t i = 0; i < it.operands.size(); ++i)
-    if (it.operands[i].access != Access::Write)
+    if (it.operands[i].access == Access::Read || it.operands[i].access == Access::ReadWrite)
       inputs.add(hashOf(get(player, run, it.operands[i], 0, bytes[i])));
-  for (size_t i = 0; i < it.operands.size(); ++i)
-    if (it.operands[i].access != Access::Read)
-      put(player, run, it.operands[i], 0, {{Hash(inputs).add(i).get(), 0, bytes[i]}});
+  for (size_t i = 0; i < it.operands.size(); ++i) {
+    if (it.operands[i].access == Access::Read)
+      continue;
+    uint64_t name = Hash(inputs).add(i).get();
+    if (it.operands[i].access == Access::Accumulate) {
+      Content old = get(player, run, it.operands[i], 0, bytes[i]);
+      name += old.size() == 1 && old[0].offset == 0 ? old[0].name : hashOf(old);
+    }
+    put(player, run, it.operands[i], 0, {{name, 0, bytes[i]}});
+  }
 }
 
 void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint64_t step) {

@@ -7,7 +7,7 @@
 //
 // An oracle that shares nothing with the verifier: every instruction writes a value named by the hash of what
 // it is and what it read, byte ranges hold values, and communication moves them. Two bundles whose ranks end
-// with the same names in all state and all outputs compute the same.
+// with the same names in all state and all outputs compute the same, up to the order of additions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_RUNTIME_TEST_SYMBOLIC_H

@@ -123,7 +123,7 @@ TEST(Names, LaterRulesOverrideDimByDim) {
                           "  out(mlp): {1: a}\n");
   EXPECT_EQ(outcome.errors, "");
   ASSERT_EQ(outcome.shards.size(), 4u);
-  EXPECT_EQ(*outcome.shards[0].dims[1].second, Axes{"b"});
+  EXPECT_EQ(*outcome.shards[0].dims[1].second, PlanAxes{"b"});
   EXPECT_TRUE(outcome.shards[1].dims[1].second->empty());
   EXPECT_EQ(outcome.shards[2].kind, ResolvedShard::ModuleOutput);
 }
@@ -144,6 +144,9 @@ TEST(Names, FreezeAndOnly) {
   outcome = check("train: {only: [wte.weight]}\n");
   trained = resolveTrained(*outcome.plan, names, errors);
   EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 1);
+  outcome = check("train: {only: [h.0.mlp]}\n");
+  trained = resolveTrained(*outcome.plan, names, errors);
+  EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 2);
   outcome = check("{}\n");
   trained = resolveTrained(*outcome.plan, names, errors);
   EXPECT_EQ(std::count(trained.begin(), trained.end(), true), 0);

@@ -61,6 +61,12 @@ public:
       errors.back().notes.push_back(llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
   }
 
+  /// Hands on every error with its place, message and notes, in the order found.
+  template <typename Fn> void forEach(Fn fn) const {
+    for (const Entry &entry : errors)
+      fn(entry.where, entry.message, entry.notes);
+  }
+
   bool any() const { return !errors.empty(); }
   size_t size() const { return errors.size(); }
 

@@ -56,7 +56,7 @@ PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names);
 /// As above, and an error (2) with the nearest name where nothing matches and the pattern has no "?".
 PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
-/// A pattern that must mean parameters: indices; error 2 otherwise.
+/// A pattern that must mean parameters, or modules, which stand for those in them: indices; error 2 otherwise.
 std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
 /// What the rules of `shard` say together about one name, later rules over earlier ones, dim by dim.
@@ -65,10 +65,10 @@ struct ResolvedShard {
   Kind kind;
   unsigned index = 0;                               ///< into the table's list of that kind
   unsigned input = 0;                               ///< of ModuleInput, NodeInput: which one
-  std::vector<std::pair<int64_t, Said<Axes>>> dims; ///< negative dims stay so where the rank is not known
+  std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
   Said<bool> closed;
   Said<int64_t> priority;
-  Said<Axes> partial;
+  Said<PlanAxes> partial;
   std::optional<Said<int64_t>> blocks;
   Origin origin; ///< of the last rule that met it
 };

@@ -31,8 +31,8 @@ struct SaidPattern {
   Origin origin;
 };
 
-/// Axes of one dim, major first.
-using Axes = std::vector<std::string>;
+/// PlanAxes of one dim, major first.
+using PlanAxes = std::vector<std::string>;
 
 struct PlanTarget {
   Said<std::string> device;               ///< "cpu"
@@ -50,7 +50,7 @@ struct PlanInput {
 struct PlanBatch {
   Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
   Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
-  Said<Axes> over;                             ///< the batch dim is sharded over these
+  Said<PlanAxes> over;                             ///< the batch dim is sharded over these
   Said<std::optional<int64_t>> microbatches;   ///< number per step
   Said<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
 };
@@ -113,11 +113,11 @@ struct PlanTrain {
 /// One rule of `shard`.
 struct PlanShard {
   SaidPattern name;
-  std::vector<std::pair<int64_t, Said<Axes>>> dims; ///< dim (negative: from the end) and its axes
+  std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
   bool replicated = false;                          ///< closed without dims
   std::optional<Said<bool>> closed;
   std::optional<Said<int64_t>> priority;
-  std::optional<Said<Axes>> partial;
+  std::optional<Said<PlanAxes>> partial;
   std::optional<Said<int64_t>> blocks;
 };
 

@@ -58,7 +58,7 @@ public:
   std::vector<uint32_t> missing(const Self &self) const;
 
 private:
-  enum class Stage { begin, meet, spread, leave, done };
+  enum class Stage : uint8_t { begin, meet, spread, leave, done };
 
   void publish(Self &self, Membership &my);
   void arrive(Self &self, Membership &my);
@@ -86,7 +86,7 @@ public:
   uint32_t peerRank(const Self &self) const;
 
 private:
-  enum class Stage { begin, post, end, done };
+  enum class Stage : uint8_t { begin, post, end, done };
 
   bool advanceSend(Self &self, Channel &channel);
   bool advanceRecv(Self &self, Channel &channel);

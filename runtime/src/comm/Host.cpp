@@ -7,9 +7,11 @@
 #include "comm/Host.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Sentences.h"
+#include "par/format/Sha256.h"
 
 #include <algorithm>
 
+using namespace par;
 using namespace par::comm;
 
 SharedFiles SharedFiles::create(uint32_t world) {
@@ -37,6 +39,8 @@ SharedFiles SharedFiles::from(const std::vector<int> &descriptors) {
     files.arenas.push_back(SharedFile(descriptors[i]));
   return files;
 }
+
+std::string par::comm::greetingOf(const std::string &token) { return format::sha256("greeting " + token); }
 
 std::string Join::write() const {
   Writer writer;
@@ -87,6 +91,8 @@ void Host::step(int milliseconds, const std::vector<int> &also) {
     peer->connection.pump();
     while (std::optional<Message> message = peer->connection.next())
       handle(*peer, *message);
+    if (peer->refused && !peer->connection.pending())
+      peer->connection.close();
   }
   exchange();
   std::erase_if(peers, [&](const std::unique_ptr<Peer> &peer) {
@@ -107,7 +113,7 @@ void Host::accept() {
   if (socket < 0)
     return;
   peers.push_back(std::make_unique<Peer>(socket));
-  peers.back()->connection.send({Message::greeting, token});
+  peers.back()->connection.send({Message::greeting, greetingOf(token)});
 }
 
 // Whoever sends bytes that are not ours is hung up on.
@@ -159,6 +165,7 @@ void Host::refuse(Peer &peer, int code, const std::string &line) {
   Writer writer;
   writer.number(uint64_t(code)).text(line);
   peer.connection.send({Message::refuse, writer.take()});
+  peer.refused = true;
 }
 
 void Host::fail(int code, const std::string &message) {

@@ -32,6 +32,10 @@ struct SharedFiles {
   static SharedFiles from(const std::vector<int> &descriptors);
 };
 
+/// What a host that knows the job's token says to whoever connects: it shows a rank that this is its job's
+/// host, and does not tell a stranger the token, which a rank must show in turn.
+std::string greetingOf(const std::string &token);
+
 /// What a rank says when it joins.
 struct Join {
   std::string token, host, rankSource, worldSource;
@@ -63,6 +67,7 @@ private:
     Connection connection;
     std::optional<Join> join;
     std::optional<Value> value;
+    bool refused = false; ///< hung up on when it has been told
   };
 
   void accept();

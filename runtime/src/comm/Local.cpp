@@ -147,8 +147,8 @@ int par::comm::runRank(BoardControl &control, Board &board, const std::function<
     try {
       control.fail(exitRankLost, errorLine(control.bundleName(), error.what()));
     } catch (const Aborted &) {
+      return board.code();
     }
-    return board.code();
   }
 }
 

@@ -36,7 +36,7 @@ Mapping mapPages(size_t bytes, int flags, int fd) {
 
 Mapping par::comm::mapPrivate(size_t bytes) { return mapPages(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
 
-SharedFile &SharedFile::operator=(SharedFile &&other) {
+SharedFile &SharedFile::operator=(SharedFile &&other) noexcept {
   std::swap(fd, other.fd);
   return *this;
 }

@@ -30,8 +30,8 @@ public:
   SharedFile() = default;
   /// Takes over a descriptor.
   explicit SharedFile(int descriptor) : fd(descriptor) {}
-  SharedFile(SharedFile &&other) : fd(std::exchange(other.fd, -1)) {}
-  SharedFile &operator=(SharedFile &&other);
+  SharedFile(SharedFile &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
+  SharedFile &operator=(SharedFile &&other) noexcept;
   ~SharedFile();
 
   /// An empty one. `name` is for /proc only.

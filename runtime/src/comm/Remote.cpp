@@ -32,13 +32,13 @@ std::optional<Message> receive(Connection &connection, int milliseconds) {
   }
 }
 
-/// Tries one port: whoever listens there must greet with our job's token.
+/// Tries one port: whoever listens there must know our job's token.
 std::optional<Joined> tryPort(const std::string &host, uint16_t port, const Join &join) {
   Connection connection(connectTo(host, port));
   if (!connection.open())
     return std::nullopt;
   std::optional<Message> greeting = receive(connection, 1000);
-  if (!greeting || greeting->kind != Message::greeting || greeting->body != join.token)
+  if (!greeting || greeting->kind != Message::greeting || greeting->body != greetingOf(join.token))
     return std::nullopt;
   connection.send({Message::join, join.write()});
   std::optional<Message> answer = receive(connection, 5000);

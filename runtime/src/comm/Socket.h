@@ -15,7 +15,7 @@ namespace par::comm {
 class Listener {
 public:
   explicit Listener(int socket) : fd(socket) {}
-  Listener(Listener &&other) : fd(std::exchange(other.fd, -1)) {}
+  Listener(Listener &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
   Listener &operator=(Listener &&) = delete;
   ~Listener();
 

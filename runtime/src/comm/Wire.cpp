@@ -79,7 +79,7 @@ Connection::Connection(int socket) : fd(socket) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-Connection::Connection(Connection &&other)
+Connection::Connection(Connection &&other) noexcept
     : fd(std::exchange(other.fd, -1)), out(std::move(other.out)), in(std::move(other.in)),
       partial(std::move(other.partial)), ready(std::move(other.ready)) {}
 

@@ -43,7 +43,8 @@ inline constexpr size_t kMaxFrame = 1 << 20;
 /// What is said on a connection. Longer messages travel as several frames.
 struct Message {
   enum Kind : uint8_t {
-    greeting, ///< host to whoever connects: token, so that another job's port is not taken for ours
+    greeting, ///< host to whoever connects: that it knows the token, so that another job's port is not taken
+              ///< for ours
     join,     ///< rank to host
     welcome,  ///< host to rank
     refuse,   ///< host to rank: exit code, message
@@ -57,7 +58,7 @@ struct Message {
 class Connection {
 public:
   explicit Connection(int socket);
-  Connection(Connection &&other);
+  Connection(Connection &&other) noexcept;
   Connection &operator=(Connection &&) = delete;
   ~Connection();
 

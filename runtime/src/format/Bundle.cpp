@@ -116,7 +116,8 @@ static Expected<std::vector<std::string>> parseProvenance(std::string_view text,
   return lines;
 }
 
-/// Puts `temporary` in the place of `folder`, at once; what stood there is a bundle and is removed afterwards.
+/// Puts `temporary` in the place of `folder`, at once; what stood there is a bundle and is removed
+/// afterwards.
 static Status replaceFolder(const std::string &temporary, const std::string &folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) {

@@ -14,149 +14,14 @@
 // entries begins each of them in the same condition, and one sweep of each proves all.
 //
 //===----------------------------------------------------------------------===//
-#include "Accesses.h"
 #include "Names.h"
+#include "Sweep.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
-
-namespace {
-using Clock = std::array<uint32_t, kMaxQueues>;
-using Found = std::optional<Counterexample>;
-
-/// One write of an expanded entry; 0 is "before the entry".
-struct Definition {
-  const Run *run = nullptr;
-  uint32_t n = 0;
-  bool read = false;
-};
-
-struct Cell {
-  uint32_t root = kNone; ///< kNone: undefined
-  int64_t index = 0;
-  uint32_t definition = 0;
-  uint32_t queue = 0, time = 0; ///< of the last write
-  Clock reads{};                ///< time of the last read on each queue
-  uint64_t name = 0;            ///< of its value
-};
-
-/// An access with its cells for each slot.
-struct Placed {
-  ByteAccess access;
-  std::vector<std::pair<uint32_t, uint32_t>> cells; ///< [slot]: begin, end
-};
-
-class Sweep {
-public:
-  Sweep(const Bundle &bundle, uint32_t rank, Lineage &lineage)
-      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]),
-        lineage(lineage) {}
-  Found run();
-
-private:
-  void place();
-  uint64_t address(uint32_t root, uint32_t slot) const;
-  std::pair<uint32_t, uint32_t> cellsOf(uint64_t begin, uint64_t bytes) const;
-  void begin();
-  Found step(const Run &run, uint32_t n);
-  void synchronise(const Run &run, const Instruction &it);
-  Found overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list);
-  Found read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name);
-  Found write(const Run &run, uint32_t n, const Placed &placed, uint64_t name);
-  Found end(const Entry &entry);
-  uint64_t nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const;
-  int64_t indexOf(const ByteAccess &access, const Run &run) const;
-  std::string value(uint32_t root, int64_t index) const;
-  Counterexample stale(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) const;
-  Counterexample race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const;
-  std::string line(const Definition &at) const { return describeStep(bundle, rank, *at.run, at.n); }
-
-  const Bundle &bundle;
-  uint32_t rank;
-  const Program &program;
-  Lineage &lineage;
-  std::vector<uint64_t> borders;                        ///< cell i is [borders[i], borders[i + 1])
-  std::vector<std::vector<std::vector<Placed>>> placed; ///< [block][instruction]
-  std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
-
-  std::vector<Cell> cells;
-  std::vector<Definition> definitions;
-  std::array<Clock, kMaxQueues> now;                       ///< what each queue has seen
-  std::array<std::vector<Definition>, kMaxQueues> history; ///< [queue][time - 1]
-  std::vector<std::vector<Clock>> events;                  ///< [event][slot]
-  /// Results of communication by block and instruction: read in any run of any entry.
-  std::map<std::pair<uint32_t, uint32_t>, Definition> received;
-};
-} // namespace
-
-/// Where the host space begins among addresses; no arena reaches it.
-static constexpr uint64_t kHost = uint64_t(1) << 60;
-
-uint64_t Sweep::address(uint32_t root, uint32_t slot) const {
-  const Buffer &buffer = program.buffers[root];
-  return buffer.at[slot] + (buffer.space == Space::Host ? kHost : 0);
-}
-
-std::pair<uint32_t, uint32_t> Sweep::cellsOf(uint64_t begin, uint64_t bytes) const {
-  auto find = [&](uint64_t border) {
-    return uint32_t(std::lower_bound(borders.begin(), borders.end(), border) - borders.begin());
-  };
-  return {find(begin), find(begin + bytes)};
-}
-
-/// Collects all accesses, cuts the arenas at their borders and finds each access's cells.
-void Sweep::place() {
-  auto cut = [&](const ByteAccess &access) {
-    for (uint32_t slot = 0; slot < program.buffers[access.root].at.size(); ++slot) {
-      uint64_t begin = address(access.root, slot) + access.offset;
-      borders.push_back(begin);
-      borders.push_back(begin + access.bytes);
-    }
-  };
-  for (const Block &block : program.blocks) {
-    placed.emplace_back();
-    for (const Instruction &it : block.instructions) {
-      Membership own;
-      uint32_t members = 1;
-      if (it.op == Op::Coll) {
-        const Communicator &comm = *bundle.manifest.findCommunicator(program.comms[it.comm].name);
-        // A block that no entry runs may name a communicator that this rank is not in.
-        if (std::optional<Membership> found = membershipOf(comm, rank)) {
-          own = *found;
-          members = uint32_t(comm.groups[own.group].size());
-        }
-      }
-      placed.back().emplace_back();
-      for (const ByteAccess &access : accessesOf(program, it, own.member, members)) {
-        cut(access);
-        placed.back().back().push_back({access, {}});
-      }
-    }
-  }
-  for (uint32_t root = 0; root < program.buffers.size(); ++root) {
-    const Buffer &buffer = program.buffers[root];
-    if (buffer.of != kNone || (buffer.kind != BufferKind::State && buffer.kind != BufferKind::Hyper))
-      continue;
-    roots.push_back({root, {{Touch::Write, 0, root, {}, 0, buffer.bytes()}, {}}});
-    cut(roots.back().second.access);
-  }
-  std::sort(borders.begin(), borders.end());
-  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-  auto locate = [&](Placed &it) {
-    for (uint32_t slot = 0; slot < program.buffers[it.access.root].at.size(); ++slot)
-      it.cells.push_back(cellsOf(address(it.access.root, slot) + it.access.offset, it.access.bytes));
-  };
-  for (auto &block : placed)
-    for (auto &instruction : block)
-      std::for_each(instruction.begin(), instruction.end(), locate);
-  for (auto &root : roots)
-    locate(root.second);
-}
 
 /// State and hypers hold their values, in their first slot; all else is undefined.
 void Sweep::begin() {
@@ -186,46 +51,13 @@ int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
                                                                    : 0);
 }
 
-/// "'x' of microbatch 3".
-std::string Sweep::value(uint32_t root, int64_t index) const {
-  const Buffer &buffer = program.buffers[root];
-  std::string text = "'" + buffer.name + "'";
-  if (buffer.index != Index::None)
-    text += (buffer.index == Index::Mb ? " of microbatch " : " of version ") + std::to_string(index);
-  return text;
-}
-
-Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, uint32_t at) const {
-  const Cell &cell = cells[at];
-  std::string wanted = value(placed.access.root, indexOf(placed.access, run));
-  Counterexample found{Property::Value, "", {line({&run, n})}};
-  std::string bytes =
-      "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
-  if (cell.root == kNone && cell.definition == 0)
-    found.message =
-        "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
-  else if (cell.root == kNone)
-    found.message =
-        "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
-  else
-    found.message =
-        "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
-  if (cell.definition)
-    found.notes.push_back(line(definitions[cell.definition]));
-  return found;
-}
-
-Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const {
-  return {Property::Race,
-          "race: two instructions touch " + value(placed.access.root, indexOf(placed.access, run)) +
-              ", and no queue or event orders them",
-          {line(other), line({&run, n})}};
-}
-
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   int64_t index = indexOf(access, run);
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  bool adds = it.operands[access.operand].access == Access::Accumulate;
+  bool temporary = program.buffers[access.root].kind == BufferKind::Temp;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
@@ -234,6 +66,10 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     if (cell.time > now[queue][cell.queue])
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
+    if (!adds)
+      cell.reader = uint32_t(definitions.size() - 1);
+    else if (cell.reader && definitions[cell.reader].run != &run && temporary)
+      return early(run, n, placed, definitions[cell.reader]);
     cell.reads[queue] = now[queue][queue];
   }
   name = nameOfCells(name, begin, end);
@@ -243,6 +79,8 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
 Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
+  // A reduction in place is a use: its sum is finished.
+  bool anew = program.blocks[run.block].instructions[n].operands[access.operand].access == Access::Write;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
@@ -255,6 +93,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
     cell.index = indexOf(access, run);
     cell.definition = uint32_t(definitions.size() - 1);
     cell.name = name;
+    if (anew)
+      cell.reader = 0;
     cell.queue = queue;
     cell.time = now[queue][queue];
     cell.reads = {};

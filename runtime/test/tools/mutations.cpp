@@ -21,8 +21,14 @@ int main(int argc, char **argv) {
   uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::string name = argv[1];
-  std::vector<format::Bundle> bundles = {toy::pipeline(2), toy::allReduce(3), toy::groups(), toy::stack({}),
-                                         toy::stack({3, 2, 2, 6, 3, true})};
+  std::vector<format::Bundle> bundles = {toy::pipeline(2),
+                                         toy::allReduce(3),
+                                         toy::groups(),
+                                         toy::stack({}),
+                                         toy::stack({3, 2, 2, 6, 3, true}),
+                                         toy::pipeline(1),
+                                         toy::stack({4, 1, 1, 8, 2, true}),
+                                         toy::stack({4, 1, 1, 8, 2})};
   if (name != "--toys") {
     format::Expected<format::Bundle> read = format::readPrograms(name);
     if (!read)

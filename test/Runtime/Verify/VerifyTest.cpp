@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
@@ -207,6 +209,20 @@ TEST(Verify, Twins) {
                      at(b.programs.back(), "update", 2).operands[1].buffer = 0;
                    }),
             "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
+}
+
+// V5: a gradient is complete when it is first read.
+TEST(Verify, AccumulatesBeforeReading) {
+  std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [](Bundle &b) {
+    auto &runs = b.programs[0].entries[0].runs;
+    std::rotate(runs.end() - 3, runs.end() - 1,
+                runs.end()); // the update before the last backward and its receive
+  });
+  EXPECT_EQ(
+      text,
+      "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
+      "sgd r g0, rw p0    block update, microbatch 0 | rank 0  stage0/backward.last:1  kernel gradient r "
+      "x0, r t2, acc g0    block backward.last, microbatch 3");
 }
 
 // In-place gather and scatter share out their operand by member: what is not gathered need not be there

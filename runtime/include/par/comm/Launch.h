@@ -31,7 +31,7 @@ struct Place {
 };
 
 /// Which communicator carries the buffers.
-enum class Transport { automatic, inproc, shm };
+enum class Transport : uint8_t { automatic, inproc, shm };
 
 /// What par-run was told. Empty optionals: not given.
 struct Launch {

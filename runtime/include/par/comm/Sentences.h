@@ -11,6 +11,7 @@
 #ifndef PAR_COMM_SENTENCES_H
 #define PAR_COMM_SENTENCES_H
 
+#include <cstdint>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -74,7 +75,7 @@ struct SentenceText {
   M(deadlocked, "deadlock: {}")                                                                              \
   M(waits, "rank {} waits in {}, {}, for {}")
 
-enum class Sentence {
+enum class Sentence : uint8_t {
 #define PAR_COMM_SENTENCE(key, text) key,
   PAR_COMM_SENTENCES(PAR_COMM_SENTENCE)
 #undef PAR_COMM_SENTENCE

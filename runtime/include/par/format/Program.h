@@ -96,8 +96,8 @@ struct Imm {
   bool operator==(const Imm &) const = default;
 };
 
-/// One operand of a kernel: how it is used, and bytes from the operand's begin (at most the buffer's). What one
-/// operand writes, no other operand of the same instruction may share: in place is one `rw` operand.
+/// One operand of a kernel: how it is used, and bytes from the operand's begin (at most the buffer's). What
+/// one operand writes, no other operand of the same instruction may share: in place is one `rw` operand.
 struct KernelOperand {
   Access access = Access::Read;
   uint64_t bytes = 0;

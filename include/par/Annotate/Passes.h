@@ -1,0 +1,44 @@
+// From a plan to stages, shardings of variables and values, and stage hints.
+#ifndef PAR_ANNOTATE_PASSES_H
+#define PAR_ANNOTATE_PASSES_H
+
+#include "par/Dialect/Par.h"
+#include "par/Plan/NameTable.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <memory>
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Annotate/Passes.h.inc"
+
+/// A completed plan with the names of the model that it is for.
+struct ModelPlan {
+  Plan plan;
+  NameTable names;
+};
+
+/// The phase: passes and gate. The plan outlives the manager.
+void buildAnnotatePipeline(mlir::OpPassManager &manager, const ModelPlan &plan);
+
+/// The passes by themselves; without a plan they read the files of their option `plan`.
+std::unique_ptr<mlir::Pass> createCreateStagesPass(const ModelPlan &plan);
+std::unique_ptr<mlir::Pass> createAnnotateVariablesPass(const ModelPlan &plan);
+std::unique_ptr<mlir::Pass> createConstrainValuesPass(const ModelPlan &plan);
+std::unique_ptr<mlir::Pass> createCutStagesPass(const ModelPlan &plan);
+
+/// Axes of the plan as axes of prime size, major first: {"tp"} of size 4 is {"tp.0", "tp.1"}, of size 1 nothing.
+llvm::SmallVector<std::string> refineAxes(const Plan &plan, llvm::ArrayRef<std::string> axes);
+
+/// The names that a module of IR knows: variables, and nodes and modules by the locations of its ops.
+NameTable namesOfModule(mlir::ModuleOp module);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Annotate/Passes.h.inc"
+
+} // namespace par
+
+#endif // PAR_ANNOTATE_PASSES_H

@@ -1,0 +1,87 @@
+#ifndef PAR_ANNOTATE_PASSES_TD
+#define PAR_ANNOTATE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CreateStagesPass : Pass<"par-create-stages", "::mlir::ModuleOp"> {
+  let summary = "one par.stage for every stage of the plan";
+  let description = [{
+    Expects: Import's module.
+    Leaves: stages @s0, @s1, ... along the plan's `pipeline.over`, each with the mesh of the other axes, refined to
+    prime sizes, and its ranks in the mesh's order. Without a pipeline one stage has all ranks.
+    Fails: if the plan cannot be read, or stages are there already.
+
+    Example: `mesh: {pp: 2, dp: 2, tp: 4}` gives
+    ```
+    par.stage @s0 <"dp"=2, "tp.0"=2, "tp.1"=2> ranks [0, 1, 2, 3, 4, 5, 6, 7]
+    par.stage @s1 <"dp"=2, "tp.0"=2, "tp.1"=2> ranks [8, 9, 10, 11, 12, 13, 14, 15]
+    ```
+  }];
+  let options = [ListOption<"files", "plan", "std::string", "plan files, left to right">];
+}
+
+def AnnotateVariablesPass : Pass<"par-annotate-variables", "::mlir::ModuleOp"> {
+  let summary = "what the plan says about parameters";
+  let description = [{
+    Expects: Import's module.
+    Leaves: every parameter that the rules of `shard` meet has a sharding, later rules over earlier ones dim by dim,
+    dims that no rule names open; parameters that are not trained are `frozen`; `train.init` is their `init`. A dim that
+    Import unfolded into parts is sharded inside each part.
+    Fails: at the rule, where a pattern means nothing, an axis shards two dims, or `blocks` is not what the graph does.
+
+    Example: `shard: {attn.c_attn.weight: {1: tp, blocks: 3}}` makes of `stored tensor<64x192xf32>`
+    ```
+    par.variable @h.0.attn.c_attn.weight parameter : tensor<64x3x64xf32> stored tensor<64x192xf32>
+      sharding <[{?}, {?}, {"tp", ?} ]>
+    ```
+  }];
+  let options = [ListOption<"files", "plan", "std::string", "plan files, left to right">];
+}
+
+def ConstrainValuesPass : Pass<"par-constrain-values", "::mlir::ModuleOp"> {
+  let summary = "shardings of values as par.constrain";
+  let description = [{
+    Expects: Import's module.
+    Leaves: a `par.constrain` behind every value that a rule of `shard` means by out(M), in(M) or an input: what is
+    computed inside M and used outside, what is computed outside and used inside. Its gradient is the same constraint.
+    Fails: where the value has not that dim, or the input not that index.
+
+    Example: `out(ln_1): {1: tp}` makes of a value that the module ln_1 gives
+    ```
+    %1 = par.constrain %0 <[{?}, {"tp", ?}, {?} ]> : tensor<8x32x64xf32>
+    ```
+  }];
+  let options = [ListOption<"files", "plan", "std::string", "plan files, left to right">];
+}
+
+def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
+  let summary = "says for every forward op on which stage it runs";
+  let description = [{
+    Expects: par.stage ops and Import's step.
+    Leaves: a stage on every tensor op that a parameter flows into, following `pipeline.cuts`: from the modules or nodes
+    that begin stages, from modules dealt out evenly or by counts, or, with `auto`, from the solver of the stage_cut
+    problem on the ops' costs. An op is on the stage after the last cut that it depends on; one that depends on
+    parameters alone goes with its first user. Ops of data alone have no stage: Split puts them where they are used.
+    Fails: where a cut means no module or node or several, a stage would be empty, or a stage does not fit its memory.
+
+    Example: `pipeline: {cuts: [h.2]}` makes of the first op of module h.2
+    ```
+    %1 = par.layer_norm %0 ... {stage = 1 : i64}
+    ```
+  }];
+  let options = [ListOption<"files", "plan", "std::string", "plan files, left to right">];
+}
+
+def VerifyAnnotatePass : Pass<"par-verify-annotate", "::mlir::ModuleOp"> {
+  let summary = "gate of Annotate";
+  let description = [{
+    Expects: what Annotate leaves.
+    Leaves: it unchanged.
+    Fails: unless there are stages, every stage that an op names exists, every stage but an only one has an op that a
+    parameter flows into, and every sharding names axes of some stage's mesh, none twice.
+
+    Example: `par.negate %x {stage = 2 : i64}` is refused with two stages.
+  }];
+}
+
+#endif

@@ -1,0 +1,98 @@
+#include "PlanSource.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_ANNOTATEVARIABLESPASS
+#include "par/Annotate/Passes.h.inc"
+
+/// For every dim of the stored shape the dims [first, last) of the variable's own: Import unfolds a dim into parts.
+static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable) {
+  ArrayRef<int64_t> own = variable.getTensorType().getShape();
+  if (!variable.getStored())
+    return llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(own.size()),
+                                           [](int64_t dim) { return std::make_pair(dim, dim + 1); }));
+  SmallVector<std::pair<int64_t, int64_t>> groups;
+  int64_t next = 0;
+  for (int64_t size : cast<RankedTensorType>(*variable.getStored()).getShape()) {
+    int64_t first = next;
+    for (int64_t product = 1; next < int64_t(own.size()) && (product < size || next == first); ++next)
+      product *= own[next];
+    groups.push_back({first, next});
+  }
+  return groups;
+}
+
+/// Shards the variable by a rule on its stored shape.
+static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan, ModuleOp module) {
+  SmallVector<std::pair<int64_t, int64_t>> groups = unfoldedDims(variable);
+  SmallVector<int64_t> dimOf;
+  // Of an unfolded dim the first own dim counts the parts; each part is sharded.
+  for (auto [first, last] : groups)
+    dimOf.push_back(last - first > 1 ? first + 1 : first);
+  if (rule.blocks)
+    for (const auto &[dim, axes] : rule.dims) {
+      if (axes->empty() || **rule.blocks == 1)
+        continue;
+      auto [first, last] = groups[dim];
+      int64_t parts = last - first > 1 ? variable.getTensorType().getDimSize(first) : 1;
+      if (parts != **rule.blocks)
+        return emitError(planLocation(rule.blocks->origin, module))
+               << "blocks is " << **rule.blocks << ", and the graph takes dim " << dim << " of "
+               << variable.getSymName() << " apart into " << parts << (parts == 1 ? " part" : " parts");
+    }
+  variable.setShardingAttr(
+      buildSharding(plan, rule, variable.getTensorType().getRank(), dimOf, module.getContext()));
+  return success();
+}
+
+namespace {
+struct AnnotateVariablesPass : impl::AnnotateVariablesPassBase<AnnotateVariablesPass> {
+  using AnnotateVariablesPassBase::AnnotateVariablesPassBase;
+  const ModelPlan *given = nullptr;
+
+  /// Freezes what is not trained and says how weights begin.
+  void setKinds(const ModelPlan &model, PlanErrors &errors) {
+    const Plan &plan = model.plan;
+    if (!plan.train)
+      return;
+    std::vector<bool> trained = resolveTrained(plan, model.names, errors);
+    for (auto [parameter, train] : llvm::zip(model.names.parameters, trained))
+      if (auto variable = getOperation().lookupSymbol<VariableOp>(parameter.name))
+        if (variable.getKind() == VariableKind::parameter && !train)
+          variable.setKind(VariableKind::frozen);
+    for (const PlanInit &init : plan.train->init)
+      for (unsigned index : resolveParameters(init.name, model.names, errors))
+        if (auto variable = getOperation().lookupSymbol<VariableOp>(model.names.parameters[index].name))
+          variable.setInit(*init.rule);
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<ModelPlan> model = loadPlan(module, files, given);
+    if (failed(model))
+      return signalPassFailure();
+    PlanErrors errors;
+    setKinds(*model, errors);
+    std::vector<ResolvedShard> rules = resolveShards(model->plan, model->names, errors);
+    if (failed(emitPlanErrors(errors, module)))
+      return signalPassFailure();
+    for (const ResolvedShard &rule : rules) {
+      if (rule.kind != ResolvedShard::Parameter)
+        continue;
+      auto variable = module.lookupSymbol<VariableOp>(model->names.parameters[rule.index].name);
+      if (variable && failed(shardVariable(variable, rule, model->plan, module)))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createAnnotateVariablesPass(const ModelPlan &plan) {
+  auto pass = std::make_unique<AnnotateVariablesPass>();
+  pass->given = &plan;
+  return pass;
+}
+
+} // namespace par

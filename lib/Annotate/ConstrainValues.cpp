@@ -1,0 +1,157 @@
+#include "PlanSource.h"
+
+#include "par/Import/Provenance.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CONSTRAINVALUESPASS
+#include "par/Annotate/Passes.h.inc"
+
+namespace {
+
+/// Places the constraints of one step.
+class Constrainer {
+public:
+  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+
+  LogicalResult apply(const ResolvedShard &rule);
+
+private:
+  /// Whether an op comes from the module or node that the rule is about.
+  bool isInside(Operation *op, const ResolvedShard &rule) {
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (!from)
+      return false;
+    if (rule.kind == ResolvedShard::NodeOutput || rule.kind == ResolvedShard::NodeInput)
+      return from->path == model.names.nodes[rule.index].name;
+    StringRef name = model.names.modules[rule.index];
+    return from->module == name || from->module.starts_with((name + ".").str());
+  }
+
+  SmallVector<Value> outputsOf(const ResolvedShard &rule);
+  SmallVector<Value> inputsOf(const ResolvedShard &rule);
+  LogicalResult constrain(Value value, const ResolvedShard &rule, bool usersInside);
+
+  StepOp step;
+  const ModelPlan &model;
+  ModuleOp module;
+};
+
+} // namespace
+
+/// What is computed inside and used outside, in order.
+SmallVector<Value> Constrainer::outputsOf(const ResolvedShard &rule) {
+  SmallVector<Value> outputs;
+  for (Operation &op : step.getBlock()) {
+    if (!isTensorOp(&op) || !isInside(&op, rule))
+      continue;
+    for (Value result : op.getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !isInside(user, rule); }))
+        outputs.push_back(result);
+  }
+  return outputs;
+}
+
+/// What is computed outside, of inputs or parameters, and used inside, in the order of its first use.
+SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
+  llvm::SetVector<Value> inputs;
+  for (Operation &op : step.getBlock()) {
+    if (!isTensorOp(&op) || !isInside(&op, rule))
+      continue;
+    for (Value operand : op.getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      // Weights have rules of their own, and constants are made where they are used.
+      bool other = source && (isa<ReadOp>(source) || source->hasTrait<OpTrait::ConstantLike>() ||
+                              isInside(source, rule));
+      if (!other)
+        inputs.insert(operand);
+    }
+  }
+  return llvm::to_vector(inputs);
+}
+
+/// Puts a constraint behind `value`; the users inside, or those outside, see it.
+LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, bool usersInside) {
+  int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  SmallVector<int64_t> dimOf = llvm::to_vector(llvm::seq<int64_t>(rank));
+  for (const auto &[dim, axes] : rule.dims)
+    if (dim < -rank || dim >= rank) {
+      InFlightDiagnostic diagnostic = emitError(planLocation(axes.origin, module))
+                                      << "the value has " << rank << " dims, so there is no dim " << dim;
+      diagnostic.attachNote(value.getLoc()) << "the value is " << value.getType();
+      return diagnostic;
+    }
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointAfterValue(value);
+  ShardingAttr sharding = buildSharding(model.plan, rule, rank, dimOf, step.getContext());
+  auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, sharding);
+  bool whole = rule.kind == ResolvedShard::GraphInput;
+  value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
+    return use.getOwner() != constrained && (whole || isInside(use.getOwner(), rule) == usersInside);
+  });
+  return success();
+}
+
+LogicalResult Constrainer::apply(const ResolvedShard &rule) {
+  switch (rule.kind) {
+  case ResolvedShard::ModuleOutput:
+  case ResolvedShard::NodeOutput:
+    for (Value output : outputsOf(rule))
+      if (failed(constrain(output, rule, /*usersInside=*/false)))
+        return failure();
+    return success();
+  case ResolvedShard::ModuleInput:
+  case ResolvedShard::NodeInput: {
+    SmallVector<Value> inputs = inputsOf(rule);
+    if (rule.input >= inputs.size())
+      return emitError(planLocation(rule.origin, module))
+             << "there is no input " << rule.input << ", the module has " << inputs.size();
+    return constrain(inputs[rule.input], rule, /*usersInside=*/true);
+  }
+  case ResolvedShard::GraphInput:
+    for (auto [name, argument] : llvm::zip(*step.getInputs(), step.getBlock().getArguments()))
+      if (cast<StringAttr>(name).getValue() == model.names.inputs[rule.index].name)
+        return constrain(argument, rule, /*usersInside=*/true);
+    return success();
+  case ResolvedShard::GraphOutput:
+    return emitError(planLocation(rule.origin, module))
+           << "a sharding of the graph output \"" << model.names.outputs[rule.index].name
+           << "\" is not supported yet; shard the module that gives it";
+  default:
+    return success(); // of parameters
+  }
+}
+
+namespace {
+struct ConstrainValuesPass : impl::ConstrainValuesPassBase<ConstrainValuesPass> {
+  using ConstrainValuesPassBase::ConstrainValuesPassBase;
+  const ModelPlan *given = nullptr;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<ModelPlan> model = loadPlan(module, files, given);
+    if (failed(model))
+      return signalPassFailure();
+    PlanErrors errors;
+    std::vector<ResolvedShard> rules = resolveShards(model->plan, model->names, errors);
+    if (failed(emitPlanErrors(errors, module)))
+      return signalPassFailure();
+    for (StepOp step : module.getOps<StepOp>())
+      for (const ResolvedShard &rule : rules)
+        if (failed(Constrainer(step, *model, module).apply(rule)))
+          return signalPassFailure();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createConstrainValuesPass(const ModelPlan &plan) {
+  auto pass = std::make_unique<ConstrainValuesPass>();
+  pass->given = &plan;
+  return pass;
+}
+
+} // namespace par

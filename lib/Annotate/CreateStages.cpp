@@ -1,0 +1,73 @@
+#include "PlanSource.h"
+
+#include "par/Solver/MeshFactor.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CREATESTAGESPASS
+#include "par/Annotate/Passes.h.inc"
+
+/// Coordinate of a rank on an axis of the plan's mesh: the last axis varies fastest.
+static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t rank) {
+  int64_t inner = *plan.ranks;
+  for (const auto &[name, size] : plan.mesh) {
+    inner /= *size;
+    if (name == axis)
+      return rank / inner % *size;
+  }
+  return 0;
+}
+
+/// The mesh of every stage: all axes but that of the pipeline, of prime sizes.
+static MeshAttr stageMesh(const Plan &plan, MLIRContext *context) {
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> sizes;
+  for (const auto &[axis, size] : plan.mesh) {
+    if (axis == *plan.pipeline.over)
+      continue;
+    for (auto &[name, prime] : refineAxis(axis, *size)) {
+      names.push_back(StringAttr::get(context, name));
+      sizes.push_back(prime);
+    }
+  }
+  return MeshAttr::get(context, names, sizes);
+}
+
+namespace {
+struct CreateStagesPass : impl::CreateStagesPassBase<CreateStagesPass> {
+  using CreateStagesPassBase::CreateStagesPassBase;
+  const ModelPlan *given = nullptr;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!module.getOps<StageOp>().empty()) {
+      (*module.getOps<StageOp>().begin())->emitOpError("stands in the module before Annotate");
+      return signalPassFailure();
+    }
+    FailureOr<ModelPlan> model = loadPlan(module, files, given);
+    if (failed(model))
+      return signalPassFailure();
+    const Plan &plan = model->plan;
+    MeshAttr mesh = stageMesh(plan, &getContext());
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    for (int64_t stage = 0; stage < *plan.pipeline.stages; ++stage) {
+      SmallVector<int64_t> ranks;
+      for (int64_t rank = 0; rank < *plan.ranks; ++rank)
+        if (coordinateOn(plan, *plan.pipeline.over, rank) == stage)
+          ranks.push_back(rank);
+      StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage), mesh,
+                      ranks);
+    }
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createCreateStagesPass(const ModelPlan &plan) {
+  auto pass = std::make_unique<CreateStagesPass>();
+  pass->given = &plan;
+  return pass;
+}
+
+} // namespace par

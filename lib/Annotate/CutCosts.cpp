@@ -1,0 +1,164 @@
+#include "CutCosts.h"
+
+#include "par/Import/Provenance.h"
+#include "par/Interfaces/ShardingRule.h"
+#include "par/Simulator/Hardware.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace par {
+
+std::vector<OpGroup> groupByModule(ArrayRef<Operation *> ops) {
+  std::vector<OpGroup> groups;
+  std::string last;
+  for (Operation *op : ops) {
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    // Constants and what a pass made have no module of their own: they stay with their neighbours.
+    std::string module = from ? from->module.str() : last;
+    if (groups.empty() || module != last)
+      groups.emplace_back();
+    groups.back().push_back(op);
+    last = module;
+  }
+  return groups;
+}
+
+static int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+}
+
+/// The points of the op's iteration space, by its rule: every factor once, but those that values pick from. A
+/// contraction does a multiplication and an addition at each.
+static int64_t flopsOf(Operation *op) {
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule)
+    return 0;
+  double flops = 1;
+  bool sums = false;
+  for (const Factor &factor : rule.getShardingRule().factors) {
+    if (factor.kind == FactorKind::Indexed)
+      continue;
+    flops *= double(factor.size);
+    sums |= factor.kind == FactorKind::Sum;
+  }
+  return int64_t(std::min(flops * (sums ? 2 : 1), 9e18));
+}
+
+namespace {
+
+/// Fills the problem group by group.
+class CutProblemBuilder {
+public:
+  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware)
+      : groups(groups), plan(plan), hardware(hardware) {
+    ranks = std::max<int64_t>(1, *plan.ranks / *plan.pipeline.stages);
+    over = plan.axesSize(*plan.batch.over);
+    microbatches = **plan.batch.microbatches;
+  }
+
+  StageCutProblem run() {
+    problem.stages = *plan.pipeline.stages;
+    problem.microbatches = microbatches;
+    problem.latency = hardware.latency;
+    problem.bandwidth = hardware.link;
+    // With gpipe every stage keeps all microbatches; the problem's default is that of 1f1b.
+    if (*plan.pipeline.schedule == "gpipe")
+      problem.inFlight.assign(problem.stages, microbatches);
+    if (*plan.target.memory)
+      problem.limit.assign(problem.stages, **plan.target.memory);
+    for (auto [index, group] : llvm::enumerate(groups))
+      addNode(index, group);
+    for (auto [index, group] : llvm::enumerate(groups))
+      addValues(index, group);
+    addWeights();
+    return std::move(problem);
+  }
+
+private:
+  void addNode(unsigned index, const OpGroup &group) {
+    CutNode node;
+    node.name = "g" + std::to_string(index);
+    for (Operation *op : group) {
+      groupOf[op] = index;
+      int64_t bytes = 0;
+      for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+        bytes += bytesOf(value);
+      int64_t share = microbatches * ranks;
+      node.forward += hardware.localTime(flopsOf(op) / share, bytes / share);
+      if (*plan.recompute.kind == PlanRecompute::None)
+        for (Value result : op->getResults())
+          node.saved += bytesOf(result) / share;
+      for (Value operand : op->getOperands())
+        if (auto read = operand.getDefiningOp<ReadOp>())
+          readers[read].push_back(index);
+    }
+    // The gradients of a product are two products of its size; recomputation runs forward once more.
+    node.backward = node.forward * (*plan.recompute.kind == PlanRecompute::None ? 2 : 3);
+    problem.nodes.push_back(node);
+  }
+
+  void addValues(unsigned index, const OpGroup &group) {
+    for (Operation *op : group)
+      for (Value result : op->getResults()) {
+        SmallVector<unsigned> users;
+        for (Operation *user : result.getUsers())
+          if (auto other = groupOf.find(user); other != groupOf.end() && other->second != index)
+            users.push_back(other->second);
+        if (users.empty())
+          continue;
+        llvm::sort(users);
+        users.erase(llvm::unique(users), users.end());
+        CutValue value;
+        value.name = "v" + std::to_string(problem.values.size());
+        value.bytes = bytesOf(result) / (microbatches * over);
+        value.producer = index;
+        value.users.assign(users.begin(), users.end());
+        problem.values.push_back(value);
+      }
+  }
+
+  /// A weight of one group counts there; one of several travels to every stage that uses it.
+  void addWeights() {
+    int64_t copies = 1;
+    if (plan.train)
+      copies = *plan.train->optimizer.kind == "adamw" ? 4 : *plan.train->optimizer.kind == "momentum" ? 3 : 2;
+    int64_t tensor = std::max<int64_t>(1, ranks / over);
+    for (auto &[read, users] : readers) {
+      llvm::sort(users);
+      users.erase(llvm::unique(users), users.end());
+      int64_t held = bytesOf(read->getResult(0)) * copies / tensor;
+      if (users.size() == 1) {
+        problem.nodes[users.front()].weights += held;
+        continue;
+      }
+      CutValue value;
+      value.name = "w" + std::to_string(problem.values.size());
+      value.bytes = bytesOf(read->getResult(0)) / tensor;
+      value.held = held;
+      value.users.assign(users.begin(), users.end());
+      problem.values.push_back(value);
+    }
+  }
+
+  ArrayRef<OpGroup> groups;
+  const Plan &plan;
+  const Hardware &hardware;
+  StageCutProblem problem;
+  int64_t ranks, over, microbatches;
+  DenseMap<Operation *, unsigned> groupOf;
+  llvm::MapVector<Operation *, SmallVector<unsigned>> readers;
+};
+
+} // namespace
+
+llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const Plan &plan) {
+  llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.device);
+  if (!hardware)
+    return hardware.takeError();
+  return CutProblemBuilder(groups, plan, *hardware).run();
+}
+
+} // namespace par

@@ -1,0 +1,220 @@
+#include "CutCosts.h"
+#include "PlanSource.h"
+
+#include "par/Import/Provenance.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CUTSTAGESPASS
+#include "par/Annotate/Passes.h.inc"
+
+namespace {
+
+/// Cuts one forward step.
+class Cutter {
+public:
+  Cutter(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+
+  LogicalResult run();
+
+private:
+  void findOps();
+  LogicalResult hintByStarts(const PlanPipeline &pipeline);
+  LogicalResult hintByRepeat(const PlanPipeline &pipeline);
+  LogicalResult hintByCost();
+  void hintInside(const PatternMatches &matches, int64_t stage);
+  void assign();
+  LogicalResult checkNotEmpty();
+
+  InFlightDiagnostic error(const Origin &origin) { return emitError(planLocation(origin, module)); }
+
+  StepOp step;
+  const ModelPlan &model;
+  ModuleOp module;
+  std::vector<Operation *> ops;             ///< that a parameter flows into, in order
+  DenseMap<Operation *, bool> active;       ///< whether a graph input flows into it
+  DenseMap<Operation *, int64_t> hint;      ///< least stage that the cuts say
+  DenseMap<Operation *, int64_t> stage;     ///< the outcome
+};
+
+} // namespace
+
+/// Finds the ops to be placed: what depends on data alone is made where it is used.
+void Cutter::findOps() {
+  DenseMap<Operation *, bool> trained;
+  for (Operation &op : step.getBlock()) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+      trained[&op] = variable && variable.getKind() == VariableKind::parameter;
+    }
+    if (!isTensorOp(&op))
+      continue;
+    for (Value operand : op.getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      active[&op] |= !source || active.lookup(source);
+      trained[&op] |= source && trained.lookup(source);
+    }
+    if (trained[&op])
+      ops.push_back(&op);
+  }
+}
+
+/// Everything in the matched modules, or the matched nodes where no module matches, is on `stageIndex` or later.
+void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
+  for (Operation *op : ops) {
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (!from)
+      continue;
+    bool inside = llvm::any_of(matches.modules, [&](unsigned index) {
+      StringRef name = model.names.modules[index];
+      return from->module == name || from->module.starts_with((name + ".").str());
+    });
+    if (matches.modules.empty())
+      inside = llvm::any_of(matches.nodes, [&](unsigned index) { return from->path == model.names.nodes[index].name; });
+    if (inside)
+      hint[op] = std::max(hint.lookup(op), stageIndex);
+  }
+}
+
+LogicalResult Cutter::hintByStarts(const PlanPipeline &pipeline) {
+  for (auto [index, start] : llvm::enumerate(pipeline.starts)) {
+    PatternMatches matches = matchPattern(start.pattern, model.names);
+    size_t count = matches.modules.empty() ? matches.nodes.size() : matches.modules.size();
+    if (count != 1)
+      return error(start.origin) << "cut \"" << start.pattern.text() << "\" means " << count
+                                 << " modules or nodes; a cut names the one that starts the next stage";
+    hintInside(matches, index + 1);
+  }
+  return success();
+}
+
+/// Deals the matching modules out in their order.
+LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
+  std::vector<unsigned> modules = matchPattern(pipeline.repeat->pattern, model.names).modules;
+  int64_t stages = *pipeline.stages, count = modules.size();
+  SmallVector<int64_t> counts(pipeline.counts.begin(), pipeline.counts.end());
+  if (*pipeline.cuts == PlanPipeline::Even)
+    for (int64_t index = 0; index < stages; ++index)
+      counts.push_back(count / stages + (index < count % stages));
+  int64_t sum = 0;
+  for (int64_t each : counts)
+    sum += each;
+  if (sum != count || count < stages)
+    return error(pipeline.cuts.origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
+                                       << " modules; the counts of " << stages << " stages add up to " << sum;
+  size_t next = 0;
+  for (auto [index, each] : llvm::enumerate(counts))
+    for (int64_t i = 0; i < each; ++i) {
+      PatternMatches one;
+      one.modules.push_back(modules[next++]);
+      hintInside(one, index);
+    }
+  return success();
+}
+
+/// Solves for the cut whose estimated step is shortest.
+LogicalResult Cutter::hintByCost() {
+  std::vector<OpGroup> groups = groupByModule(ops);
+  auto fail = [&](llvm::Error reason) -> LogicalResult {
+    return error(model.plan.pipeline.cuts.origin) << "no cut into " << *model.plan.pipeline.stages
+                                                  << " stages: " << llvm::toString(std::move(reason));
+  };
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(groups, model.plan);
+  if (!problem)
+    return fail(problem.takeError());
+  if (llvm::Error wrong = problem->check())
+    return fail(std::move(wrong));
+  llvm::Expected<StageCut> cut = problem->solve();
+  if (!cut)
+    return fail(cut.takeError());
+  for (auto [group, stageIndex] : llvm::zip(groups, cut->stageOf))
+    for (Operation *op : group)
+      hint[op] = stageIndex;
+  return success();
+}
+
+/// An op that inputs flow into is after the last cut that it depends on; others go with their first user.
+void Cutter::assign() {
+  for (Operation *op : ops) {
+    if (!active.lookup(op) && !hint.count(op))
+      continue;
+    int64_t least = hint.lookup(op);
+    for (Value operand : op->getOperands())
+      if (auto source = stage.find(operand.getDefiningOp()); source != stage.end())
+        least = std::max(least, source->second);
+    stage[op] = least;
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    if (stage.count(op))
+      continue;
+    int64_t first = *model.plan.pipeline.stages - 1;
+    for (Operation *user : op->getUsers())
+      if (auto found = stage.find(user); found != stage.end())
+        first = std::min(first, found->second);
+    stage[op] = first;
+  }
+  for (Operation *op : ops)
+    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"), OpBuilder(op).getI64IntegerAttr(stage[op]));
+}
+
+LogicalResult Cutter::checkNotEmpty() {
+  int64_t stages = *model.plan.pipeline.stages;
+  SmallVector<int64_t> count(stages, 0);
+  for (Operation *op : ops)
+    ++count[stage[op]];
+  for (int64_t index = 0; index < stages && stages > 1; ++index)
+    if (!count[index])
+      return error(model.plan.pipeline.cuts.origin)
+             << "the cuts leave stage " << index << " without an op that a parameter flows into";
+  return success();
+}
+
+LogicalResult Cutter::run() {
+  findOps();
+  const PlanPipeline &pipeline = model.plan.pipeline;
+  LogicalResult hinted = success();
+  if (*pipeline.stages > 1)
+    switch (*pipeline.cuts) {
+    case PlanPipeline::AutoCuts:
+      hinted = hintByCost();
+      break;
+    case PlanPipeline::Starts:
+      hinted = hintByStarts(pipeline);
+      break;
+    case PlanPipeline::Even:
+    case PlanPipeline::Counts:
+      hinted = hintByRepeat(pipeline);
+      break;
+    }
+  if (failed(hinted))
+    return failure();
+  assign();
+  return checkNotEmpty();
+}
+
+namespace {
+struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
+  using CutStagesPassBase::CutStagesPassBase;
+  const ModelPlan *given = nullptr;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<ModelPlan> model = loadPlan(module, files, given);
+    if (failed(model))
+      return signalPassFailure();
+    for (StepOp step : module.getOps<StepOp>())
+      if (failed(Cutter(step, *model, module).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan) {
+  auto pass = std::make_unique<CutStagesPass>();
+  pass->given = &plan;
+  return pass;
+}
+
+} // namespace par

@@ -1,0 +1,93 @@
+//===- Sweep.h - One pass over an expanded program, byte for byte ----------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_VERIFY_SWEEP_H
+#define PAR_SRC_VERIFY_SWEEP_H
+
+#include "Accesses.h"
+
+#include <array>
+#include <map>
+
+namespace par::verify {
+
+using Clock = std::array<uint32_t, format::kMaxQueues>;
+using Found = std::optional<Counterexample>;
+
+/// One write of an expanded entry; 0 is "before the entry".
+struct Definition {
+  const format::Run *run = nullptr;
+  uint32_t n = 0;
+  bool read = false;
+};
+
+struct Cell {
+  uint32_t root = format::kNone; ///< kNone: undefined
+  int64_t index = 0;
+  uint32_t definition = 0;
+  uint32_t queue = 0, time = 0; ///< of the last write
+  Clock reads{};                ///< time of the last read on each queue
+  uint64_t name = 0;            ///< of its value
+  uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
+};
+
+/// An access with its cells for each slot.
+struct Placed {
+  ByteAccess access;
+  std::vector<std::pair<uint32_t, uint32_t>> cells; ///< [slot]: begin, end
+};
+
+class Sweep {
+public:
+  Sweep(const format::Bundle &bundle, uint32_t rank, Lineage &lineage)
+      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]),
+        lineage(lineage) {}
+  Found run();
+
+private:
+  void place();
+  uint64_t address(uint32_t root, uint32_t slot) const;
+  std::pair<uint32_t, uint32_t> cellsOf(uint64_t begin, uint64_t bytes) const;
+  void begin();
+  Found step(const format::Run &run, uint32_t n);
+  void synchronise(const format::Run &run, const format::Instruction &it);
+  Found overlaps(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
+  Found read(const format::Run &run, uint32_t n, const Placed &placed, uint64_t &name);
+  Found write(const format::Run &run, uint32_t n, const Placed &placed, uint64_t name);
+  Found end(const format::Entry &entry);
+  uint64_t nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const;
+  int64_t indexOf(const ByteAccess &access, const format::Run &run) const;
+  std::string value(uint32_t root, int64_t index) const;
+  Counterexample stale(const format::Run &run, uint32_t n, const Placed &placed, uint32_t cell) const;
+  Counterexample race(const format::Run &run, uint32_t n, const Placed &placed,
+                      const Definition &other) const;
+  Counterexample early(const format::Run &run, uint32_t n, const Placed &placed,
+                       const Definition &reader) const;
+  std::string line(const Definition &at) const { return describeStep(bundle, rank, *at.run, at.n); }
+
+  const format::Bundle &bundle;
+  uint32_t rank;
+  const format::Program &program;
+  Lineage &lineage;
+  std::vector<uint64_t> borders;                        ///< cell i is [borders[i], borders[i + 1])
+  std::vector<std::vector<std::vector<Placed>>> placed; ///< [block][instruction]
+  std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
+
+  std::vector<Cell> cells;
+  std::vector<Definition> definitions;
+  std::array<Clock, format::kMaxQueues> now;                       ///< what each queue has seen
+  std::array<std::vector<Definition>, format::kMaxQueues> history; ///< [queue][time - 1]
+  std::vector<std::vector<Clock>> events;                          ///< [event][slot]
+  /// Results of communication by block and instruction: read in any run of any entry.
+  std::map<std::pair<uint32_t, uint32_t>, Definition> received;
+};
+
+/// Where the host space begins among addresses; no arena reaches it.
+inline constexpr uint64_t kHost = uint64_t(1) << 60;
+
+} // namespace par::verify
+
+#endif // PAR_SRC_VERIFY_SWEEP_H

@@ -1,0 +1,55 @@
+//===- Witness.cpp - What a sweep says when it finds something wrong --------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Sweep.h"
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+/// "'x' of microbatch 3".
+std::string Sweep::value(uint32_t root, int64_t index) const {
+  const Buffer &buffer = program.buffers[root];
+  std::string text = "'" + buffer.name + "'";
+  if (buffer.index != Index::None)
+    text += (buffer.index == Index::Mb ? " of microbatch " : " of version ") + std::to_string(index);
+  return text;
+}
+
+Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, uint32_t at) const {
+  const Cell &cell = cells[at];
+  std::string wanted = value(placed.access.root, indexOf(placed.access, run));
+  Counterexample found{Property::Value, "", {line({&run, n})}};
+  std::string bytes =
+      "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
+  if (cell.root == kNone && cell.definition == 0)
+    found.message =
+        "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
+  else if (cell.root == kNone)
+    found.message =
+        "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
+  else
+    found.message =
+        "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
+  if (cell.definition)
+    found.notes.push_back(line(definitions[cell.definition]));
+  return found;
+}
+
+Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const {
+  return {Property::Race,
+          "race: two instructions touch " + value(placed.access.root, indexOf(placed.access, run)) +
+              ", and no queue or event orders them",
+          {line(other), line({&run, n})}};
+}
+
+Counterexample Sweep::early(const Run &run, uint32_t n, const Placed &placed,
+                            const Definition &reader) const {
+  return {Property::Value,
+          "early: " + value(placed.access.root, indexOf(placed.access, run)) +
+              " is accumulated into after another run has read it",
+          {line(reader), line({&run, n})}};
+}

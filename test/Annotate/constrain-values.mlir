@@ -1,0 +1,33 @@
+// out(M) is what M computes and others use; in(M) what others compute and M uses; an input is constrained at the front.
+// RUN: split-file %s %t
+// RUN: par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/plan.yaml | FileCheck %s
+// RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/dim.yaml 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/input.yaml 2>&1 | FileCheck %s --check-prefix=INPUT
+
+// CHECK: par.step @eval(%[[IDS:.*]]: tensor<4xi64>)
+// CHECK: %[[IC:.*]] = par.constrain %[[IDS]] <[{"dp", ?}{{ ?}}]> : tensor<4xi64>
+// CHECK: par.gather %{{.*}}, %[[IC]]
+// The attention's sum is used twice outside and constrained once.
+// CHECK: %[[SUM:.*]] = par.reduce sum
+// CHECK-NEXT: %[[OUT:.*]] = par.constrain %[[SUM]] <[{?}, {"tp", ?}{{ ?}}]> : tensor<4x8xf32>
+// CHECK-NEXT: par.dot %[[OUT]]
+// CHECK: %[[H:.*]] = par.add %[[OUT]]
+// CHECK-NEXT: %[[IN:.*]] = par.constrain %[[H]] <[{"dp"}, {}{{ ?}}]>
+// CHECK: par.dot %[[IN]]
+// DIM: dim.yaml:2:25: error: the value has 2 dims, so there is no dim 2
+// DIM: note: the value is 'tensor<4x8xf32>'
+// INPUT: input.yaml:2:9: error: there is no input 1, the module has 1
+
+//--- plan.yaml
+mesh: {dp: 2, tp: 2}
+batch: 4
+shard:
+  ids: {0: dp}
+  out(attn): {-1: tp}
+  in(h.1.mlp): {0: dp, closed: true}
+//--- dim.yaml
+mesh: {tp: 2}
+shard: {out(attn): {2:  tp}}
+//--- input.yaml
+mesh: {tp: 2}
+shard: {"in(h.1.mlp)[1]": {0: tp}}
