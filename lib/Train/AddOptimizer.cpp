@@ -1,8 +1,6 @@
 #include "par/Dialect/Term.h"
 #include "par/Train/Passes.h"
 
-#include "llvm/ADT/StringSet.h"
-
 using namespace mlir;
 
 namespace par {
@@ -162,13 +160,12 @@ LogicalResult Updates::run() {
       failed(readSettings(options.decays, "decays", decays)))
     return failure();
   SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
-  llvm::StringSet<> trained;
-  for (GradientOp gradient : gradients)
-    trained.insert(gradient.getVariable());
   for (const auto *settings : {&lrScales, &decays})
-    for (StringRef name : settings->keys())
-      if (!trained.contains(name))
-        return step.emitOpError() << "has a setting for @" << name << ", which is not trained";
+    for (StringRef name : settings->keys()) {
+      auto variable = module.lookupSymbol<VariableOp>(name);
+      if (!variable || variable.getKind() != VariableKind::parameter)
+        return step.emitOpError() << "has a setting for @" << name << ", which is no parameter";
+    }
   for (auto read : step.getBlock().getOps<ReadOp>())
     weights.try_emplace(read.getVariable(), read);
   if (failed(addScalars()))

@@ -7,7 +7,7 @@
 // RUN: not par-opt %s --par-clip-gradients="clip=1" 2>&1 | FileCheck %s --check-prefix=CLIP
 
 // KIND: error: 'par.step' op has the optimizer "lion", expected sgd, momentum or adamw
-// SETTING: error: 'par.step' op has a setting for @x, which is not trained
+// SETTING: error: 'par.step' op has a setting for @x, which is no parameter
 // NUMBER: error: 'par.step' op decays has "w", expected parameter=number
 // TAKEN: error: 'par.step' op needs a variable @w.m of its own
 // TAKEN: note: the name is taken here

@@ -2,6 +2,8 @@
 #ifndef PAR_TRAIN_PASSES_H
 #define PAR_TRAIN_PASSES_H
 
+#include "par/Plan/NameTable.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -31,6 +33,11 @@ struct TrainOptions {
   std::vector<Parameter> parameters;
   std::optional<double> clip; ///< largest norm of all gradients together
 };
+
+/// What a completed plan says about training the model of those names; of two groups that meet a parameter
+/// the later one holds, key by key. Errors where a pattern means no parameter, or a group's own learning rate
+/// has no peak to be a share of. A plan without `train` gives the defaults.
+TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// The phase: passes and gate.
 void buildTrainPipeline(mlir::OpPassManager &manager, const TrainOptions &options);

@@ -33,7 +33,7 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
     Leaves: one update op a gradient, whose result is written to the parameter; the optimizer's state as variables
     `@w.m`, `@w.v` of kind state, shaped, stored and sharded as the parameter; the learning rate in the hyper variable
     `@lr`; with momentum and adamw the number of the step, from 1, in the counter `@step`. Formulas are PyTorch's.
-    Fails: on an unknown kind, a setting for a parameter that has no gradient, or a name that is taken.
+    Fails: on an unknown kind, a setting for what is no parameter, or a name that is taken.
 
     Example: with `kind=adamw`
     ```
