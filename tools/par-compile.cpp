@@ -25,15 +25,15 @@ static const Flag flags[] = {
     {"--version", Flag::Nothing, true, "", "prints the version"},
     {"--color", Flag::Maybe, false, "auto", ""},
     {"--json", Flag::Nothing, false, "", ""},
-    {"--list", Flag::Maybe, false, "params|modules|values|inputs|cuts", "prints the names that a plan can use"},
+    {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, false, "", "all but writing code"},
-    {"--check-phases", Flag::Nothing, false, "", "interprets the program before and after every phase and compares"},
-    {"--stop-after", Flag::Value, false, "PHASE", "prints the IR after a phase and stops"},
+    {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
+    {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
     {"--emit", Flag::Value, false, "PHASE", "prints the IR after a phase"},
     {"--explain", Flag::Value, false, "X", "why a decision was made"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
-    {"--timing", Flag::Nothing, false, "", "prints the time of every phase"},
+    {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Maybe, false, "N", ""},
     {"--write-plan", Flag::Value, false, "F", ""},
@@ -90,6 +90,11 @@ int main(int argc, char **argv) {
   }
   options.output = arguments.last("-o");
   options.printPlan = arguments.has("--print-plan");
+  if (arguments.has("--list"))
+    options.list = arguments.last("--list");
+  options.stopAfter = arguments.last("--stop-after");
+  options.checkPhases = arguments.has("--check-phases");
+  options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");
   if (options.model.empty() && !options.printPlan) {

@@ -30,9 +30,7 @@ static int64_t bytesOf(Value value) {
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-/// The points of the op's iteration space, by its rule: every factor once, but those that values pick from. A
-/// contraction does a multiplication and an addition at each.
-static int64_t flopsOf(Operation *op) {
+int64_t flopsOf(Operation *op) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   if (!rule)
     return 0;

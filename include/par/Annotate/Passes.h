@@ -36,6 +36,10 @@ llvm::SmallVector<std::string> refineAxes(const Plan &plan, llvm::ArrayRef<std::
 /// The names that a module of IR knows: variables, and nodes and modules by the locations of its ops.
 NameTable namesOfModule(mlir::ModuleOp module);
 
+/// Floating-point operations of an op: the points of its iteration space by its sharding rule, every factor once but
+/// those that values pick from; a contraction does a multiplication and an addition at each.
+int64_t flopsOf(mlir::Operation *op);
+
 #define GEN_PASS_REGISTRATION
 #include "par/Annotate/Passes.h.inc"
 

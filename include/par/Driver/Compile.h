@@ -9,20 +9,29 @@
 
 #include "par/Driver/Flags.h"
 
+#include <optional>
+
 namespace par {
 
 /// What par-compile was asked for.
 struct CompileOptions {
-  std::string model;              ///< .onnx
-  std::vector<std::string> plans; ///< left to right
+  std::string model;                 ///< .onnx or .onnx.gz
+  std::vector<std::string> plans;    ///< left to right
   std::vector<std::string> settings; ///< KEY=VALUE of --set, -n and --target, left to right
-  std::string output;             ///< bundle folder; empty: model name + ".par"
-  bool printPlan = false;
+  std::string output;                ///< bundle folder; empty: model name + ".par"
+  bool printPlan = false;            ///< print the completed plan and stop
+  std::optional<std::string> list;   ///< print names and stop: "" is all kinds
+  std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
+  bool checkPhases = false;          ///< interpret the program before and after every phase and compare
+  bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
 };
 
 /// Runs par-compile. Results go to `out`, errors to `err`. Returns the exit code.
 int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ostream &err);
+
+/// Names of the phases in their order, for --stop-after.
+llvm::ArrayRef<llvm::StringRef> phaseNames();
 
 } // namespace par
 

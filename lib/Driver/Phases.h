@@ -1,0 +1,22 @@
+// The phases of docs/design.md §2 with the options that a plan gives them.
+#ifndef PAR_LIB_DRIVER_PHASES_H
+#define PAR_LIB_DRIVER_PHASES_H
+
+#include "par/Annotate/Passes.h"
+
+#include <functional>
+
+namespace par {
+
+/// One phase: its passes and its gate.
+struct Phase {
+  llvm::StringRef name;
+  std::function<void(mlir::OpPassManager &)> build;
+};
+
+/// The phases behind Import for a plan, in order. `plan` outlives them.
+std::vector<Phase> buildPhases(const ModelPlan &plan);
+
+} // namespace par
+
+#endif // PAR_LIB_DRIVER_PHASES_H

@@ -1,0 +1,143 @@
+#include "Summary.h"
+
+#include "par/Import/Provenance.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// The last two segments of a name: enough to know a parameter by.
+static StringRef lastTwo(StringRef name) {
+  SmallVector<StringRef, 8> parts = splitName(name);
+  return parts.size() <= 2 ? name : name.substr(parts[parts.size() - 2].data() - name.data());
+}
+
+/// Names of a parameter in modules other than its own say that it is tied.
+static void addTies(const NameTable::Parameter &parameter, std::vector<std::string> &ties) {
+  StringRef name = lastTwo(parameter.name);
+  llvm::SetVector<StringRef> others;
+  for (const std::string &alias : parameter.aliases)
+    if (lastTwo(alias) != name)
+      others.insert(lastTwo(alias));
+  for (StringRef other : others)
+    ties.push_back((name + " = " + other).str());
+}
+
+void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
+  const NameTable &names = model.names;
+  PlanErrors known; // the driver has checked the patterns
+  std::vector<bool> trained = resolveTrained(model.plan, names, known);
+  int64_t count = 0, elements = 0, kept = 0;
+  std::vector<std::string> ties;
+  for (auto [parameter, train] : llvm::zip(names.parameters, trained)) {
+    if (!parameter.trainable)
+      continue;
+    ++count;
+    kept += !train;
+    int64_t size = 1;
+    for (int64_t dim : parameter.shape)
+      size *= dim;
+    elements += size;
+    addTies(parameter, ties);
+  }
+  double millions = double(elements) / 1e6;
+  os << "model   " << names.model << ": " << names.nodes.size() << " nodes, " << count << " parameters ("
+     << llvm::format(millions < 10 ? "%.2f M" : "%.1f M", millions);
+  if (model.plan.train && kept == 0)
+    os << ", all trained";
+  else if (model.plan.train)
+    os << ", " << kept << " of them frozen";
+  os << ")";
+  if (!ties.empty())
+    os << ", tied: " << llvm::join(ties, ", ");
+  os << "\n";
+}
+
+void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
+  const Plan &plan = model.plan;
+  os << "plan    " << *plan.ranks << (*plan.ranks == 1 ? " rank" : " ranks");
+  for (auto [index, axis] : llvm::enumerate(plan.mesh))
+    os << (index ? " x " : ": ") << axis.first << " " << *axis.second;
+  int64_t stages = *plan.pipeline.stages;
+  os << "; " << stages << (stages == 1 ? " stage" : " stages");
+  if (stages > 1 && plan.train)
+    os << ", " << *plan.pipeline.schedule;
+  int64_t microbatches = **plan.batch.microbatches;
+  os << ", " << microbatches << (microbatches == 1 ? " microbatch of " : " microbatches of ")
+     << **plan.batch.microbatchSize;
+  if (!model.names.inputs.empty())
+    for (StringRef dim : llvm::drop_begin(model.names.inputs.front().shape)) {
+      auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
+      os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
+    }
+  os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " " << *plan.precision << "\n";
+}
+
+/// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for transformer.ln_f.
+static std::string unitOf(StringRef module, const llvm::StringSet<> &containers) {
+  SmallVector<StringRef, 8> parts = splitName(module);
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (llvm::all_of(parts[i], llvm::isDigit))
+      return (parts[i - 1] + "." + parts[i]).str();
+  size_t skip = 0;
+  for (std::string prefix = parts.empty() ? "" : parts[0].str();
+       skip + 1 < parts.size() && containers.contains(prefix); prefix += "." + parts[skip].str())
+    ++skip;
+  return parts.empty() || containers.contains(module) ? "" : parts[skip].str();
+}
+
+/// Modules that hold numbered ones: their name says nothing.
+static llvm::StringSet<> findContainers(StepOp step) {
+  llvm::StringSet<> containers;
+  step.walk([&](Operation *op) {
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (!from)
+      return;
+    SmallVector<StringRef, 8> parts = splitName(from->module);
+    for (size_t i = 2; i < parts.size(); ++i)
+      if (llvm::all_of(parts[i], llvm::isDigit)) {
+        for (size_t dot = from->module.find('.'); dot < size_t(parts[i - 1].data() - from->module.data());
+             dot = from->module.find('.', dot + 1))
+          containers.insert(from->module.take_front(dot));
+        return;
+      }
+  });
+  return containers;
+}
+
+void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
+  size_t count = llvm::range_size(module.getOps<StageOp>());
+  auto steps = module.getOps<StepOp>();
+  if (count < 2 || steps.empty())
+    return;
+  StepOp step = *steps.begin();
+  llvm::StringSet<> containers = findContainers(step);
+  std::vector<std::vector<std::string>> units(count);
+  std::vector<double> work(count, 0);
+  step.walk([&](Operation *op) {
+    std::optional<int64_t> stage = getStage(op);
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (!stage || !from)
+      return;
+    std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, containers);
+    if (!unit.empty() && !llvm::is_contained(units[*stage], unit))
+      units[*stage].push_back(unit);
+    work[*stage] += double(flopsOf(op));
+  });
+  double all = 0;
+  for (double each : work)
+    all += each;
+  os << "stages  ";
+  for (size_t stage = 0; stage < count; ++stage) {
+    os << (stage ? "   " : "") << stage << ": " << llvm::join(units[stage], ", ") << " ("
+       << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %" << (stage ? ")" : " of the work)");
+  }
+  os << "\n";
+}
+
+} // namespace par

@@ -1,0 +1,21 @@
+// The lines that par-compile prints: docs/plan.md §3.1.
+#ifndef PAR_LIB_DRIVER_SUMMARY_H
+#define PAR_LIB_DRIVER_SUMMARY_H
+
+#include "par/Annotate/Passes.h"
+
+namespace par {
+
+/// `model   tiny-gpt.onnx: 118 nodes, 52 parameters (0.84 M, all trained), tied: lm_head.weight = wte.weight`
+void printModelLine(const ModelPlan &model, llvm::raw_ostream &os);
+
+/// `plan    8 ranks: pp 2 x dp 2 x tp 2; 2 stages, 1f1b, 8 microbatches of 2 x 128; adamw f32`
+void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os);
+
+/// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`, of a module after
+/// Annotate.
+void printStagesLine(mlir::ModuleOp module, llvm::raw_ostream &os);
+
+} // namespace par
+
+#endif // PAR_LIB_DRIVER_SUMMARY_H
