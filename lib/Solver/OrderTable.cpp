@@ -47,25 +47,25 @@ public:
   std::vector<int64_t> &startsOf(unsigned stage) { return starts[stage]; }
 
 private:
-  int64_t &end(unsigned stage, FragmentKind kind, unsigned microbatch) {
-    return ends[stage][2 * microbatch + (kind == FragmentKind::Backward)];
+  int64_t &end(unsigned stage, SlotKind kind, unsigned microbatch) {
+    return ends[stage][2 * microbatch + (kind == SlotKind::Backward)];
   }
 
   /// Runs the next slot of a stage if what it depends on has ended.
   bool step(unsigned stage) {
     auto [kind, microbatch, last] = orders[stage].slots[next[stage]];
-    bool backward = kind == FragmentKind::Backward;
+    bool backward = kind == SlotKind::Backward;
     int64_t ready = free[stage];
-    auto need = [&](unsigned from, FragmentKind what, int64_t link) {
+    auto need = [&](unsigned from, SlotKind what, int64_t link) {
       int64_t ended = end(from, what, microbatch);
       ready = std::max(ready, ended + link);
       return ended >= 0;
     };
-    if (backward && !need(stage, FragmentKind::Forward, 0))
+    if (backward && !need(stage, SlotKind::Forward, 0))
       return false;
-    if (backward && stage + 1 < problem.stages && !need(stage + 1, FragmentKind::Backward, problem.transfer))
+    if (backward && stage + 1 < problem.stages && !need(stage + 1, SlotKind::Backward, problem.transfer))
       return false;
-    if (!backward && stage > 0 && !need(stage - 1, FragmentKind::Forward, problem.transfer))
+    if (!backward && stage > 0 && !need(stage - 1, SlotKind::Forward, problem.transfer))
       return false;
     free[stage] = ready + (backward ? problem.backward : problem.forward)[stage];
     end(stage, kind, microbatch) = free[stage];
@@ -83,7 +83,7 @@ private:
 
 } // namespace
 
-static const char *letter(FragmentKind kind) { return kind == FragmentKind::Forward ? "F" : "B"; }
+static const char *letter(SlotKind kind) { return kind == SlotKind::Forward ? "F" : "B"; }
 
 static std::string slotName(const ScheduleSlot &slot) {
   return (Twine(letter(slot.kind)) + Twine(slot.microbatch) + (slot.last ? "!" : "")).str();
@@ -93,7 +93,7 @@ static std::string slotName(const ScheduleSlot &slot) {
 static unsigned countInFlight(llvm::ArrayRef<ScheduleSlot> slots) {
   int now = 0, most = 0;
   for (const ScheduleSlot &slot : slots) {
-    now += slot.kind == FragmentKind::Forward ? 1 : -1;
+    now += slot.kind == SlotKind::Forward ? 1 : -1;
     most = std::max(most, now);
   }
   return most;
@@ -163,7 +163,7 @@ llvm::Expected<OrderTable> OrderTableProblem::solve() const {
     StageOrder order;
     order.slots = row->order(stage, stages, microbatches);
     for (ScheduleSlot &slot : llvm::reverse(order.slots))
-      if (slot.kind == FragmentKind::Backward) {
+      if (slot.kind == SlotKind::Backward) {
         slot.last = true;
         break;
       }
@@ -187,12 +187,12 @@ llvm::Expected<OrderTable> OrderTableProblem::solve() const {
 static Error verifyComplete(const OrderTableProblem &problem, unsigned stage, const StageOrder &order) {
   unsigned counts[2] = {0, 0};
   for (const ScheduleSlot &slot : order.slots) {
-    unsigned &count = counts[slot.kind == FragmentKind::Backward];
+    unsigned &count = counts[slot.kind == SlotKind::Backward];
     if (slot.microbatch != count)
       return solverError("stage " + Twine(stage) + " runs " + slotName(slot) + " where " + letter(slot.kind) +
                          Twine(count) + " is next");
     ++count;
-    if (slot.last != (slot.kind == FragmentKind::Backward && count == problem.microbatches))
+    if (slot.last != (slot.kind == SlotKind::Backward && count == problem.microbatches))
       return solverError("stage " + Twine(stage) + " marks the wrong backward as last: " + slotName(slot));
   }
   for (unsigned count : counts)

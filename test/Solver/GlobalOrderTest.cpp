@@ -60,7 +60,7 @@ static GlobalOrderProblem stepOf(const OrderTableProblem &schedule) {
   OrderTable table = *schedule.solve();
   for (unsigned s = 0; s < schedule.stages; ++s)
     for (const ScheduleSlot &slot : table.stages[s].slots) {
-      bool backward = slot.kind == FragmentKind::Backward;
+      bool backward = slot.kind == SlotKind::Backward;
       std::string name = (backward ? "B" : "F") + std::to_string(s) + "." + std::to_string(slot.microbatch);
       run[{s, backward, slot.microbatch}] = problem.tasks.size();
       problem.tasks.push_back({name, backward ? 20 : 10, {s}, {}, "s" + std::to_string(s)});

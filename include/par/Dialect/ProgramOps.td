@@ -34,15 +34,19 @@ def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let description = [{
     `state` survives the entry (of: variable name), `input` is fed once a microbatch or step (of: input name), `hyper`
     is written by the host before an entry (of: name), `temp` lives within an entry. `by` says what picks the slot,
-    `depth` how many slots there are. `at` gives one arena offset (bytes) a slot, set by Memory.
+    `depth` how many slots there are. `as` says what the buffer is a shard of: for `state` and `hyper` the variable on
+    this stage, for `input` the whole input, or one microbatch of it where it is fed once a microbatch (`sliced`).
+    `at` gives one arena offset (bytes) a slot, set by Memory.
 
-    Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`
+    Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`,
+    `par.buffer @x input of "x" sliced : tensor<4x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{"dp"}, {} ]>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Par_BufferKindAttr:$kind, OptionalAttr<StrAttr>:$of,
-                       DefaultValuedAttr<Par_SlotIndexAttr, "::par::SlotIndex::none">:$index,
+                       UnitAttr:$sliced, DefaultValuedAttr<Par_SlotIndexAttr, "::par::SlotIndex::none">:$index,
                        DefaultValuedAttr<I64Attr, "1">:$depth, TypeAttrOf<Par_Tensor>:$type,
-                       OptionalAttr<DenseI64ArrayAttr>:$at);
-  let assemblyFormat = [{$sym_name $kind (`of` $of^)? (`by` $index^)? (`depth` $depth^)? `:` $type (`at` $at^)? attr-dict}];
+                       OptionalAttr<TypeAttrOf<Par_DistType>>:$dist, OptionalAttr<DenseI64ArrayAttr>:$at);
+  let assemblyFormat = [{$sym_name $kind (`of` $of^)? (`sliced` $sliced^)? (`by` $index^)? (`depth` $depth^)? `:` $type
+    (`as` $dist^)? (`at` $at^)? attr-dict}];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }

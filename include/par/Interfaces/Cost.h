@@ -5,4 +5,18 @@
 
 #include "par/Interfaces/Cost.h.inc"
 
+namespace par {
+
+/// What one execution of an op on its shapes costs.
+struct OpCost {
+  int64_t flops = 0;
+  int64_t bytes = 0;    ///< operands read and results written, each once
+  bool fusable = false; ///< moves no bytes of its own next to a neighbour
+};
+
+/// Cost of an op by its interface; an op that has none computes nothing and moves its bytes.
+OpCost getCost(mlir::Operation *op);
+
+} // namespace par
+
 #endif

@@ -15,12 +15,12 @@
 namespace par {
 
 /// What a stage does at one go.
-enum class FragmentKind { Forward, Backward };
+enum class SlotKind { Forward, Backward };
 
 /// One run of one fragment on one microbatch. `last` marks the backward with which the stage's gradients are
 /// complete: Schedule peels it, so that the reductions of the gradients overlap with it.
 struct ScheduleSlot {
-  FragmentKind kind;
+  SlotKind kind;
   unsigned microbatch;
   bool last = false;
 

@@ -7,8 +7,8 @@ using namespace par;
 std::vector<ScheduleSlot> par::gpipeOrder(unsigned stage, unsigned stages, unsigned microbatches) {
   std::vector<ScheduleSlot> slots;
   for (unsigned i = 0; i < microbatches; ++i)
-    slots.push_back({FragmentKind::Forward, i});
+    slots.push_back({SlotKind::Forward, i});
   for (unsigned i = 0; i < microbatches; ++i)
-    slots.push_back({FragmentKind::Backward, i});
+    slots.push_back({SlotKind::Backward, i});
   return slots;
 }

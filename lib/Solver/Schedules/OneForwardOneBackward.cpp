@@ -11,11 +11,11 @@ std::vector<ScheduleSlot> par::oneForwardOneBackwardOrder(unsigned stage, unsign
   std::vector<ScheduleSlot> slots;
   unsigned warmup = std::min(stages - 1 - stage, microbatches);
   for (unsigned i = 0; i < warmup; ++i)
-    slots.push_back({FragmentKind::Forward, i});
+    slots.push_back({SlotKind::Forward, i});
   for (unsigned i = 0; i < microbatches; ++i) {
     if (i + warmup < microbatches)
-      slots.push_back({FragmentKind::Forward, i + warmup});
-    slots.push_back({FragmentKind::Backward, i});
+      slots.push_back({SlotKind::Forward, i + warmup});
+    slots.push_back({SlotKind::Backward, i});
   }
   return slots;
 }

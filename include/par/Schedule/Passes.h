@@ -1,0 +1,21 @@
+#ifndef PAR_SCHEDULE_PASSES_H
+#define PAR_SCHEDULE_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Schedule/Passes.h.inc"
+
+/// The phase: pass and gate.
+void buildSchedulePipeline(mlir::OpPassManager &manager, const BuildProgramsPassOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Schedule/Passes.h.inc"
+
+} // namespace par
+
+#endif

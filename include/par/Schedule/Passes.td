@@ -1,0 +1,50 @@
+#ifndef PAR_SCHEDULE_PASSES_TD
+#define PAR_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
+  let summary = "turns steps into one program a stage: buffers, blocks, and the order in which they run";
+  let description = [{
+    Expects: steps of local fragments (after Partition). Leaves: no step; for each stage a program with a buffer for
+    whatever outlives a block, a block for each run of fragments and each communication, and an entry for each step. The
+    order is the schedule's table on the stages and one global order of all communication, by the start times of a
+    simulated step; a buffer has as few slots as that order lets it have. Sums over microbatches are stored by the
+    first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`).
+    Fails: where a loop slices a value that is neither an input nor stacked, or a step reads behind.
+
+    ```
+    %a = par.run @train.s0.forward(%w, %x) : ...      // in a par.loop 4 of @train, w read from @w
+    ```
+    becomes
+    ```
+    par.block @train.forward {
+      %w = par.load @w : tensor<64x128xf32>
+      %x = par.load @train.x : tensor<4x64xf32>
+      %a = par.exec @train.s0.forward(%w, %x) : (tensor<64x128xf32>, tensor<4x64xf32>) -> tensor<4x128xf32>
+      par.store %a to @train.forward.0 : tensor<4x128xf32>
+    }
+    par.entry @train runs [@train.forward, ...] microbatches [0, ...]
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "order of forwards and backwards: gpipe or 1f1b">,
+    Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">
+  ];
+}
+
+def VerifySchedulePass : Pass<"par-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "gate: what must hold after Schedule";
+  let description = [{
+    Expects: anything. Leaves: it unchanged. Fails: where a step is left; a stage has no program or two; programs have
+    other entries than each other; a send has no receive of its tag and types on the stage that its peers belong to; the
+    entries of all programs, played with one communication at a time a rank, come to a halt; a block loads from a slot
+    what another microbatch stored there, or nobody.
+
+    ```
+    par.step @train(...) { ... }    // error
+    ```
+  }];
+}
+
+#endif

@@ -1,0 +1,27 @@
+#include "par/Interfaces/Cost.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// One pass over parameter, gradient and state.
+template <typename Op, int64_t perElement>
+struct PerParameter : CostOpInterface::ExternalModel<PerParameter<Op, perElement>, Op> {
+  int64_t getFlops(Operation *op) const {
+    return perElement * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements();
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
+} // namespace
+
+void registerOptimizerCosts(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    SgdOp::attachInterface<PerParameter<SgdOp, 4>>(*context);
+    MomentumOp::attachInterface<PerParameter<MomentumOp, 6>>(*context);
+    AdamwOp::attachInterface<PerParameter<AdamwOp, 16>>(*context);
+  });
+}
+
+} // namespace par

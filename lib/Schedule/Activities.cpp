@@ -1,0 +1,299 @@
+#include "Activities.h"
+
+using namespace mlir;
+
+namespace par {
+
+//===-- Values
+//------------------------------------------------------------------------------------------------===//
+
+Value Activities::canonical(Value value) const {
+  for (auto found = same.find(value); found != same.end(); found = same.find(value))
+    value = found->second;
+  return value;
+}
+
+int64_t Activities::producer(Value value) const {
+  auto found = producers.find(canonical(value));
+  return found == producers.end() ? -1 : static_cast<int64_t>(found->second);
+}
+
+unsigned Activities::stageOf(Value value) const {
+  auto name = cast<DistType>(value.getType()).getStage();
+  auto found =
+      llvm::find_if(stages, [&](StageOp stage) { return StageOp(stage).getSymNameAttr() == name.getAttr(); });
+  return found - stages.begin();
+}
+
+RankedTensorType Activities::localType(Value value) const {
+  auto type = cast<DistType>(value.getType());
+  return type.getSharding().getLocalType(type.getTensor(), StageOp(stages[stageOf(value)]).getMesh());
+}
+
+/// The yield operand behind a result of a loop.
+static Value yielded(OpResult result) {
+  auto loop = cast<LoopOp>(result.getOwner());
+  return loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
+}
+
+SmallVector<Value> Activities::operandsOf(const Activity &activity) const {
+  llvm::SetVector<Value> outside;
+  llvm::DenseSet<Value> inside;
+  auto need = [&](Value value) {
+    value = canonical(value);
+    if (!inside.contains(value))
+      outside.insert(value);
+  };
+  for (Operation *op : activity.ops) {
+    llvm::for_each(op->getOperands(), need);
+    inside.insert(op->result_begin(), op->result_end());
+  }
+  for (OpResult sum : activity.sums) {
+    need(yielded(sum));
+    inside.insert(sum);
+  }
+  for (auto &[value, name] : activity.fetches)
+    need(value);
+  for (Operation *op : activity.tail) {
+    llvm::for_each(op->getOperands(), need);
+    inside.insert(op->result_begin(), op->result_end());
+  }
+  return outside.takeVector();
+}
+
+SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
+  SmallVector<Operation *> own(activity.ops);
+  llvm::append_range(own, activity.tail);
+  SmallVector<Value> made;
+  auto needed = [&](Value value) {
+    return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isa<ReturnOp>(user)) // a fetch here, or one that stands elsewhere
+        return llvm::none_of(activity.fetches, [&](auto &fetch) { return fetch.first == value; });
+      if (auto yield = dyn_cast<YieldOp>(user)) {
+        OpResult result = yield->getParentOp()->getResult(use.getOperandNumber());
+        bool sliced = llvm::any_of(result.getUsers(), [](Operation *op) { return isa<LoopOp>(op); });
+        bool stacked =
+            cast<YieldKindAttr>(yield.getKinds()[use.getOperandNumber()]).getValue() == YieldKind::stack;
+        return stacked ? sliced : !result.use_empty() && !llvm::is_contained(activity.sums, result);
+      }
+      return !llvm::is_contained(own, user);
+    });
+  };
+  for (Operation *op : own)
+    for (Value result : op->getResults())
+      if (needed(result))
+        made.push_back(result);
+  for (OpResult sum : activity.sums)
+    made.push_back(sum);
+  return made;
+}
+
+//===-- Taking a step apart
+//-------------------------------------------------------------------------------------===//
+
+Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, ArrayRef<unsigned> on) {
+  Activity activity;
+  activity.kind = kind;
+  activity.loop = loop;
+  activity.stages.assign(on.begin(), on.end());
+  unsigned again = 0; // a name is taken where it is taken on any of the stages
+  for (unsigned stage : on)
+    again = std::max(again, names[{stage, name.str()}]);
+  for (unsigned stage : on)
+    names[{stage, name.str()}] = again + 1;
+  activity.name = again ? (name + "." + Twine(again)).str() : name.str();
+  list.push_back(std::move(activity));
+  return list.back();
+}
+
+static FragmentOp fragmentOf(RunOp run) {
+  return SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr());
+}
+
+/// A reduction of what a loop has summed joins the loop's last activity on its stage; one inside a loop joins
+/// what makes its operand: there it overlaps with compute.
+bool Activities::joinReduction(RunOp run, LoopOp loop) {
+  if (fragmentOf(run).getKind() != FragmentKind::reduce || run.getOperands().empty())
+    return false;
+  auto from = run.getOperands().front().getDefiningOp<LoopOp>();
+  if (!loop && !from)
+    return false;
+  unsigned stage = stageOf(run.getOperands().front());
+  Activity *target = nullptr;
+  for (Activity &activity : list)
+    if (activity.kind == Activity::Kind::Compute && activity.loop == (loop ? loop : from) &&
+        activity.stages.front() == stage && (!target || activity.backward >= target->backward))
+      target = &activity;
+  if (!target)
+    return false;
+  int64_t index = target - list.data();
+  for (Value operand : run.getOperands()) {
+    bool here = loop ? producer(operand) == index : operand.getDefiningOp() == from;
+    if (!here && !operand.getDefiningOp<ReadOp>())
+      return false;
+  }
+  (loop ? target->ops : target->tail).push_back(run);
+  for (Value result : run.getResults())
+    producers[result] = index;
+  return true;
+}
+
+void Activities::addRun(RunOp run, LoopOp loop) {
+  if (joinReduction(run, loop))
+    return;
+  FragmentOp fragment = fragmentOf(run);
+  StringRef name = fragment.getSymName();
+  name.consume_front((step.getSymName() + ".").str());
+  name.consume_front((fragment.getStage() + ".").str());
+  auto at = llvm::find_if(stages, [&](StageOp stage) { return stage.getSymName() == fragment.getStage(); });
+  Activity &activity = append(Activity::Kind::Compute, name, loop, at - stages.begin());
+  activity.backward =
+      fragment.getKind() == FragmentKind::backward || fragment.getKind() == FragmentKind::weight;
+  activity.ops.push_back(run);
+  for (Value result : run.getResults())
+    producers[result] = list.size() - 1;
+}
+
+/// Transfers of one origin between the same stages are one message.
+void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
+  unsigned from = stageOf(transfer.getOperand()), to = stageOf(transfer.getResult());
+  int64_t origin = producer(transfer.getOperand());
+  auto joins = [&](Activity &activity) {
+    return activity.kind == Activity::Kind::Transfer && activity.loop == loop && activity.stages[0] == from &&
+           activity.stages[1] == to &&
+           producer(cast<TransferOp>(activity.ops.front()).getOperand()) == origin;
+  };
+  auto found = llvm::find_if(list, joins);
+  unsigned index = found - list.begin();
+  if (found == list.end()) {
+    std::string name = (StageOp(stages[from]).getSymName() + ".to." + StageOp(stages[to]).getSymName()).str();
+    append(Activity::Kind::Transfer, name, loop, {from, to});
+  }
+  list[index].ops.push_back(transfer);
+  producers[transfer.getResult()] = index;
+}
+
+/// Slices of an input are one value wherever they are taken; of a stacked result, what was stacked.
+LogicalResult Activities::addSlices(LoopOp loop) {
+  Block &body = loop.getBody().front();
+  if (!body.getArgument(0).use_empty())
+    return loop.emitError() << "uses the index of the microbatch in its body: not supported yet by Schedule";
+  for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
+    if (auto stacked = dyn_cast<OpResult>(operand); stacked && isa<LoopOp>(stacked.getOwner()))
+      same[slice] = canonical(yielded(stacked));
+    else if (!isa<BlockArgument>(operand))
+      return loop.emitError()
+             << "slices a value that is neither an input nor stacked by a loop: not supported "
+                "yet by Schedule";
+    else if (Value &first = sliceOf[operand])
+      same[slice] = first;
+    else
+      first = slice;
+  }
+  return success();
+}
+
+/// Hands a value out where it is made, or in a block of its own.
+void Activities::addFetch(Value value, StringAttr name, LoopOp loop, bool backward) {
+  int64_t index = producer(value);
+  bool here = index >= 0 && list[index].kind == Activity::Kind::Compute && list[index].loop == loop;
+  if (!here) {
+    Activity &activity = append(Activity::Kind::Compute, "result", loop, stageOf(value));
+    activity.backward = backward;
+    index = list.size() - 1;
+  }
+  list[index].fetches.push_back({value, name});
+}
+
+/// Sums are added by whoever makes the summand, stacked results that the step returns are handed out there.
+LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
+  auto step = loop->getParentOfType<StepOp>();
+  for (auto [kind, value, result] : llvm::zip(yield.getKinds(), yield.getOperands(), loop.getResults())) {
+    if (cast<YieldKindAttr>(kind).getValue() == YieldKind::stack) {
+      for (OpOperand &use : result.getUses()) {
+        if (isa<LoopOp>(use.getOwner()))
+          continue;
+        if (!isa<ReturnOp>(use.getOwner()) || !step.getOutputs())
+          return use.getOwner()->emitError() << "uses a stacked result whole: not supported yet by Schedule";
+        addFetch(value, cast<StringAttr>((*step.getOutputs())[use.getOperandNumber()]), loop, backward);
+      }
+      continue;
+    }
+    if (result.use_empty())
+      continue;
+    int64_t index = producer(value);
+    if (index < 0 || list[index].kind != Activity::Kind::Compute || list[index].loop != loop) {
+      Activity &activity = append(Activity::Kind::Compute, "sum", loop, stageOf(value));
+      activity.backward = backward;
+      index = list.size() - 1;
+    }
+    list[index].sums.push_back(result);
+    producers[result] = index;
+  }
+  return success();
+}
+
+LogicalResult Activities::addLoop(LoopOp loop) {
+  if (failed(addSlices(loop)))
+    return failure();
+  for (Operation &op : loop.getBody().front().without_terminator())
+    if (failed(add(&op, loop)))
+      return failure();
+  bool backward = llvm::any_of(
+      list, [&](const Activity &activity) { return activity.loop == loop && activity.backward; });
+  return addYield(loop, cast<YieldOp>(loop.getBody().front().getTerminator()), backward);
+}
+
+LogicalResult Activities::addReturn(Operation *op) {
+  for (auto [index, value] : llvm::enumerate(op->getOperands())) {
+    auto loop = value.getDefiningOp<LoopOp>();
+    auto kind = [&](unsigned result) {
+      auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
+      return cast<YieldKindAttr>(yield.getKinds()[result]).getValue();
+    };
+    if (loop && kind(cast<OpResult>(value).getResultNumber()) == YieldKind::stack)
+      continue;
+    if (!step.getOutputs() || step.getOutputs()->size() <= index)
+      return step.emitError() << "has no name for result " << index;
+    addFetch(value, cast<StringAttr>((*step.getOutputs())[index]), LoopOp(), false);
+  }
+  return success();
+}
+
+LogicalResult Activities::add(Operation *op, LoopOp loop) {
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    if (read.getBehind() != 0)
+      return op->emitError() << "reads behind " << read.getBehind() << ": not supported yet by Schedule";
+  } else if (auto run = dyn_cast<RunOp>(op)) {
+    addRun(run, loop);
+  } else if (auto transfer = dyn_cast<TransferOp>(op)) {
+    addTransfer(transfer, loop);
+  } else if (auto inner = dyn_cast<LoopOp>(op)) {
+    return loop ? op->emitError() << "stands in a loop: Schedule knows one level" : addLoop(inner);
+  } else if (isa<StageReduceOp>(op)) {
+    llvm::SetVector<unsigned> on;
+    for (Value operand : op->getOperands())
+      on.insert(stageOf(operand));
+    append(Activity::Kind::Reduce, "stage_reduce", loop, on.getArrayRef()).ops.push_back(op);
+    for (Value result : op->getResults())
+      producers[result] = list.size() - 1;
+  } else if (isa<ReturnOp>(op)) {
+    return addReturn(op);
+  } else if (!isa<WriteOp>(op)) {
+    return op->emitError() << "may not stand in a step before Schedule";
+  }
+  return success();
+}
+
+FailureOr<Activities> Activities::compute(StepOp step, ArrayRef<StageOp> stages) {
+  Activities result;
+  result.step = step;
+  result.stages.assign(stages.begin(), stages.end());
+  for (Operation &op : step.getBlock())
+    if (failed(result.add(&op, LoopOp())))
+      return failure();
+  return result;
+}
+
+} // namespace par

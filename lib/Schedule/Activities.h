@@ -1,0 +1,74 @@
+#ifndef PAR_LIB_SCHEDULE_ACTIVITIES_H
+#define PAR_LIB_SCHEDULE_ACTIVITIES_H
+
+#include "par/Dialect/Par.h"
+
+#include <map>
+
+namespace par {
+
+/// What a step does at one go, on one stage or between stages; inside a loop once a microbatch. It becomes
+/// one block on each of its stages.
+struct Activity {
+  enum class Kind { Compute, Transfer, Reduce };
+  Kind kind = Kind::Compute;
+  std::string name;                   ///< of its blocks, without the step's
+  LoopOp loop;                        ///< null: once an entry
+  llvm::SmallVector<unsigned> stages; ///< Compute: one; Transfer: from, to; Reduce: those that take part
+  llvm::SmallVector<mlir::Operation *> ops;  ///< runs in order; transfers of one group; a stage_reduce
+  llvm::SmallVector<mlir::Operation *> tail; ///< runs behind the loop that the last microbatch takes along
+  llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
+  llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
+  bool backward = false; ///< runs in the schedule's backward slots
+
+  bool isCommunication() const { return kind != Kind::Compute; }
+  /// Microbatches that it runs for.
+  int64_t count() const { return loop ? static_cast<LoopOp>(loop).getCount() : 1; }
+};
+
+/// A step taken apart into activities, in an order in which each stands behind what it needs for its
+/// microbatch.
+class Activities {
+public:
+  /// Fails with an error at what Schedule does not support.
+  static mlir::FailureOr<Activities> compute(StepOp step, llvm::ArrayRef<StageOp> stages);
+
+  std::vector<Activity> list;
+  StepOp step;
+  llvm::SmallVector<StageOp> stages;
+
+  /// Values that mean the same storage are one: slices of an input in several loops; a slice of a stacked
+  /// result and what was stacked.
+  mlir::Value canonical(mlir::Value value) const;
+  /// Index of the activity that makes a canonical value; of a sum, the one that adds last. -1: read or input.
+  int64_t producer(mlir::Value value) const;
+  /// Index of the stage where a value lives.
+  unsigned stageOf(mlir::Value value) const;
+  /// Type of a value on one rank.
+  mlir::RankedTensorType localType(mlir::Value value) const;
+  /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out.
+  llvm::SmallVector<mlir::Value> operandsOf(const Activity &activity) const;
+  /// What it makes that someone else needs (other activities, fetches elsewhere, writes), canonical.
+  llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;
+
+private:
+  mlir::LogicalResult add(mlir::Operation *op, LoopOp loop);
+  mlir::LogicalResult addLoop(LoopOp loop);
+  mlir::LogicalResult addYield(LoopOp loop, YieldOp yield, bool backward);
+  mlir::LogicalResult addSlices(LoopOp loop);
+  void addRun(RunOp run, LoopOp loop);
+  bool joinReduction(RunOp run, LoopOp loop);
+  void addTransfer(TransferOp transfer, LoopOp loop);
+  mlir::LogicalResult addReturn(mlir::Operation *op);
+  void addFetch(mlir::Value value, mlir::StringAttr name, LoopOp loop, bool backward);
+  Activity &append(Activity::Kind kind, llvm::StringRef name, LoopOp loop, llvm::ArrayRef<unsigned> on);
+
+  llvm::DenseMap<mlir::Value, unsigned> producers;
+  llvm::DenseMap<mlir::Value, mlir::Value> same;
+  llvm::DenseMap<mlir::Value, mlir::Value> sliceOf;           ///< input -> its first slice
+  std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (stage, name) -> how often it is taken
+};
+
+} // namespace par
+
+#endif

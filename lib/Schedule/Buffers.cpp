@@ -1,0 +1,223 @@
+#include "Buffers.h"
+
+using namespace mlir;
+
+namespace par {
+
+BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local) {
+  BufferPlan plan;
+  plan.name = plan.of = variable.getSymName().str();
+  plan.kind = variable.getKind() == VariableKind::hyper ? BufferKind::hyper : BufferKind::state;
+  plan.type = local;
+  plan.dist = dist;
+  return plan;
+}
+
+void Buffers::place(Value value, BufferPlan plan) {
+  index[value] = plans.size();
+  plans.push_back(std::move(plan));
+}
+
+/// Variables and inputs stand in buffers of their own.
+void Buffers::placeOperand(Value value) {
+  if (index.contains(value) || activities.producer(value) >= 0)
+    return;
+  StepOp step = activities.step;
+  auto dist = cast<DistType>(value.getType());
+  if (auto read = value.getDefiningOp<ReadOp>()) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
+    return place(value, planState(variable, dist, activities.localType(value)));
+  }
+  auto argument = cast<BlockArgument>(value);
+  BufferPlan plan;
+  plan.kind = BufferKind::input;
+  plan.dist = dist;
+  plan.type = activities.localType(value);
+  if (auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp())) {
+    plan.perMicrobatch = true;
+    argument = cast<BlockArgument>(loop.getSlices()[argument.getArgNumber() - 1]);
+  }
+  unsigned number = argument.getArgNumber();
+  plan.of = step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).str() : std::to_string(number);
+  plan.name = (step.getSymName() + "." + plan.of).str();
+  place(value, std::move(plan));
+}
+
+void Buffers::placeResult(const Activity &activity, Value value) {
+  StepOp step = activities.step;
+  BufferPlan plan;
+  plan.type = activities.localType(value);
+  plan.name = (step.getSymName() + "." + activity.name).str();
+  auto result = cast<OpResult>(value);
+  if (auto loop = dyn_cast<LoopOp>(result.getOwner())) {
+    StringRef label;
+    if (auto labels = loop.getLabels(); labels && result.getResultNumber() < labels->size())
+      label = cast<StringAttr>((*labels)[result.getResultNumber()]).getValue();
+    plan.name += label.empty() ? (".sum" + Twine(result.getResultNumber())).str() : (".sum." + label).str();
+  } else {
+    bool behind = llvm::is_contained(activity.tail, result.getOwner());
+    plan.perMicrobatch = activity.loop && !behind;
+    ArrayRef<Operation *> all = behind ? activity.tail : activity.ops;
+    if (all.size() > 1)
+      plan.name += "." + std::to_string(llvm::find(all, result.getOwner()) - all.begin());
+    plan.name += (behind ? ".last" : "") + ("." + std::to_string(result.getResultNumber()));
+  }
+  place(value, std::move(plan));
+}
+
+/// A reduced sum takes the sum's place if nobody else wants the sum.
+void Buffers::reuseSums() {
+  for (const Activity &activity : activities.list)
+    for (Operation *op : activity.tail) {
+      if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+        continue;
+      Value sum = op->getOperand(0), reduced = op->getResult(0);
+      if (sum.hasOneUse() && index.contains(sum) && index.contains(reduced) &&
+          of(sum).type == of(reduced).type && of(sum).kind == BufferKind::temp)
+        index[reduced] = index[sum];
+    }
+}
+
+/// The new value goes where the old one stands, if nobody reads the old one later.
+void Buffers::placeWrite(WriteOp write) {
+  Value value = activities.canonical(write.getOperand());
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
+  BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value));
+  unsigned stage = activities.stageOf(value);
+  auto reads = [&](const Activity &activity) {
+    return llvm::any_of(activities.operandsOf(activity), [&](Value operand) {
+      auto read = operand.getDefiningOp<ReadOp>();
+      return read && read.getVariable() == write.getVariable() && activities.stageOf(operand) == stage;
+    });
+  };
+  int64_t producer = activities.producer(value);
+  bool made = false, readAfter = false;
+  for (const Instance &instance : order.instances) {
+    const Activity &activity = activities.list[instance.activity];
+    if (instance.activity == producer && instance.microbatch == activity.count() - 1)
+      made = true;
+    else if (made && reads(activity))
+      readAfter = true;
+  }
+  bool inLoop = made && activities.list[producer].loop &&
+                !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
+  bool readElsewhere = llvm::any_of(late, [&](auto &other) { // late writes read at the end
+    auto read = other.first.template getDefiningOp<ReadOp>();
+    return read && read.getVariable() == write.getVariable();
+  });
+  if (!made || readAfter || inLoop || readElsewhere) {
+    late.push_back({value, state});
+  } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch) {
+    place(value, state);
+  } else {
+    also[value].push_back(state);
+  }
+}
+
+namespace {
+/// From when to when a microbatch needs its slot, by position in the order and by simulated time.
+struct Life {
+  int64_t first = -1, last = -1, start = 0, end = 0;
+
+  void extend(int64_t position, const Instance &instance) {
+    if (first < 0) {
+      first = position;
+      start = instance.start;
+    }
+    last = position;
+    end = std::max(end, instance.end);
+  }
+  bool overlaps(const Life &other) const {
+    if (first > other.first)
+      return other.overlaps(*this);
+    return other.first <= last || other.start < end;
+  }
+};
+} // namespace
+
+/// The fewest slots with which microbatch modulo slots never meets a slot in use.
+static int64_t fewestSlots(ArrayRef<Life> lives) {
+  int64_t count = lives.size();
+  for (int64_t depth = 1; depth < count; ++depth) {
+    bool fits = true;
+    for (int64_t one = 0; fits && one < count; ++one)
+      for (int64_t other = one + depth; fits && other < count; other += depth)
+        fits = lives[one].first < 0 || lives[other].first < 0 || !lives[one].overlaps(lives[other]);
+    if (fits)
+      return depth;
+  }
+  return std::max<int64_t>(count, 1);
+}
+
+void Buffers::countSlots() {
+  llvm::MapVector<unsigned, SmallVector<Life>> lives;
+  auto extend = [&](Value value, int64_t position, const Instance &instance) {
+    auto found = index.find(value);
+    if (found == index.end() || !plans[found->second].perMicrobatch)
+      return;
+    SmallVector<Life> &list = lives[found->second];
+    list.resize(std::max<size_t>(list.size(), instance.microbatch + 1));
+    list[instance.microbatch].extend(position, instance);
+  };
+  SmallVector<SmallVector<Value>> touched;
+  for (const Activity &activity : activities.list) {
+    touched.push_back(activities.operandsOf(activity));
+    llvm::append_range(touched.back(), activities.resultsOf(activity));
+  }
+  for (auto [position, instance] : llvm::enumerate(order.instances))
+    for (Value value : touched[instance.activity])
+      extend(value, position, instance);
+  for (auto &[plan, list] : lives)
+    plans[plan].depth = fewestSlots(list);
+}
+
+Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
+  Buffers buffers(activities, order);
+  StepOp step = activities.step;
+  for (const Activity &activity : activities.list) {
+    for (Value operand : activities.operandsOf(activity))
+      buffers.placeOperand(operand);
+    for (Value result : activities.resultsOf(activity))
+      buffers.placeResult(activity, result);
+  }
+  buffers.reuseSums();
+  SmallVector<WriteOp> writes(step.getBlock().getOps<WriteOp>());
+  for (WriteOp write : writes) // what no block makes is read at the end: known before the others are placed
+    if (activities.producer(write.getOperand()) < 0)
+      buffers.placeOperand(activities.canonical(write.getOperand())), buffers.placeWrite(write);
+  for (WriteOp write : writes)
+    if (activities.producer(write.getOperand()) >= 0)
+      buffers.placeWrite(write);
+  buffers.countSlots();
+  return buffers;
+}
+
+SmallVector<const BufferPlan *> Buffers::ofStage(unsigned stage) const {
+  llvm::SetVector<const BufferPlan *> result;
+  for (auto &[value, plan] : index)
+    if (activities.stageOf(value) == stage)
+      result.insert(&plans[plan]);
+  for (auto &[value, states] : also)
+    if (activities.stageOf(value) == stage)
+      for (const BufferPlan &state : states)
+        result.insert(&state);
+  for (auto &[value, state] : late)
+    if (activities.stageOf(value) == stage)
+      result.insert(&state);
+  return result.takeVector();
+}
+
+ArrayRef<BufferPlan> Buffers::alsoStoredTo(Value value) const {
+  auto found = also.find(value);
+  return found == also.end() ? ArrayRef<BufferPlan>() : ArrayRef<BufferPlan>(found->second);
+}
+
+SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned stage) const {
+  SmallVector<std::pair<Value, BufferPlan>> result;
+  for (auto &write : late)
+    if (activities.stageOf(write.first) == stage)
+      result.push_back(write);
+  return result;
+}
+
+} // namespace par

@@ -1,0 +1,56 @@
+#ifndef PAR_LIB_SCHEDULE_BUFFERS_H
+#define PAR_LIB_SCHEDULE_BUFFERS_H
+
+#include "StepOrder.h"
+
+namespace par {
+
+/// A buffer to be.
+struct BufferPlan {
+  std::string name;
+  BufferKind kind = BufferKind::temp;
+  std::string of;              ///< variable or input
+  mlir::RankedTensorType type; ///< of one slot, on one rank
+  DistType dist;               ///< state, hyper, input
+  bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
+  int64_t depth = 1;
+};
+
+/// Where the values of a step stand between blocks.
+class Buffers {
+public:
+  static Buffers compute(const Activities &activities, const StepOrder &order);
+
+  /// Buffer of a canonical value on its stage.
+  const BufferPlan &of(mlir::Value value) const { return plans[index.lookup(value)]; }
+  /// All buffers of a stage, in order of their first use.
+  llvm::SmallVector<const BufferPlan *> ofStage(unsigned stage) const;
+  /// State buffers that a block stores a value to besides the value's own.
+  llvm::ArrayRef<BufferPlan> alsoStoredTo(mlir::Value value) const;
+  /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
+  /// those of values that no block makes.
+  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned stage) const;
+
+private:
+  Buffers(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
+  void place(mlir::Value value, BufferPlan plan);
+  void placeOperand(mlir::Value value);
+  void placeResult(const Activity &activity, mlir::Value value);
+  void placeWrite(WriteOp write);
+  void reuseSums();
+  void countSlots();
+
+  const Activities &activities;
+  const StepOrder &order;
+  std::vector<BufferPlan> plans;
+  llvm::MapVector<mlir::Value, unsigned> index;
+  llvm::MapVector<mlir::Value, llvm::SmallVector<BufferPlan>> also;
+  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> late;
+};
+
+/// The state buffer of a variable on a stage.
+BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local);
+
+} // namespace par
+
+#endif

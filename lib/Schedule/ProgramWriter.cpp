@@ -1,0 +1,238 @@
+#include "ProgramWriter.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace par {
+
+ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers,
+                             int64_t &tag)
+    : activities(activities), order(order), buffers(buffers) {
+  for (const Activity &activity : activities.list)
+    tags.push_back(activity.isCommunication() ? tag++ : -1);
+}
+
+//===-- Inside a block
+//------------------------------------------------------------------------------------------===//
+
+/// The value inside the block, loaded where it is first needed.
+Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
+  value = activities.canonical(value);
+  Value &local = locals[value];
+  if (!local) {
+    const BufferPlan &plan = buffers.of(value);
+    local = LoadOp::create(builder, loc, plan.type, plan.name);
+  }
+  return local;
+}
+
+void ProgramWriter::store(OpBuilder &builder, Location loc, Value value, Value local) {
+  StoreOp::create(builder, loc, local, buffers.of(value).name);
+  for (const BufferPlan &state : buffers.alsoStoredTo(value))
+    StoreOp::create(builder, loc, local, state.name);
+}
+
+void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
+  SmallVector<Value> operands;
+  SmallVector<Type> types;
+  for (Value operand : run.getOperands())
+    operands.push_back(load(builder, run.getLoc(), operand));
+  for (Value result : run.getResults())
+    types.push_back(activities.localType(result));
+  auto exec = ExecOp::create(builder, run.getLoc(), types, run.getFragment(), operands);
+  for (auto [result, local] : llvm::zip(run.getResults(), exec.getResults()))
+    locals[result] = local;
+}
+
+/// The first microbatch's summand is the sum so far, every other one is added to what stands in the buffer.
+void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, Variant variant) {
+  auto loop = cast<LoopOp>(sum.getOwner());
+  Operation *yield = loop.getBody().front().getTerminator();
+  Value summand = load(builder, yield->getLoc(), yield->getOperand(sum.getResultNumber()));
+  Location loc = summand.getLoc();
+  if (!variant.first)
+    summand = AddOp::create(builder, loc, load(builder, loc, sum), summand);
+  locals[sum] = summand;
+}
+
+void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, Variant variant) {
+  for (Operation *op : activity.ops)
+    execute(builder, cast<RunOp>(op));
+  for (OpResult sum : activity.sums)
+    addSum(builder, sum, variant);
+  if (variant.last)
+    for (Operation *op : activity.tail)
+      execute(builder, cast<RunOp>(op));
+  for (auto &[value, name] : activity.fetches)
+    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name);
+  for (Value result : activities.resultsOf(activity)) {
+    bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
+    bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&
+                   llvm::all_of(result.getUsers(),
+                                [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
+    if (!reduced && (!behind || variant.last))
+      store(builder, result.getLoc(), result, locals.lookup(result));
+  }
+}
+
+void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, unsigned stage) {
+  bool sends = activity.stages[0] == stage;
+  auto peer = StageOp(activities.stages[activity.stages[sends ? 1 : 0]]);
+  int64_t tag = tags[&activity - activities.list.data()];
+  Location loc = activity.ops.front()->getLoc();
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  for (Operation *op : activity.ops) {
+    if (sends)
+      values.push_back(load(builder, op->getLoc(), op->getOperand(0)));
+    types.push_back(activities.localType(op->getResult(0)));
+  }
+  if (sends) {
+    SendOp::create(builder, loc, values, peer.getRanks(), tag);
+    return;
+  }
+  auto received = RecvOp::create(builder, loc, types, peer.getRanks(), tag);
+  for (auto [op, local] : llvm::zip(activity.ops, received.getResults()))
+    if (llvm::is_contained(activities.resultsOf(activity), op->getResult(0)))
+      store(builder, op->getLoc(), op->getResult(0), local);
+}
+
+static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value left, Value right) {
+  switch (kind) {
+  case ReduceKind::sum:
+    return AddOp::create(builder, loc, left, right);
+  case ReduceKind::max:
+    return MaximumOp::create(builder, loc, left, right);
+  case ReduceKind::min:
+    return MinimumOp::create(builder, loc, left, right);
+  case ReduceKind::band:
+    return AndOp::create(builder, loc, left, right);
+  case ReduceKind::bor:
+    return OrOp::create(builder, loc, left, right);
+  case ReduceKind::product:
+    return MultiplyOp::create(builder, loc, left, right);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// A rank combines what its stage has, then reduces with the ranks of the same position on the other stages
+/// that take part.
+void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned stage) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  Location loc = reduce.getLoc();
+  Value local;
+  for (Value operand : reduce.getOperands()) {
+    if (activities.stageOf(operand) != stage)
+      continue;
+    Value one = load(builder, loc, operand);
+    local = local ? combine(builder, loc, reduce.getKind(), local, one) : one;
+  }
+  SmallVector<Attribute> groups;
+  for (size_t member = 0; member < StageOp(activities.stages[stage]).getRanks().size(); ++member) {
+    SmallVector<int64_t> ranks;
+    for (unsigned other : activity.stages)
+      ranks.push_back(StageOp(activities.stages[other]).getRanks()[member]);
+    groups.push_back(builder.getDenseI64ArrayAttr(ranks));
+  }
+  if (activity.stages.size() > 1)
+    local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
+                                  builder.getArrayAttr(groups), tags[&activity - activities.list.data()])
+                .getResult(0);
+  SmallVector<Value> needed = activities.resultsOf(activity);
+  for (Value result : reduce.getResults())
+    if (activities.stageOf(result) == stage && llvm::is_contained(needed, result))
+      store(builder, loc, result, local);
+}
+
+//===-- Blocks and entries
+//--------------------------------------------------------------------------------------===//
+
+ProgramWriter::Variant ProgramWriter::variantOf(const Activity &activity, int64_t microbatch) const {
+  return {!activity.sums.empty() && microbatch == 0,
+          !activity.tail.empty() && microbatch == activity.count() - 1};
+}
+
+std::string ProgramWriter::nameOf(const Activity &activity, unsigned stage, Variant variant) const {
+  std::string name = (StepOp(activities.step).getSymName() + "." + activity.name).str();
+  if (activity.kind == Activity::Kind::Transfer)
+    return name + (activity.stages[0] == stage ? ".send" : ".recv");
+  if (activity.count() == 1 || variant == Variant())
+    return name;
+  return name + (variant.last ? ".last" : ".first");
+}
+
+void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned stage,
+                               Variant variant) {
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  Location loc = activity.ops.empty() ? program.getLoc() : activity.ops.front()->getLoc();
+  auto block = BlockOp::create(builder, loc, name);
+  block.getBody().emplaceBlock();
+  auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
+  locals.clear();
+  if (activity.kind == Activity::Kind::Transfer)
+    writeTransfer(inner, activity, stage);
+  else if (activity.kind == Activity::Kind::Reduce)
+    writeReduce(inner, activity, stage);
+  else
+    writeCompute(inner, activity, variant);
+}
+
+/// Writes that had to wait: all loads before all stores, for variables that change places.
+void ProgramWriter::writeLate(ProgramOp program, unsigned stage, SmallVectorImpl<Attribute> &runs) {
+  auto late = buffers.lateWrites(stage);
+  if (late.empty())
+    return;
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  std::string name = (StepOp(activities.step).getSymName() + ".write").str();
+  auto block = BlockOp::create(builder, program.getLoc(), name);
+  block.getBody().emplaceBlock();
+  auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
+  locals.clear();
+  for (auto &[value, state] : late)
+    load(inner, value.getLoc(), value);
+  for (auto &[value, state] : late)
+    StoreOp::create(inner, value.getLoc(), locals.lookup(value), state.name);
+  runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name));
+}
+
+void ProgramWriter::writeBuffers(ProgramOp program, unsigned stage) {
+  SymbolTable symbols(program);
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  for (const BufferPlan *plan : buffers.ofStage(stage)) {
+    if (symbols.lookup(plan->name)) // state that another step uses too
+      continue;
+    bool many = plan->depth > 1;
+    auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
+                                   plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
+                                   plan->kind == BufferKind::input && plan->perMicrobatch,
+                                   many ? SlotIndex::mb : SlotIndex::none, plan->depth, plan->type,
+                                   plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(), DenseI64ArrayAttr());
+    symbols.insert(buffer);
+  }
+}
+
+void ProgramWriter::write(ProgramOp program, unsigned stage) {
+  writeBuffers(program, stage);
+  SmallVector<Attribute> runs;
+  SmallVector<int64_t> microbatches;
+  llvm::StringSet<> written;
+  for (const Instance &instance : order.instances) {
+    const Activity &activity = activities.list[instance.activity];
+    if (!llvm::is_contained(activity.stages, stage))
+      continue;
+    Variant variant = variantOf(activity, instance.microbatch);
+    std::string name = nameOf(activity, stage, variant);
+    if (written.insert(name).second)
+      writeBlock(program, name, activity, stage, variant);
+    runs.push_back(FlatSymbolRefAttr::get(program.getContext(), name));
+    microbatches.push_back(instance.microbatch);
+  }
+  writeLate(program, stage, runs);
+  microbatches.resize(runs.size(), 0);
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
+                  builder.getArrayAttr(runs), microbatches);
+}
+
+} // namespace par

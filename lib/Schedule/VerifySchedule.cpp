@@ -1,0 +1,226 @@
+#include "par/Dialect/Par.h"
+#include "par/Schedule/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_VERIFYSCHEDULEPASS
+#include "par/Schedule/Passes.h.inc"
+
+//===-- What may stand in a module
+//------------------------------------------------------------------------------===//
+
+static LogicalResult verifyPrograms(ModuleOp module) {
+  for (StepOp step : module.getOps<StepOp>())
+    return step.emitError() << "is left after Schedule";
+  llvm::MapVector<Attribute, ProgramOp> of;
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    if (auto [at, first] = of.insert({program.getStageAttr().getAttr(), program}); !first)
+      return program.emitError() << "is a second program of @" << program.getStage();
+  for (StageOp stage : module.getOps<StageOp>())
+    if (!of.contains(stage.getSymNameAttr()))
+      return stage.emitError() << "has no program after Schedule";
+  ProgramOp model;
+  for (auto &[stage, program] : of) {
+    if (!model)
+      model = program;
+    for (auto [one, other] : {std::pair(model, program), std::pair(program, model)})
+      for (EntryOp entry : one.getOps<EntryOp>())
+        if (!SymbolTable::lookupSymbolIn(other, entry.getSymNameAttr()))
+          return entry.emitError() << "is no entry of @" << other.getSymName();
+  }
+  return success();
+}
+
+static LogicalResult verifyExec(ExecOp exec) {
+  auto fragment = SymbolTable::lookupNearestSymbolFrom<FragmentOp>(exec->getParentOfType<ModuleOp>(),
+                                                                   exec.getFragmentAttr());
+  if (!fragment)
+    return exec.emitError() << "names " << exec.getFragmentAttr() << ", which is no fragment";
+  auto program = exec->getParentOfType<ProgramOp>();
+  if (fragment.getStage() != program.getStage())
+    return exec.emitError() << "runs a fragment of @" << fragment.getStage() << " on @" << program.getStage();
+  if (!fragment.getLocal())
+    return exec.emitError() << "runs a fragment that is not local";
+  if (TypeRange(exec.getOperandTypes()) != TypeRange(fragment.getArgumentTypes()) ||
+      TypeRange(exec.getResultTypes()) != TypeRange(fragment.getResultTypes()))
+    return exec.emitError() << "does not have the fragment's type " << fragment.getFunctionType();
+  return success();
+}
+
+//===-- Playing an entry
+//----------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// One program's way through an entry, op by op.
+struct Walk {
+  ProgramOp program;
+  EntryOp entry;
+  size_t run = 0;
+  Block::iterator next, end;
+  /// (buffer, slot) -> microbatch that stored it last.
+  std::map<std::pair<StringRef, int64_t>, int64_t> stored;
+
+  int64_t microbatch() { return entry.getMicrobatches()[run]; }
+  bool done() { return run >= entry.getBlocks().size(); }
+  void enter() {
+    while (!done()) {
+      auto name = cast<FlatSymbolRefAttr>(entry.getBlocks()[run]);
+      auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
+      next = block.getBody().front().begin();
+      end = block.getBody().front().end();
+      if (next != end)
+        return;
+      ++run;
+    }
+  }
+  void step() {
+    if (++next == end) {
+      ++run;
+      enter();
+    }
+  }
+};
+
+/// Plays an entry of all programs with one communication at a time on each, rendezvous and no buffers.
+class Player {
+public:
+  Player(ModuleOp module, StringRef entry) {
+    for (ProgramOp program : module.getOps<ProgramOp>()) {
+      Walk walk;
+      walk.program = program;
+      walk.entry = cast<EntryOp>(SymbolTable::lookupSymbolIn(program, entry));
+      walk.enter();
+      walks.push_back(std::move(walk));
+    }
+  }
+
+  LogicalResult play() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Walk &walk : walks)
+        while (!walk.done() && !isCommunication(*walk.next)) {
+          if (failed(access(walk)))
+            return failure();
+          walk.step();
+          progress = true;
+        }
+      auto met = meet();
+      if (failed(met))
+        return failure();
+      progress |= *met;
+    }
+    for (Walk &walk : walks)
+      if (!walk.done())
+        return walk.next->emitError() << "waits for ever in entry @" << walk.entry.getSymName()
+                                      << ", microbatch " << walk.microbatch();
+    return success();
+  }
+
+private:
+  static bool isCommunication(Operation &op) { return isa<SendOp, RecvOp, WorldReduceOp>(op); }
+
+  LogicalResult access(Walk &walk) {
+    auto slotOf = [&](StringRef name) {
+      auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(walk.program, name));
+      return std::pair(buffer, buffer.getIndex() == SlotIndex::mb
+                                   ? walk.microbatch() % int64_t(buffer.getDepth())
+                                   : int64_t(0));
+    };
+    if (auto store = dyn_cast<StoreOp>(*walk.next))
+      walk.stored[{store.getBuffer(), slotOf(store.getBuffer()).second}] = walk.microbatch();
+    auto load = dyn_cast<LoadOp>(*walk.next);
+    if (!load)
+      return success();
+    auto [buffer, slot] = slotOf(load.getBuffer());
+    if (buffer.getKind() != BufferKind::temp)
+      return success();
+    auto found = walk.stored.find({load.getBuffer(), slot});
+    if (found == walk.stored.end())
+      return load.emitError() << "loads from @" << load.getBuffer() << " what nobody has stored in entry @"
+                              << walk.entry.getSymName();
+    if (buffer.getIndex() == SlotIndex::mb && found->second != walk.microbatch())
+      return load.emitError() << "of microbatch " << walk.microbatch() << " finds in slot " << slot << " of @"
+                              << load.getBuffer() << " what microbatch " << found->second << " stored";
+    return success();
+  }
+
+  /// Lets a send and its receive, or all of a reduction, pass; true if any did.
+  FailureOr<bool> meet() {
+    for (Walk &walk : walks) {
+      if (walk.done())
+        continue;
+      if (auto send = dyn_cast<SendOp>(*walk.next)) {
+        Walk *peer = walkOf(send.getPeers());
+        auto recv = peer && !peer->done() ? dyn_cast<RecvOp>(*peer->next) : RecvOp();
+        if (!recv || walkOf(recv.getPeers()) != &walk)
+          continue;
+        if (recv.getTag() != send.getTag() || recv.getResultTypes() != send.getOperandTypes()) {
+          InFlightDiagnostic error = send.emitError()
+                                     << "of tag " << send.getTag() << " meets a receive of tag "
+                                     << recv.getTag() << " or of other types";
+          error.attachNote(recv.getLoc()) << "received here";
+          return error;
+        }
+        walk.step();
+        peer->step();
+        return true;
+      }
+      if (auto reduce = dyn_cast<WorldReduceOp>(*walk.next)) {
+        SmallVector<Walk *> members = membersOf(reduce);
+        if (members.empty())
+          continue;
+        for (Walk *member : members)
+          member->step();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Walk *walkOf(ArrayRef<int64_t> ranks) {
+    for (Walk &walk : walks)
+      if (walk.program.getRanks() == ranks)
+        return &walk;
+    return nullptr;
+  }
+
+  /// The programs of a reduction's first group, if all of them stand at it.
+  SmallVector<Walk *> membersOf(WorldReduceOp reduce) {
+    SmallVector<Walk *> members;
+    for (int64_t rank : cast<DenseI64ArrayAttr>(reduce.getGroups()[0]).asArrayRef())
+      for (Walk &walk : walks)
+        if (llvm::is_contained(walk.program.getRanks(), rank)) {
+          auto other = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
+          if (!other || other.getTag() != reduce.getTag() || other.getGroups() != reduce.getGroups())
+            return {};
+          members.push_back(&walk);
+        }
+    return members;
+  }
+
+  SmallVector<Walk> walks;
+};
+
+struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(verifyPrograms(module)))
+      return signalPassFailure();
+    WalkResult execs = module.walk([](ExecOp exec) { return WalkResult(verifyExec(exec)); });
+    if (execs.wasInterrupted())
+      return signalPassFailure();
+    auto programs = module.getOps<ProgramOp>();
+    if (programs.empty())
+      return;
+    for (EntryOp entry : (*programs.begin()).getOps<EntryOp>())
+      if (failed(Player(module, entry.getSymName()).play()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace par

@@ -1,0 +1,76 @@
+// What Schedule does not take.
+// RUN: par-opt %s --par-build-programs --split-input-file --verify-diagnostics
+
+// expected-error @below {{has no par.stage; Annotate makes at least one}}
+module {}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+// expected-error @below {{has 2 ranks, @s0 has 1: stages of different size are not supported yet by Schedule}}
+par.stage @s1 <"dp"=2> ranks [1, 2]
+
+// -----
+
+par.stage @s0 <> ranks [0]
+// expected-error @below {{is not local; Schedule stands behind Partition}}
+par.fragment @f() attributes {stage = @s0, kind = #par.fragment_kind<forward>} {
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.variable @w parameter : tensor<4xf32>
+par.step @eval() {
+  // expected-error @below {{reads behind 1: not supported yet by Schedule}}
+  %w = par.read @w behind 1 : !par.dist<tensor<4xf32>, @s0, [{}]>
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+// expected-error @below {{has no name for result 0}}
+par.step @eval(%x: !par.dist<tensor<4xf32>, @s0, [{}]>) -> !par.dist<tensor<4xf32>, @s0, [{}]> {
+  par.return %x : !par.dist<tensor<4xf32>, @s0, [{}]>
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.step @eval(%x: !par.dist<tensor<4xf32>, @s0, [{}]>) {
+  // expected-error @below {{may not stand in a step before Schedule}}
+  %0 = par.reshard %x : <tensor<4xf32>, @s0, [{}]> to <tensor<4xf32>, @s0, [{}]>
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.variable @w parameter : tensor<2x4xf32>
+par.step @eval() {
+  %w = par.read @w : !par.dist<tensor<2x4xf32>, @s0, [{}, {}]>
+  // expected-error @below {{slices a value that is neither an input nor stacked by a loop: not supported yet by Schedule}}
+  par.loop 2 (%w) : (!par.dist<tensor<2x4xf32>, @s0, [{}, {}]>) -> () {
+  ^bb0(%i: tensor<i64>, %wi: !par.dist<tensor<4xf32>, @s0, [{}]>):
+    par.yield []
+  }
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.fragment @f(%i: tensor<i64>) attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  par.return
+}
+par.step @eval() {
+  // expected-error @below {{uses the index of the microbatch in its body: not supported yet by Schedule}}
+  par.loop 2 () : () -> () {
+  ^bb0(%i: tensor<i64>):
+    par.run @f(%i) : (tensor<i64>) -> ()
+    par.yield []
+  }
+  par.return
+}

@@ -1,0 +1,162 @@
+// The gate refuses what Partition leaves, and programs that do not fit together.
+// RUN: par-opt %s --par-verify-schedule --split-input-file --verify-diagnostics
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {}
+// expected-error @below {{is left after Schedule}}
+par.step @eval() {
+  par.return
+}
+
+// -----
+
+// expected-error @below {{has no program after Schedule}}
+par.stage @s0 <> ranks [0]
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {}
+// expected-error @below {{is a second program of @s0}}
+par.program @q on @s0 ranks [0] {}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.program @p on @s0 ranks [0] {
+  // expected-error @below {{is no entry of @q}}
+  par.entry @train runs [] microbatches []
+}
+par.program @q on @s1 ranks [1] {}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @a temp : tensor<4xf32>
+  par.block @run {
+    // expected-error @below {{loads from @a what nobody has stored in entry @train}}
+    %0 = par.load @a : tensor<4xf32>
+  }
+  par.entry @train runs [@run] microbatches [0]
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x input of "x" : tensor<4xf32>
+  par.buffer @a temp by mb depth 2 : tensor<4xf32>
+  par.block @make {
+    %0 = par.load @x : tensor<4xf32>
+    par.store %0 to @a : tensor<4xf32>
+  }
+  par.block @use {
+    // expected-error @below {{of microbatch 0 finds in slot 0 of @a what microbatch 2 stored}}
+    %0 = par.load @a : tensor<4xf32>
+  }
+  par.entry @train runs [@make, @make, @make, @use] microbatches [0, 1, 2, 0]
+}
+
+// -----
+
+// Receive before use, send after produce, on both sides: both wait.
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x input of "x" : tensor<4xf32>
+  par.block @receive {
+    // expected-error @below {{waits for ever in entry @train, microbatch 0}}
+    %0 = par.recv from [1] tag 1 : tensor<4xf32>
+  }
+  par.block @send {
+    %0 = par.load @x : tensor<4xf32>
+    par.send %0 to [1] tag 0 : tensor<4xf32>
+  }
+  par.entry @train runs [@receive, @send] microbatches [0, 0]
+}
+par.program @q on @s1 ranks [1] {
+  par.buffer @x input of "x" : tensor<4xf32>
+  par.block @receive {
+    %0 = par.recv from [0] tag 0 : tensor<4xf32>
+  }
+  par.block @send {
+    %0 = par.load @x : tensor<4xf32>
+    par.send %0 to [0] tag 1 : tensor<4xf32>
+  }
+  par.entry @train runs [@receive, @send] microbatches [0, 0]
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x input of "x" : tensor<4xf32>
+  par.block @send {
+    %0 = par.load @x : tensor<4xf32>
+    // expected-error @below {{of tag 0 meets a receive of tag 1 or of other types}}
+    par.send %0 to [1] tag 0 : tensor<4xf32>
+  }
+  par.entry @train runs [@send] microbatches [0]
+}
+par.program @q on @s1 ranks [1] {
+  par.block @receive {
+    // expected-note @below {{received here}}
+    %0 = par.recv from [0] tag 1 : tensor<4xf32>
+  }
+  par.entry @train runs [@receive] microbatches [0]
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.block @run {
+    // expected-error @below {{names @f, which is no fragment}}
+    par.exec @f() : () -> ()
+  }
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.fragment @f() attributes {stage = @s1, kind = #par.fragment_kind<forward>, local} {
+  par.return
+}
+par.program @p on @s0 ranks [0] {
+  par.block @run {
+    // expected-error @below {{runs a fragment of @s1 on @s0}}
+    par.exec @f() : () -> ()
+  }
+}
+par.program @q on @s1 ranks [1] {}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.fragment @f() attributes {stage = @s0, kind = #par.fragment_kind<forward>} {
+  par.return
+}
+par.program @p on @s0 ranks [0] {
+  par.block @run {
+    // expected-error @below {{runs a fragment that is not local}}
+    par.exec @f() : () -> ()
+  }
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.fragment @f() -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.constant dense<1.0> : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.program @p on @s0 ranks [0] {
+  par.block @run {
+    // expected-error @below {{does not have the fragment's type '() -> tensor<4xf32>'}}
+    par.exec @f() : () -> ()
+  }
+}
