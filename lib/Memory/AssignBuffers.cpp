@@ -57,7 +57,8 @@ BufferOp Assigner::makeScratch(Type type) {
   OpBuilder atProgram(block);
   std::string name = (block.getSymName() + ".t" + Twine(scratches++)).str();
   return BufferOp::create(atProgram, block.getLoc(), StringRef(name), BufferKind::temp, StringAttr(),
-                          SlotIndex::none, 1, cast<RankedTensorType>(type), DenseI64ArrayAttr());
+                          /*sliced=*/false, SlotIndex::none, 1, cast<RankedTensorType>(type), TypeAttr(),
+                          DenseI64ArrayAttr());
 }
 
 /// The first store of a value.
