@@ -1,6 +1,8 @@
 #include "par/Dialect/Par.h"
 #include "par/Split/Passes.h"
 
+#include "mlir/Transforms/Passes.h"
+
 using namespace mlir;
 
 namespace par {
@@ -51,6 +53,8 @@ void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
   manager.addPass(createSliceMicrobatchesPass(slice));
   manager.addPass(createAssignStagesPass());
   manager.addPass(createFormFragmentsPass());
+  // What Train built once a parameter (norm, clipping factor) a stage now has several times over.
+  manager.addNestedPass<FragmentOp>(createCSEPass());
   manager.addPass(createVerifySplitPass());
 }
 
