@@ -38,11 +38,11 @@ struct CheckPhasesPass : impl::CheckPhasesPassBase<CheckPhasesPass> {
       OwningOpRef<ModuleOp> before = module.clone(), after = module.clone();
       PassManager manager(&getContext());
       if (failed(parsePassPipeline(pipeline, manager))) {
-        module.emitError() << "\"" << pipeline << "\" is no pass pipeline";
+        emitError(module.getLoc()) << "\"" << pipeline << "\" is no pass pipeline";
         return signalPassFailure();
       }
       if (failed(manager.run(*after)) || failed(interp::comparePhases(*before, *after, seed, tolerance))) {
-        module.emitError() << "the check of \"" << pipeline << "\" failed";
+        emitError(module.getLoc()) << "the check of \"" << pipeline << "\" failed";
         return signalPassFailure();
       }
       module.getBodyRegion().takeBody(after->getBodyRegion());

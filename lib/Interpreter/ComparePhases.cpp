@@ -28,36 +28,64 @@ static Tensor randomTensor(StringRef name, RankedTensorType type, uint64_t seed,
   return tensor;
 }
 
-/// The least size of what integer values flowing from `value` index; follows ops that keep integers.
-static int64_t rangeOf(Value value, int64_t below, int depth = 0) {
-  if (depth > 16)
-    return below;
-  for (OpOperand &use : value.getUses()) {
+namespace {
+/// What integers may be, from what their values flow into; follows ops that keep integers.
+class IntegerRange {
+public:
+  int64_t below = 1 << 20;        ///< the smallest table that they address
+  std::optional<int64_t> ignored; ///< a label that the loss leaves out, if they address nothing else
+
+  void follow(Value value) {
+    if (!seen.insert(value).second)
+      return;
+    for (OpOperand &use : value.getUses())
+      visit(use);
+  }
+  std::optional<int64_t> exception() const { return addresses ? std::nullopt : ignored; }
+
+private:
+  void address(OpOperand &use, Value table, int64_t dim) {
+    if (use.getOperandNumber() != 1)
+      return;
+    below = std::min(below, cast<RankedTensorType>(table.getType()).getDimSize(dim));
+    addresses = true;
+  }
+  void visit(OpOperand &use) {
     Operation *user = use.getOwner();
-    if (auto gather = dyn_cast<GatherOp>(user)) {
-      if (use.getOperandNumber() == 1)
-        below = std::min(below,
-                         cast<RankedTensorType>(gather.getOperand().getType()).getDimSize(gather.getDim()));
-    } else if (auto take = dyn_cast<TakeOp>(user)) {
-      if (use.getOperandNumber() == 1)
-        below =
-            std::min(below, cast<RankedTensorType>(take.getOperand().getType()).getDimSize(take.getDim()));
-    } else if (auto loss = dyn_cast<CrossEntropyOp>(user)) {
+    if (auto gather = dyn_cast<GatherOp>(user))
+      return address(use, gather.getOperand(), gather.getDim());
+    if (auto take = dyn_cast<TakeOp>(user))
+      return address(use, take.getOperand(), take.getDim());
+    if (auto loss = dyn_cast<CrossEntropyOp>(user)) {
       below = std::min(below, cast<RankedTensorType>(loss.getLogits().getType()).getShape().back());
+      ignored = static_cast<int64_t>(loss.getIgnore());
     } else if (auto loop = dyn_cast<LoopOp>(user)) {
-      below =
-          std::min(below, rangeOf(loop.getBody().getArgument(use.getOperandNumber() + 1), below, depth + 1));
-    } else if (auto run = dyn_cast<RunOp>(user)) {
-      auto fragment = run->getParentOfType<ModuleOp>().lookupSymbol<FragmentOp>(run.getFragment());
-      below = std::min(below, rangeOf(fragment.getArgument(use.getOperandNumber()), below, depth + 1));
+      follow(loop.getBody().getArgument(use.getOperandNumber() + 1));
+    } else if (auto call = dyn_cast<SymbolUserOpInterface>(user); isa<RunOp, ExecOp, LaunchOp>(user)) {
+      auto callee = user->getAttrOfType<FlatSymbolRefAttr>(isa<LaunchOp>(user) ? "kernel" : "fragment");
+      Operation *body = user->getParentOfType<ModuleOp>().lookupSymbol(callee);
+      follow(body->getRegion(0).getArgument(use.getOperandNumber()));
     } else {
       for (Value result : user->getResults())
         if (auto type = dyn_cast<RankedTensorType>(result.getType());
-            type && type.getElementType().isInteger(64))
-          below = std::min(below, rangeOf(result, below, depth + 1));
+            type && type.getElementType().isInteger() && !type.getElementType().isInteger(1))
+          follow(result);
     }
   }
-  return below;
+
+  llvm::DenseSet<Value> seen;
+  bool addresses = false;
+};
+} // namespace
+
+static Tensor makeInput(StringRef name, RankedTensorType type, uint64_t seed, const IntegerRange &range) {
+  Tensor input = randomTensor(name, type, seed, range.below);
+  // Every fifth label or so is one that the loss ignores.
+  if (auto ignored = range.exception(); ignored && !input.isFloat())
+    for (int64_t &x : input.mutableInts())
+      if (x % 5 == 1)
+        x = *ignored;
+  return input;
 }
 
 Named makeInputs(StepOp step, uint64_t seed) {
@@ -66,9 +94,45 @@ Named makeInputs(StepOp step, uint64_t seed) {
     std::string name = step.getInputs()
                            ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
                            : std::to_string(argument.getArgNumber());
-    inputs[name] = randomTensor(name, getTensorType(argument.getType()), seed, rangeOf(argument, 1 << 20));
+    IntegerRange range;
+    range.follow(argument);
+    inputs[name] = makeInput(name, getTensorType(argument.getType()), seed, range);
   }
   return inputs;
+}
+
+/// Inputs of programs' entries are buffers; what is fed once a microbatch is as long as there are
+/// microbatches.
+static Named makeProgramInputs(ModuleOp module, StringRef name, uint64_t seed) {
+  Named inputs;
+  std::map<std::string, std::pair<RankedTensorType, IntegerRange>> found;
+  for (auto program : module.getOps<ProgramOp>()) {
+    auto entry = cast<EntryOp>(SymbolTable::lookupSymbolIn(program, name));
+    int64_t count = *llvm::max_element(entry.getMicrobatches()) + 1;
+    for (auto buffer : program.getOps<BufferOp>()) {
+      if (buffer.getKind() != BufferKind::input || !buffer.getOf() || !buffer.getDist())
+        continue;
+      RankedTensorType type = cast<DistType>(*buffer.getDist()).getTensor();
+      SmallVector<int64_t> shape(type.getShape());
+      if (buffer.getSliced())
+        shape.insert(shape.begin(), count);
+      auto &[whole, range] = found[buffer.getOf()->str()];
+      whole = type.clone(shape);
+      program.walk([&](LoadOp load) {
+        if (load.getBuffer() == buffer.getSymName())
+          range.follow(load);
+      });
+    }
+  }
+  for (auto &[input, what] : found)
+    inputs[input] = makeInput(input, what.first, seed, what.second);
+  return inputs;
+}
+
+Named makeInputs(ModuleOp module, StringRef entry, uint64_t seed) {
+  if (auto step = module.lookupSymbol<StepOp>(entry))
+    return makeInputs(step, seed);
+  return makeProgramInputs(module, entry, seed);
 }
 
 Named makeVariables(ModuleOp module, uint64_t seed) {
@@ -78,6 +142,10 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
     if (variable.getKind() == VariableKind::copy || variable.getValue())
       continue;
     Tensor value = randomTensor(name, variable.getTensorType(), seed, 2);
+    // Weights as large as after a usual initialisation: products neither vanish nor saturate what follows.
+    if (RankedTensorType type = variable.getTensorType(); value.isFloat() && type.getRank() > 1)
+      for (double &x : value.mutableFloats())
+        x *= 2 / std::sqrt(static_cast<double>(type.getDimSize(0)));
     // Second moments and counts are not negative; a step has been done before.
     if (variable.getKind() == VariableKind::state)
       for (double &x : value.mutableFloats())
@@ -91,47 +159,67 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
   return variables;
 }
 
-static LogicalResult compareNamed(StepOp step, StringRef what, const Named &before, const Named &after,
-                                  double tolerance) {
+/// How far two tensors are apart, and the largest element.
+static std::pair<double, double> distance(const Tensor &expected, const Tensor &got) {
+  double largest = 0, difference = 0;
+  for (int64_t i = 0, end = expected.getSize(); i < end; ++i) {
+    double x = expected.isFloat() ? expected.floats()[i] : static_cast<double>(expected.ints()[i]);
+    double y = got.isFloat() ? got.floats()[i] : static_cast<double>(got.ints()[i]);
+    if (expected.isFloat() && std::isfinite(x))
+      largest = std::max(largest, std::fabs(x));
+    if (x == y || (std::isnan(x) && std::isnan(y)))
+      continue;
+    difference = std::isnan(x - y) ? INFINITY : std::max(difference, std::fabs(x - y));
+  }
+  return {difference, largest};
+}
+
+static LogicalResult compareNamed(Operation *at, StringRef what, const Named &before, const Named &after,
+                                  double tolerance, bool all) {
   for (auto &[name, expected] : before) {
     auto found = after.find(name);
-    if (found == after.end())
+    if (found == after.end()) {
+      if (all)
+        return at->emitError() << what << " \"" << name << "\" is gone after the phase";
       continue;
+    }
     const Tensor &got = found->second;
     if (expected.getSize() != got.getSize() || expected.isFloat() != got.isFloat())
-      return step.emitError() << what << " \"" << name << "\" was " << expected.getType() << ", is "
-                              << got.getType();
-    double largest = 0, difference = 0;
-    for (int64_t i = 0, end = expected.getSize(); i < end; ++i) {
-      double x = expected.isFloat() ? expected.floats()[i] : static_cast<double>(expected.ints()[i]);
-      double y = got.isFloat() ? got.floats()[i] : static_cast<double>(got.ints()[i]);
-      if (x == y || (std::isnan(x) && std::isnan(y)))
-        continue;
-      largest = std::max(largest, std::fabs(x));
-      difference = std::isnan(x - y) ? INFINITY : std::max(difference, std::fabs(x - y));
-    }
-    for (int64_t i = 0, end = expected.isFloat() ? expected.getSize() : 0; i < end; ++i)
-      largest = std::max(largest, std::fabs(expected.floats()[i]));
+      return at->emitError() << what << " \"" << name << "\" was " << expected.getType() << ", is "
+                             << got.getType();
+    auto [difference, largest] = distance(expected, got);
     if (difference > tolerance * largest)
-      return step.emitError() << what << " \"" << name << "\" differs by " << difference << " of " << largest
-                              << " after the phase";
+      return at->emitError() << what << " \"" << name << "\" differs by " << difference << " of " << largest
+                             << " after the phase";
   }
   return success();
 }
 
+/// Where an entry is told about.
+static Operation *findEntry(ModuleOp module, StringRef name) {
+  if (auto step = module.lookupSymbol<StepOp>(name))
+    return step;
+  for (auto program : module.getOps<ProgramOp>())
+    return SymbolTable::lookupSymbolIn(program, name);
+  return nullptr;
+}
+
 LogicalResult comparePhases(ModuleOp before, ModuleOp after, uint64_t seed, double tolerance) {
   Named variables = makeVariables(before, seed);
-  for (StepOp step : before.getOps<StepOp>()) {
-    auto other = after.lookupSymbol<StepOp>(step.getSymName());
-    if (!other)
-      return step.emitError() << "is gone after the phase";
-    Named inputs = makeInputs(step, seed);
-    FailureOr<Outcome> expected = runStep(step, variables, inputs), got = failure();
+  for (StringRef name : entryNames(before)) {
+    Operation *at = findEntry(after, name);
+    if (!at)
+      return findEntry(before, name)->emitError() << "is gone after the phase";
+    Named inputs = makeInputs(before, name, seed);
+    FailureOr<Outcome> expected = runEntry(before, name, variables, inputs), got = failure();
     if (succeeded(expected))
-      got = runStep(other, variables, inputs);
-    if (failed(got) || failed(compareNamed(other, "output", expected->outputs, got->outputs, tolerance)) ||
-        failed(compareNamed(other, "gradient of", expected->accumulators, got->accumulators, tolerance)) ||
-        failed(compareNamed(other, "variable", expected->written, got->written, tolerance)))
+      got = runEntry(after, name, variables, inputs);
+    // Sums over microbatches are no results of programs; what is written tells of them.
+    bool programs = !isa<StepOp>(at);
+    if (failed(got) || failed(compareNamed(at, "output", expected->outputs, got->outputs, tolerance, true)) ||
+        failed(compareNamed(at, "gradient of", expected->accumulators, got->accumulators, tolerance,
+                            !programs)) ||
+        failed(compareNamed(at, "variable", expected->written, got->written, tolerance, true)))
       return failure();
   }
   return success();

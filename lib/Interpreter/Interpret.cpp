@@ -31,13 +31,14 @@ struct InterpretPass : impl::InterpretPassBase<InterpretPass> {
 
   void runOnOperation() override {
     interp::Named variables = interp::makeVariables(getOperation(), seed);
-    for (StepOp step : getOperation().getOps<StepOp>()) {
-      FailureOr<interp::Outcome> outcome = interp::runStep(step, variables, interp::makeInputs(step, seed));
+    for (StringRef name : interp::entryNames(getOperation())) {
+      FailureOr<interp::Outcome> outcome =
+          interp::runEntry(getOperation(), name, variables, interp::makeInputs(getOperation(), name, seed));
       if (failed(outcome))
         return signalPassFailure();
-      print(step.getSymName(), "output", outcome->outputs);
-      print(step.getSymName(), "gradient", outcome->accumulators);
-      print(step.getSymName(), "variable", outcome->written);
+      print(name, "output", outcome->outputs);
+      print(name, "gradient", outcome->accumulators);
+      print(name, "variable", outcome->written);
     }
   }
 };

@@ -23,9 +23,9 @@ private:
   LogicalResult visitRead(ReadOp read);
   LogicalResult visitRun(RunOp run);
   LogicalResult visitLoop(LoopOp loop);
+  void accumulate(StringRef variable, const Tensor &summand);
   LogicalResult visitReduce(StageReduceOp reduce);
   LogicalResult visitTensorOp(Operation *op);
-  Tensor initialOf(VariableOp variable);
 
   StepOp step;
   ModuleOp module;
@@ -63,20 +63,8 @@ LogicalResult StepRun::bindInputs() {
   return success();
 }
 
-/// A copy starts as its owner, a variable with a value as that, another as zeros.
-Tensor StepRun::initialOf(VariableOp variable) {
-  auto found = variables.find(variable.getSymName().str());
-  if (found != variables.end())
-    return found->second.withType(variable.getTensorType());
-  if (variable.getKind() == VariableKind::copy)
-    return initialOf(module.lookupSymbol<VariableOp>(*variable.getOf()));
-  if (variable.getValue())
-    return Tensor::ofAttribute(*variable.getValue()).withType(variable.getTensorType());
-  return Tensor(variable.getTensorType());
-}
-
 LogicalResult StepRun::visitRead(ReadOp read) {
-  values[read] = initialOf(module.lookupSymbol<VariableOp>(read.getVariable()));
+  values[read] = initialValue(module.lookupSymbol<VariableOp>(read.getVariable()), variables);
   return success();
 }
 
@@ -150,8 +138,15 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
   if (loop.getLabels())
     for (auto [label, result] : llvm::zip(loop.getLabels()->getAsRange<StringAttr>(), loop.getResults()))
       if (!label.empty())
-        outcome.accumulators[label.getValue().str()] = values[result];
+        accumulate(label.getValue(), values[result]);
   return success();
+}
+
+/// Of a tied parameter each stage has a summand of the gradient.
+void StepRun::accumulate(StringRef variable, const Tensor &summand) {
+  auto [at, first] = outcome.accumulators.try_emplace(variable.str(), summand);
+  if (!first)
+    addInto(at->second, summand);
 }
 
 LogicalResult StepRun::visitReduce(StageReduceOp reduce) {
@@ -221,6 +216,19 @@ FailureOr<Outcome> StepRun::run() {
     outcome.outputs[name] = values.lookup(result);
   }
   return outcome;
+}
+
+/// A copy starts as its owner, a variable with a value as that, another as zeros.
+Tensor initialValue(VariableOp variable, const Named &variables) {
+  auto found = variables.find(variable.getSymName().str());
+  if (found != variables.end())
+    return found->second.withType(variable.getTensorType());
+  auto module = variable->getParentOfType<ModuleOp>();
+  if (variable.getKind() == VariableKind::copy)
+    return initialValue(module.lookupSymbol<VariableOp>(*variable.getOf()), variables);
+  if (variable.getValue())
+    return Tensor::ofAttribute(*variable.getValue()).withType(variable.getTensorType());
+  return Tensor(variable.getTensorType());
 }
 
 FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs) {

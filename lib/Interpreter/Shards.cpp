@@ -1,6 +1,7 @@
 #include "par/Interpreter/Indexing.h"
 #include "par/Interpreter/Interpreter.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,13 @@ using namespace mlir;
 namespace par::interp {
 
 static constexpr int64_t poison = std::numeric_limits<int64_t>::min() / 4;
+
+/// A quiet NaN whose payload arithmetic hands on, so that padding is told from a NaN of the model.
+static constexpr uint64_t paddingBits = 0x7FF8'5041'4444'494Eull;
+static double paddingNan() { return std::bit_cast<double>(paddingBits); }
+
+static bool isPadding(double x) { return (std::bit_cast<uint64_t>(x) & ~(1ull << 63)) == paddingBits; }
+static bool isPadding(int64_t x) { return x < poison + (1ll << 40) && x > poison - (1ll << 40); }
 
 /// First global index of a rank's shard in every dim.
 static SmallVector<int64_t> startsOf(ShardingAttr sharding, MeshAttr mesh, ArrayRef<int64_t> shard,
@@ -40,13 +48,16 @@ SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshA
   RankedTensorType local = sharding.getLocalType(whole.getType(), mesh);
   for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank) {
     Tensor shard(local);
-    bool zero = mesh.getIndex(rank, sharding.getUnreduced()) != 0;
+    int64_t summand = mesh.getIndex(rank, sharding.getUnreduced()),
+            last = mesh.getSize(sharding.getUnreduced()) - 1;
+    // 1/2, 1/4, ..., the last two equal: the sum is exact.
+    double share = std::ldexp(1.0, -static_cast<int>(std::min(summand + 1, last)));
     SmallVector<int64_t> starts = startsOf(sharding, mesh, local.getShape(), rank);
     forShard(whole.getShape(), local.getShape(), starts, [&](int64_t from, int64_t to, bool padding) {
       if (shard.isFloat())
-        shard.mutableFloats()[to] = padding ? NAN : zero ? 0 : whole.floats()[from];
+        shard.mutableFloats()[to] = padding ? paddingNan() : share * whole.floats()[from];
       else
-        shard.mutableInts()[to] = padding ? poison : zero ? 0 : whole.ints()[from];
+        shard.mutableInts()[to] = padding ? poison : summand ? 0 : whole.ints()[from];
     });
     shards.push_back(shard);
   }
@@ -79,22 +90,27 @@ FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorTy
   for (ArrayRef<int64_t> group : mesh.getGroups(replicas)) {
     const Tensor &first = shards[group.front()];
     SmallVector<int64_t> starts = startsOf(sharding, mesh, first.getShape(), group.front());
-    int64_t wrong = -1;
+    int64_t wrong = -1, leak = -1;
     forShard(type.getShape(), first.getShape(), starts, [&](int64_t to, int64_t from, bool padding) {
       if (padding)
         return;
-      for (int64_t rank : group.drop_front())
+      for (int64_t rank : group) {
         if (first.isFloat() ? !agree(first.floats()[from], shards[rank].floats()[from], scale)
                             : first.ints()[from] != shards[rank].ints()[from])
           wrong = rank;
+        if (first.isFloat() ? isPadding(shards[rank].floats()[from]) : isPadding(shards[rank].ints()[from]))
+          leak = rank;
+      }
       if (whole.isFloat())
         whole.mutableFloats()[to] += first.floats()[from];
       else
         whole.mutableInts()[to] += first.ints()[from];
     });
+    if (leak >= 0)
+      return at->emitError() << "padding has reached what rank " << leak << " of the stage holds of " << type;
     if (wrong >= 0)
       return at->emitError() << "ranks " << group.front() << " and " << wrong
-                             << " of the stage hold different replicas";
+                             << " of the stage hold different replicas of " << type;
   }
   return whole;
 }

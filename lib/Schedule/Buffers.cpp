@@ -54,6 +54,9 @@ void Buffers::placeResult(const Activity &activity, Value value) {
     if (auto labels = loop.getLabels(); labels && result.getResultNumber() < labels->size())
       label = cast<StringAttr>((*labels)[result.getResultNumber()]).getValue();
     plan.name += label.empty() ? (".sum" + Twine(result.getResultNumber())).str() : (".sum." + label).str();
+    // A tied parameter has several summands.
+    if (llvm::any_of(plans, [&](const BufferPlan &other) { return other.name == plan.name; }))
+      plan.name += "." + std::to_string(result.getResultNumber());
   } else {
     bool behind = llvm::is_contained(activity.tail, result.getOwner());
     plan.perMicrobatch = activity.loop && !behind;

@@ -206,6 +206,18 @@ void Slicer::emitOutside(Operation *op, DenseMap<Value, Value> &map) {
     map[old] = now;
 }
 
+/// The variable whose gradient this is or, of a tied one, a summand of it; else nothing.
+static StringRef labelOf(Value sum) {
+  for (Operation *user : sum.getUsers()) {
+    if (auto gradient = dyn_cast<GradientOp>(user))
+      return gradient.getVariable();
+    if (auto add = dyn_cast<AddOp>(user))
+      if (StringRef label = labelOf(add.getResult()); !label.empty())
+        return label;
+  }
+  return "";
+}
+
 /// Turns a body into the op, at the builder's place, and maps what comes out of it.
 void Slicer::close(Loop &loop) {
   SmallVector<Value> slices;
@@ -219,11 +231,7 @@ void Slicer::close(Loop &loop) {
     Value value = loop.map.lookup(old);
     auto type = cast<RankedTensorType>(value.getType());
     inner.push_back(value);
-    StringRef label;
-    for (Operation *user : old.getUsers())
-      if (auto gradient = dyn_cast<GradientOp>(user))
-        label = gradient.getVariable();
-    labels.push_back(builder.getStringAttr(label));
+    labels.push_back(builder.getStringAttr(labelOf(old)));
     kinds.push_back(YieldKindAttr::get(builder.getContext(), kind));
     SmallVector<int64_t> shape(type.getShape());
     if (kind == YieldKind::stack)

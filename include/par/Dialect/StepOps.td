@@ -121,7 +121,7 @@ def Par_LoopOp : Par_Op<"loop", [RecursiveMemoryEffects, SingleBlockImplicitTerm
     scalar tensor), then one slice (B/m, ...) an operand, the dist type without its first dim. Values from outside are
     used freely. Results are the accumulators: `sum` adds over microbatches from microbatch 0 on, in the result's
     element type and sharding; `stack` gives (m, ...). `labels` says for people and tests what each result accumulates:
-    the variable whose gradient it is, or nothing.
+    the variable whose gradient it is, or a summand of it (tied parameters), or nothing.
 
     Example:
     ```

@@ -25,8 +25,23 @@ struct Outcome {
 /// or replicas disagree, the error is at the op.
 mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs);
 
-/// Shards of a whole tensor, one a member rank of the mesh; padding poisoned; of an unreduced value the first
-/// member of each group has the whole and the others zero.
+/// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles against
+/// each other with rendezvous and one communication at a time. Fails with an error where roles wait for each
+/// other for ever, a send and its receive do not fit, or a slot is read that holds something else. There are
+/// no accumulators: sums over microbatches are buffers here.
+mlir::FailureOr<Outcome> runPrograms(mlir::ModuleOp module, llvm::StringRef entry, const Named &variables,
+                                     const Named &inputs);
+
+/// A step or, where there is none of that name, the entry of the programs.
+mlir::FailureOr<Outcome> runEntry(mlir::ModuleOp module, llvm::StringRef name, const Named &variables,
+                                  const Named &inputs);
+
+/// Value of a variable before the first step: of `variables`, else its own.
+Tensor initialValue(VariableOp variable, const Named &variables);
+
+/// Shards of a whole tensor, one a member rank of the mesh; padding poisoned. Of an unreduced float the
+/// members of a group hold 1/2, 1/4, ... of the value, so that only what is linear may work on them; of an
+/// unreduced integer the first holds all.
 llvm::SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshAttr mesh);
 
 /// The whole of what the ranks hold. Fails with an error at `at` where replicas disagree or padding has
@@ -38,13 +53,18 @@ mlir::FailureOr<Tensor> collect(mlir::Operation *at, llvm::ArrayRef<Tensor> shar
 /// One rank and a null mesh: one device. The terminator is not run.
 using RankValues = llvm::DenseMap<mlir::Value, Tensor>;
 mlir::LogicalResult runBlock(mlir::Block &block, llvm::MutableArrayRef<RankValues> values, MeshAttr mesh);
+mlir::LogicalResult runOp(mlir::Operation &op, llvm::MutableArrayRef<RankValues> values, MeshAttr mesh);
 
 /// Deterministic small values for variables and inputs of a module's steps: floats uniform in [-1, 1),
 /// integers within what indexes them (the tables they address, the classes they label).
 Named makeInputs(StepOp step, uint64_t seed);
+Named makeInputs(mlir::ModuleOp module, llvm::StringRef entry, uint64_t seed);
 Named makeVariables(mlir::ModuleOp module, uint64_t seed);
 
-/// Compares two forms of the same steps on the same random values: outputs, accumulators and written
+/// Names of the module's steps, or of its programs' entries.
+llvm::SmallVector<llvm::StringRef> entryNames(mlir::ModuleOp module);
+
+/// Compares two forms of the same entries on the same random values: outputs, accumulators and written
 /// variables that both have. Prints each difference above `tolerance` of the tensor's largest element as an
 /// error.
 mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed,

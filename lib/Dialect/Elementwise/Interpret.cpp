@@ -82,8 +82,9 @@ PAR_TEST(IsNan, std::isnan(x))
 PAR_TEST(IsFinite, std::isfinite(x))
 #undef PAR_TEST
 
-double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmax(x, y); }
-double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmin(x, y); }
+/// A NaN goes through as it is: padding is known by its bits.
+double larger(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmax(x, y); }
+double smaller(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmin(x, y); }
 
 #define PAR_BINARY(Name, onFloat, onInt)                                                                     \
   struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \

@@ -1,0 +1,163 @@
+#include "Rendezvous.h"
+
+using namespace mlir;
+
+namespace par::interp {
+
+/// Member of `program` with a world rank; -1 if it has none.
+static int64_t memberOf(ProgramOp program, int64_t rank) {
+  auto found = llvm::find(program.getRanks(), rank);
+  return found == program.getRanks().end() ? -1 : found - program.getRanks().begin();
+}
+
+static LogicalResult deliver(Walk &sender, Walk &receiver) {
+  auto send = cast<SendOp>(*sender.next);
+  auto recv = cast<RecvOp>(*receiver.next);
+  auto mismatch = [&](const Twine &what) {
+    InFlightDiagnostic error = send.emitError() << what;
+    error.attachNote(recv.getLoc()) << "its receive is here";
+    return error;
+  };
+  if (TypeRange(send.getOperandTypes()) != TypeRange(recv.getResultTypes()))
+    return mismatch("sends other types than its receive takes, tag " + Twine(send.getTag()));
+  if (sender.microbatch() != receiver.microbatch())
+    return mismatch("sends microbatch " + Twine(sender.microbatch()) + " to a receive for microbatch " +
+                    Twine(receiver.microbatch()) + ", tag " + Twine(send.getTag()));
+  for (auto [member, rank] : llvm::enumerate(receiver.program.getRanks())) {
+    int64_t from = memberOf(sender.program, recv.getPeers()[member]);
+    if (from < 0 || send.getPeers()[from] != rank)
+      return mismatch("rank " + Twine(rank) + " receives from rank " + Twine(recv.getPeers()[member]) +
+                      ", which does not send to it");
+    for (auto [result, operand] : llvm::zip(recv.getResults(), send.getOperands()))
+      receiver.values[member][result] = sender.values[from].lookup(operand);
+  }
+  return success();
+}
+
+static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender) {
+  auto send = cast<SendOp>(*sender.next);
+  for (Walk &receiver : walks) {
+    auto recv = receiver.done() ? RecvOp() : dyn_cast<RecvOp>(*receiver.next);
+    if (!recv || recv.getTag() != send.getTag())
+      continue;
+    if (failed(deliver(sender, receiver)))
+      return failure();
+    sender.step();
+    receiver.step();
+    return true;
+  }
+  return false;
+}
+
+static Tensor combine(ReduceKind kind, Tensor total, const Tensor &other) {
+  for (int64_t i = 0, end = total.getSize(); i < end; ++i) {
+    if (!total.isFloat()) {
+      int64_t &x = total.mutableInts()[i], y = other.ints()[i];
+      x = kind == ReduceKind::sum ? x + y : kind == ReduceKind::bor ? (x | y) : (x & y);
+      continue;
+    }
+    double &x = total.mutableFloats()[i], y = other.floats()[i];
+    x = kind == ReduceKind::sum ? x + y : kind == ReduceKind::max ? std::max(x, y) : std::min(x, y);
+  }
+  return total;
+}
+
+/// The roles with a rank in the groups, if all stand at the reduction of that tag; none if one does not yet.
+static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldReduceOp reduce) {
+  SmallVector<Walk *> members;
+  for (Walk &walk : walks) {
+    bool inside = llvm::any_of(reduce.getGroups().getAsRange<DenseI64ArrayAttr>(), [&](auto group) {
+      return llvm::any_of(group.asArrayRef(),
+                          [&](int64_t rank) { return memberOf(walk.program, rank) >= 0; });
+    });
+    if (!inside)
+      continue;
+    auto same = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
+    if (!same || same.getTag() != reduce.getTag())
+      return SmallVector<Walk *>();
+    if (same.getGroups() != reduce.getGroups() || same.getKind() != reduce.getKind()) {
+      InFlightDiagnostic error = reduce.emitError()
+                                 << "has other groups or another kind than another role's, tag "
+                                 << reduce.getTag();
+      error.attachNote(same.getLoc()) << "the other role's is here";
+      return error;
+    }
+    members.push_back(&walk);
+  }
+  return members;
+}
+
+/// Every rank of a group gets the combination of all, in the order of the group.
+static void reduceGroup(ArrayRef<Walk *> members, ArrayRef<int64_t> group, unsigned index) {
+  auto visit = [&](auto act) {
+    for (int64_t rank : group)
+      for (Walk *walk : members)
+        if (int64_t member = memberOf(walk->program, rank); member >= 0)
+          act(cast<WorldReduceOp>(*walk->next), walk->values[member]);
+  };
+  Tensor total;
+  visit([&](WorldReduceOp op, RankValues &values) {
+    Tensor mine = values.lookup(op.getOperand(index));
+    total = total ? combine(op.getKind(), total, mine) : mine;
+  });
+  visit([&](WorldReduceOp op, RankValues &values) { values[op.getResult(index)] = total; });
+}
+
+static FailureOr<bool> meetReduce(MutableArrayRef<Walk> walks, Walk &walk) {
+  auto reduce = cast<WorldReduceOp>(*walk.next);
+  auto members = gather(walks, reduce);
+  if (failed(members))
+    return failure();
+  if (members->empty())
+    return false;
+  for (auto group : reduce.getGroups().getAsRange<DenseI64ArrayAttr>())
+    for (unsigned index = 0; index < reduce.getNumOperands(); ++index)
+      reduceGroup(*members, group.asArrayRef(), index);
+  for (Walk *member : *members)
+    member->step();
+  return true;
+}
+
+FailureOr<bool> meet(MutableArrayRef<Walk> walks) {
+  for (Walk &walk : walks) {
+    if (walk.done())
+      continue;
+    FailureOr<bool> met = false;
+    if (isa<SendOp>(*walk.next))
+      met = meetReceive(walks, walk);
+    else if (isa<WorldReduceOp>(*walk.next))
+      met = meetReduce(walks, walk);
+    if (failed(met) || *met)
+      return met;
+  }
+  return false;
+}
+
+static std::string describe(Walk &walk) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "@" << walk.program.getSymName() << " waits in "
+         << cast<FlatSymbolRefAttr>(walk.entry.getBlocks()[walk.run]) << ", microbatch " << walk.microbatch()
+         << ", at " << walk.next->getName();
+  if (auto tag = walk.next->getAttrOfType<IntegerAttr>("tag"))
+    stream << " with tag " << tag.getInt();
+  return text;
+}
+
+LogicalResult reportDeadlock(MutableArrayRef<Walk> walks) {
+  std::optional<InFlightDiagnostic> error;
+  for (Walk &walk : walks) {
+    if (walk.done())
+      continue;
+    if (!error)
+      error.emplace(walk.next->emitError()
+                    << "deadlock in entry @" << walk.entry.getSymName() << ": " << describe(walk));
+    else
+      error->attachNote(walk.next->getLoc()) << describe(walk);
+  }
+  if (!error)
+    return success();
+  return std::move(*error);
+}
+
+} // namespace par::interp

@@ -1,0 +1,67 @@
+#ifndef PAR_LIB_INTERPRETER_RENDEZVOUS_H
+#define PAR_LIB_INTERPRETER_RENDEZVOUS_H
+
+#include "Storage.h"
+
+#include <set>
+
+namespace par::interp {
+
+/// One role's way through an entry; its ranks are in lock step.
+struct Walk {
+  Walk(ProgramOp program, EntryOp entry)
+      : program(program), entry(entry), mesh(getMesh(program, program.getStageAttr())),
+        values(program.getRanks().size()), storage(program) {
+    enter();
+  }
+
+  int64_t microbatch() { return entry.getMicrobatches()[run]; }
+  bool done() { return run >= entry.getBlocks().size(); }
+  bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, WorldReduceOp>(*next); }
+  /// Goes to the first op of the next block that has one.
+  void enter() {
+    for (; !done(); ++run) {
+      auto block = llvm::cast<BlockOp>(mlir::SymbolTable::lookupSymbolIn(
+          program, llvm::cast<mlir::FlatSymbolRefAttr>(entry.getBlocks()[run])));
+      next = block.getBody().front().begin();
+      end = block.getBody().front().end();
+      for (RankValues &rank : values)
+        rank.clear();
+      if (next != end)
+        return;
+    }
+  }
+  void step() {
+    if (++next != end)
+      return;
+    ++run;
+    enter();
+  }
+  /// What every rank holds of a value.
+  llvm::SmallVector<Tensor> shards(mlir::Value value) {
+    llvm::SmallVector<Tensor> result;
+    for (RankValues &rank : values)
+      result.push_back(rank.lookup(value));
+    return result;
+  }
+
+  ProgramOp program;
+  EntryOp entry;
+  MeshAttr mesh;
+  llvm::SmallVector<RankValues> values;
+  Storage storage;
+  std::set<std::pair<mlir::Operation *, int64_t>> fed; ///< input buffers and microbatches
+  size_t run = 0;
+  mlir::Block::iterator next, end;
+};
+
+/// Lets the first roles that can communicate do so, and says whether any could. Fails with an error at a send
+/// or reduction that does not fit its other side.
+mlir::FailureOr<bool> meet(llvm::MutableArrayRef<Walk> walks);
+
+/// An error with one note a role that has not come to its end; success if all have.
+mlir::LogicalResult reportDeadlock(llvm::MutableArrayRef<Walk> walks);
+
+} // namespace par::interp
+
+#endif

@@ -1,0 +1,229 @@
+#include "Rendezvous.h"
+#include "par/Interpreter/Indexing.h"
+
+using namespace mlir;
+
+namespace par::interp {
+namespace {
+
+/// All roles through one entry.
+class ProgramRun {
+public:
+  ProgramRun(ModuleOp module, StringRef entry, const Named &variables, const Named &inputs)
+      : module(module), entry(entry), variables(variables), inputs(inputs) {}
+
+  FailureOr<Outcome> run();
+
+private:
+  LogicalResult begin();
+  LogicalResult fillState(Walk &walk);
+  LogicalResult play();
+  LogicalResult act(Walk &walk);
+  LogicalResult call(Walk &walk, Operation *op, Region &callee);
+  LogicalResult fetch(Walk &walk, FetchOp op);
+  LogicalResult finish(Walk &walk);
+
+  ModuleOp module;
+  StringRef entry;
+  const Named &variables, &inputs;
+  std::vector<Walk> walks;
+  std::map<std::string, std::map<int64_t, Tensor>> fetched; ///< by name and microbatch
+  Outcome outcome;
+};
+
+} // namespace
+
+//===-- Before the entry
+//----------------------------------------------------------------------------------------===//
+
+LogicalResult ProgramRun::begin() {
+  for (auto program : module.getOps<ProgramOp>()) {
+    auto runs = dyn_cast_or_null<EntryOp>(SymbolTable::lookupSymbolIn(program, entry));
+    if (!runs)
+      return program.emitError() << "has no entry @" << entry;
+    walks.emplace_back(program, runs);
+    if (failed(fillState(walks.back())))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramRun::fillState(Walk &walk) {
+  for (auto buffer : walk.program.getOps<BufferOp>()) {
+    if (buffer.getKind() == BufferKind::temp)
+      continue;
+    if (!buffer.getOf() || !buffer.getDist())
+      return buffer.emitError() << "does not say of what it is a shard";
+    if (buffer.getKind() == BufferKind::input)
+      continue;
+    auto variable = module.lookupSymbol<VariableOp>(*buffer.getOf());
+    if (!variable)
+      return buffer.emitError() << "names \"" << *buffer.getOf() << "\", which is no variable";
+    auto dist = cast<DistType>(*buffer.getDist());
+    walk.storage.fill(buffer, 0,
+                      distribute(initialValue(variable, variables), dist.getSharding(), walk.mesh));
+  }
+  return success();
+}
+
+/// An input, or one microbatch of it, is fed where the entry first reads it.
+static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
+  int64_t microbatch = buffer.getSliced() ? walk.microbatch() : 0;
+  if (!walk.fed.insert({buffer, microbatch}).second)
+    return success();
+  RankedTensorType type = cast<DistType>(*buffer.getDist()).getTensor();
+  auto found = inputs.find(buffer.getOf()->str());
+  int64_t size = type.getNumElements(), have = found == inputs.end() ? 0 : found->second.getSize();
+  if (buffer.getSliced() ? have < (microbatch + 1) * size : have != size)
+    return buffer.emitError() << "takes " << type << " for microbatch " << microbatch << " of input \""
+                              << *buffer.getOf() << "\", which has " << have << " elements";
+  Tensor part = pick(found->second, type, getStrides(type.getShape()), microbatch * size);
+  ShardingAttr sharding = cast<DistType>(*buffer.getDist()).getSharding();
+  walk.storage.fill(buffer, walk.microbatch(), distribute(part, sharding, walk.mesh));
+  return success();
+}
+
+//===-- Ops that a role does by itself
+//--------------------------------------------------------------------------===//
+
+/// Runs the body of a fragment or kernel on all ranks.
+LogicalResult ProgramRun::call(Walk &walk, Operation *op, Region &callee) {
+  Block &body = callee.front();
+  SmallVector<RankValues> frames(walk.values.size());
+  for (auto [frame, rank] : llvm::zip(frames, walk.values))
+    for (auto [operand, argument] : llvm::zip(op->getOperands(), body.getArguments()))
+      frame[argument] = rank.lookup(operand);
+  if (failed(runBlock(body, frames, walk.mesh)))
+    return failure();
+  for (auto [frame, rank] : llvm::zip(frames, walk.values))
+    for (auto [result, inner] : llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
+      rank[result] = frame.lookup(inner);
+  return success();
+}
+
+LogicalResult ProgramRun::fetch(Walk &walk, FetchOp op) {
+  RankedTensorType type = cast<RankedTensorType>(op.getOperand().getType());
+  auto replicated = ShardingAttr::getReplicated(module.getContext(), type.getRank());
+  FailureOr<Tensor> whole = collect(op, walk.shards(op.getOperand()), type, replicated, walk.mesh);
+  if (failed(whole))
+    return failure();
+  fetched[op.getName().str()][walk.microbatch()] = *whole;
+  return success();
+}
+
+/// One op that needs no other role.
+LogicalResult ProgramRun::act(Walk &walk) {
+  Operation *op = &*walk.next;
+  for (Value operand : op->getOperands())
+    if (auto load = operand.getDefiningOp<LoadOp>())
+      if (failed(walk.storage.checkStillThere(op, load, walk.microbatch())))
+        return failure();
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    BufferOp buffer = walk.storage.lookup(load.getBuffer());
+    if (buffer.getKind() == BufferKind::input && failed(feed(walk, buffer, inputs)))
+      return failure();
+    auto shards = walk.storage.load(load, walk.microbatch());
+    if (failed(shards))
+      return failure();
+    for (auto [rank, shard] : llvm::zip(walk.values, *shards))
+      rank[load.getResult()] = shard;
+    return success();
+  }
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    walk.storage.store(store, walk.microbatch(), walk.shards(store.getOperand()));
+    return success();
+  }
+  if (auto exec = dyn_cast<ExecOp>(op))
+    return call(walk, op, module.lookupSymbol<FragmentOp>(exec.getFragment()).getBody());
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return call(walk, op, module.lookupSymbol<KernelOp>(launch.getKernel()).getBody());
+  if (auto result = dyn_cast<FetchOp>(op))
+    return fetch(walk, result);
+  return runOp(*op, walk.values, walk.mesh);
+}
+
+LogicalResult ProgramRun::play() {
+  while (true) {
+    for (Walk &walk : walks)
+      while (!walk.done() && !walk.communicates()) {
+        if (failed(act(walk)))
+          return failure();
+        walk.step();
+      }
+    FailureOr<bool> met = meet(walks);
+    if (failed(met))
+      return failure();
+    if (!*met)
+      return reportDeadlock(walks);
+  }
+}
+
+//===-- After the entry
+//-----------------------------------------------------------------------------------------===//
+
+LogicalResult ProgramRun::finish(Walk &walk) {
+  for (BufferOp buffer : walk.storage.stored()) {
+    if (buffer.getKind() != BufferKind::state)
+      continue;
+    auto dist = cast<DistType>(*buffer.getDist());
+    FailureOr<Tensor> whole =
+        collect(buffer, walk.storage.peek(buffer), dist.getTensor(), dist.getSharding(), walk.mesh);
+    if (failed(whole))
+      return failure();
+    outcome.written[buffer.getOf()->str()] = *whole;
+  }
+  return success();
+}
+
+/// What is handed out once a microbatch is stacked.
+static Tensor stack(const std::map<int64_t, Tensor> &parts) {
+  const Tensor &first = parts.begin()->second;
+  if (parts.size() == 1)
+    return first;
+  SmallVector<int64_t> shape(first.getShape());
+  shape.insert(shape.begin(), parts.size());
+  Tensor whole(first.getType().clone(shape));
+  int64_t at = 0;
+  for (auto &[microbatch, part] : parts) {
+    if (whole.isFloat())
+      llvm::copy(part.floats(), whole.mutableFloats().begin() + at);
+    else
+      llvm::copy(part.ints(), whole.mutableInts().begin() + at);
+    at += part.getSize();
+  }
+  return whole;
+}
+
+FailureOr<Outcome> ProgramRun::run() {
+  if (failed(begin()) || failed(play()))
+    return failure();
+  for (Walk &walk : walks)
+    if (failed(finish(walk)))
+      return failure();
+  for (auto &[name, parts] : fetched)
+    outcome.outputs[name] = stack(parts);
+  return outcome;
+}
+
+FailureOr<Outcome> runPrograms(ModuleOp module, StringRef entry, const Named &variables,
+                               const Named &inputs) {
+  return ProgramRun(module, entry, variables, inputs).run();
+}
+
+FailureOr<Outcome> runEntry(ModuleOp module, StringRef name, const Named &variables, const Named &inputs) {
+  if (auto step = module.lookupSymbol<StepOp>(name))
+    return runStep(step, variables, inputs);
+  return runPrograms(module, name, variables, inputs);
+}
+
+SmallVector<StringRef> entryNames(ModuleOp module) {
+  SmallVector<StringRef> names;
+  for (StepOp step : module.getOps<StepOp>())
+    names.push_back(step.getSymName());
+  if (names.empty() && !module.getOps<ProgramOp>().empty())
+    for (EntryOp entry : (*module.getOps<ProgramOp>().begin()).getOps<EntryOp>())
+      names.push_back(entry.getSymName());
+  return names;
+}
+
+} // namespace par::interp

@@ -1,0 +1,53 @@
+#ifndef PAR_LIB_INTERPRETER_STORAGE_H
+#define PAR_LIB_INTERPRETER_STORAGE_H
+
+#include "par/Interpreter/Interpreter.h"
+
+#include <map>
+
+namespace par::interp {
+
+/// The buffers of one program on all ranks of its stage, slot by slot. Where Memory has placed buffers, their
+/// bytes are tracked: storing to one buffer takes away what another held in the same bytes.
+class Storage {
+public:
+  explicit Storage(ProgramOp program);
+
+  /// What a load of the run for `microbatch` gives, one a rank. Fails with an error at `load` where nothing
+  /// has been stored, another microbatch's value stands there, or another buffer has taken the bytes.
+  mlir::FailureOr<llvm::SmallVector<Tensor>> load(LoadOp load, int64_t microbatch);
+  void store(StoreOp store, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+
+  /// Gives a slot its value before the entry begins.
+  void fill(BufferOp buffer, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+  /// Contents of a buffer without slots; empty where nothing stands.
+  llvm::ArrayRef<Tensor> peek(BufferOp buffer);
+  /// Fails with an error at `user` where the bytes of a value that `load` gave have changed since; only where
+  /// Memory has placed the buffer.
+  mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, int64_t microbatch);
+
+  BufferOp lookup(llvm::StringRef name) { return byName.lookup(name); }
+  /// Buffers that were stored to, each once, in program order.
+  llvm::SmallVector<BufferOp> stored();
+
+private:
+  struct Slot {
+    llvm::SmallVector<Tensor> shards;
+    int64_t microbatch = 0;
+    int64_t version = 0;     ///< counts what has changed here
+    std::string overwritten; ///< name of the buffer that took the bytes
+    bool stored = false;
+  };
+  Slot &slotOf(BufferOp buffer, int64_t microbatch);
+  void put(BufferOp buffer, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+  void takeBytes(BufferOp buffer, int64_t slot);
+
+  ProgramOp program;
+  llvm::StringMap<BufferOp> byName;
+  std::map<std::pair<mlir::Operation *, int64_t>, Slot> slots;
+  llvm::DenseMap<mlir::Operation *, int64_t> loaded; ///< version that each load has given last
+};
+
+} // namespace par::interp
+
+#endif
