@@ -1,0 +1,52 @@
+// From programs after Memory and Codegen to the bundle that is run.
+#ifndef PAR_BUNDLE_BUNDLE_H
+#define PAR_BUNDLE_BUNDLE_H
+
+#include "par/Codegen/Codegen.h"
+#include "par/Dialect/Par.h"
+#include "par/format/Bundle.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// What the bundle says and the module does not.
+struct BundleOptions {
+  format::ModelFile model;
+  /// Folder of the model; files of initial values are named relative to it.
+  std::string modelFolder;
+  /// The completed plan as text (plan.yaml), and the hash that ranks compare.
+  std::string plan, planHash;
+  std::optional<format::LrSchedule> lr;
+  std::optional<format::TextFeed> text;
+  /// Rows of the whole batch.
+  uint64_t batch = 1;
+  uint64_t seed = 0;
+  /// Threads of a rank.
+  uint32_t threads = 1;
+  /// Predicted time of a step, nanoseconds; 0: none.
+  uint64_t predictedNs = 0;
+  /// Further names of tied parameters, by variable.
+  std::map<std::string, std::vector<std::string>> aliases;
+  /// Integers of an input are in [0, limit); see collectInputLimits.
+  std::map<std::string, int64_t> inputLimits;
+  /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the one that the
+  /// variable has.
+  std::map<std::string, std::string> init;
+};
+
+/// The programs of a module as a bundle: one role for each `par.program`, in module order. `kernels` is what Codegen
+/// made of the same module. Fails, with an error at the op, where the format cannot say what the module does. The
+/// outcome is not verified; par::verify::verifyBundle does that.
+mlir::FailureOr<format::Bundle> emitBundle(mlir::ModuleOp module, const CompiledKernels &kernels,
+                                           const BundleOptions &options);
+
+/// For every integer input of the steps that indexes a table or names a class: how many rows or classes there are.
+/// Call it before Split, where steps still hold tensor ops.
+std::map<std::string, int64_t> collectInputLimits(mlir::ModuleOp module);
+
+} // namespace par
+
+#endif

@@ -1,0 +1,76 @@
+#include "Communicators.h"
+
+using namespace mlir;
+
+namespace par {
+
+Communicators::Communicators(ModuleOp module) : stages(module.getOps<StageOp>()) {}
+
+bool Communicators::has(StringRef name) const {
+  return llvm::any_of(table, [&](const format::Communicator &known) { return known.name == name; });
+}
+
+StageOp Communicators::stageOf(ArrayRef<int64_t> ranks) {
+  for (StageOp stage : stages)
+    if (stage.getRanks() == ranks)
+      return stage;
+  return {};
+}
+
+std::string Communicators::overAxes(ArrayRef<StringAttr> axes) {
+  std::string name = llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), "+");
+  if (has(name))
+    return name;
+  format::Communicator made{name, {}};
+  for (StageOp stage : stages) {
+    if (!llvm::all_of(axes, [&](StringAttr axis) { return stage.getMesh().getSize(axis) > 0; }))
+      continue;
+    for (const SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
+      std::vector<uint32_t> ranks;
+      for (int64_t member : members)
+        ranks.push_back(stage.getRanks()[member]);
+      made.groups.push_back(ranks);
+    }
+  }
+  table.push_back(std::move(made));
+  return name;
+}
+
+FailureOr<std::string> Communicators::between(Operation *op, ArrayRef<int64_t> own, ArrayRef<int64_t> peers,
+                                              bool sends) {
+  StageOp here = stageOf(own), there = stageOf(peers);
+  if (!here || !there || own.size() != peers.size()) {
+    op->emitError() << "talks to ranks that are not those of a stage as large as its own: not supported yet";
+    return failure();
+  }
+  StageOp from = sends ? here : there, to = sends ? there : here;
+  std::string name = (from.getSymName() + ">" + to.getSymName()).str();
+  if (has(name))
+    return name;
+  format::Communicator made{name, {}};
+  for (auto [sender, receiver] : llvm::zip(from.getRanks(), to.getRanks()))
+    made.groups.push_back({static_cast<uint32_t>(sender), static_cast<uint32_t>(receiver)});
+  table.push_back(std::move(made));
+  return name;
+}
+
+std::string Communicators::overGroups(ArrayAttr groups) {
+  unsigned index = llvm::find(worlds, groups) - worlds.begin();
+  std::string name = index == 0 ? "stages" : "stages." + std::to_string(index);
+  if (index < worlds.size())
+    return name;
+  worlds.push_back(groups);
+  format::Communicator made{name, {}};
+  for (auto group : groups.getAsRange<DenseI64ArrayAttr>())
+    made.groups.push_back({group.asArrayRef().begin(), group.asArrayRef().end()});
+  table.push_back(std::move(made));
+  return name;
+}
+
+uint64_t Communicators::tagOf(Scope scope, int64_t tag, unsigned operand) {
+  auto [found, fresh] = tags.try_emplace({scope, tag, operand}, nextTag);
+  nextTag += fresh;
+  return found->second;
+}
+
+} // namespace par

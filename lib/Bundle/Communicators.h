@@ -1,0 +1,46 @@
+#ifndef PAR_LIB_BUNDLE_COMMUNICATORS_H
+#define PAR_LIB_BUNDLE_COMMUNICATORS_H
+
+#include "par/Dialect/Par.h"
+#include "par/format/Manifest.h"
+
+#include <map>
+
+namespace par {
+
+/// The communicators of a bundle, and the ids of global communications: one table for all programs.
+class Communicators {
+public:
+  explicit Communicators(mlir::ModuleOp module);
+
+  /// The groups of these axes on every stage that has them all: "tp", "tp.0+tp.1".
+  std::string overAxes(llvm::ArrayRef<mlir::StringAttr> axes);
+  /// The members of two stages in pairs, the sender first: "s0>s1". Fails with an error at `op` unless `peers` are the
+  /// ranks of a stage as large as this one.
+  mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own,
+                                       llvm::ArrayRef<int64_t> peers, bool sends);
+  /// Groups of world ranks as an op lists them: "stages", "stages.1".
+  std::string overGroups(mlir::ArrayAttr groups);
+
+  /// A communication that programs agree on by the op's tag and the operand's number.
+  enum class Scope { Transfer, World };
+  uint64_t tagOf(Scope scope, int64_t tag, unsigned operand);
+  /// A communication inside one program.
+  uint64_t freshTag() { return nextTag++; }
+
+  const std::vector<format::Communicator> &list() const { return table; }
+
+private:
+  bool has(llvm::StringRef name) const;
+  StageOp stageOf(llvm::ArrayRef<int64_t> ranks);
+
+  llvm::SmallVector<StageOp> stages;
+  std::vector<format::Communicator> table;
+  std::map<std::tuple<Scope, int64_t, unsigned>, uint64_t> tags;
+  llvm::SmallVector<mlir::ArrayAttr> worlds;
+  uint64_t nextTag = 1;
+};
+
+} // namespace par
+
+#endif

@@ -1,0 +1,267 @@
+#include "EmitManifest.h"
+#include "Layouts.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace par {
+
+//===-- Ranks ---------------------------------------------------------------------------------------------------===//
+
+static StageOp stageOf(ProgramOp program) {
+  // A program is a symbol table itself; stages stand beside it.
+  return program->getParentOfType<ModuleOp>().lookupSymbol<StageOp>(program.getStage());
+}
+
+/// The axes of all stages, and one that says which stage a rank is of.
+LogicalResult ManifestEmitter::emitRanks() {
+  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
+  if (programs.size() > 1)
+    out.mesh.push_back({"stage", static_cast<uint32_t>(programs.size())});
+  for (ProgramOp program : programs)
+    for (auto [axis, size] : llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
+      auto same = llvm::find_if(out.mesh, [&](const format::MeshAxis &known) { return known.name == axis; });
+      if (same == out.mesh.end())
+        out.mesh.push_back({axis.str(), static_cast<uint32_t>(size)});
+      else
+        same->size = std::max<uint32_t>(same->size, size);
+    }
+  size_t count = 0;
+  for (ProgramOp program : programs)
+    count += program.getRanks().size();
+  out.ranks.resize(count);
+  std::vector<bool> taken(count);
+  for (auto [role, program] : llvm::enumerate(programs)) {
+    MeshAttr mesh = stageOf(program).getMesh();
+    for (auto [member, rank] : llvm::enumerate(program.getRanks())) {
+      if (rank < 0 || static_cast<size_t>(rank) >= count || taken[rank])
+        return program.emitError() << "has rank " << rank << "; the programs' ranks must be 0 to " << count - 1
+                                   << ", each once";
+      taken[rank] = true;
+      out.ranks[rank].role = role;
+      for (const format::MeshAxis &axis : out.mesh) {
+        auto name = StringAttr::get(module.getContext(), axis.name);
+        bool own = mesh.getSize(name) > 0;
+        out.ranks[rank].coordinate.push_back(own ? mesh.getIndex(member, name) : axis.name == "stage" ? role : 0);
+      }
+    }
+  }
+  return success();
+}
+
+//===-- Tensors -------------------------------------------------------------------------------------------------===//
+
+static format::TensorKind kindOf(VariableKind kind) {
+  switch (kind) {
+  case VariableKind::parameter:
+    return format::TensorKind::Parameter;
+  case VariableKind::state:
+    return format::TensorKind::State;
+  case VariableKind::copy:
+    return format::TensorKind::Copy;
+  case VariableKind::buffer:
+    return format::TensorKind::Buffer;
+  case VariableKind::counter:
+    return format::TensorKind::Counter;
+  case VariableKind::frozen:
+  case VariableKind::hyper:
+    return format::TensorKind::Frozen;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+std::optional<format::InitRule> parseInitRule(StringRef text) {
+  format::InitRule rule;
+  if (text.empty() || text == "zeros")
+    return rule;
+  if (text == "ones") {
+    rule.a = 1;
+    return rule;
+  }
+  auto [name, argument] = text.split('(');
+  double number = 0;
+  if (!argument.consume_back(")") || argument.getAsDouble(number))
+    return std::nullopt;
+  if (name == "constant") {
+    rule.a = number;
+  } else if (name == "normal") {
+    rule.kind = format::InitRule::Normal;
+    rule.b = number;
+  } else if (name == "uniform") {
+    rule.kind = format::InitRule::Uniform;
+    rule.a = -number;
+    rule.b = number;
+  } else {
+    return std::nullopt;
+  }
+  return rule;
+}
+
+static double numberOf(DenseElementsAttr splat) {
+  if (isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>().convertToDouble();
+  APInt value = splat.getSplatValue<APInt>();
+  return value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+}
+
+std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) const {
+  DictionaryAttr dict = variable.getSourceAttr();
+  if (!dict)
+    return std::nullopt;
+  StringRef file = dict.getAs<StringAttr>("file").getValue();
+  if (file.consume_front(options.modelFolder))
+    file = file.ltrim('/');
+  auto number = [&](StringRef key) { return static_cast<uint64_t>(dict.getAs<IntegerAttr>(key).getInt()); };
+  auto type = dict.getAs<TypeAttr>("dtype");
+  return format::Source{file.str(), number("offset"), number("length"),
+                        dtypeOf(type ? type.getValue() : variable.getTensorType().getElementType())};
+}
+
+/// Where the initial value is from: the model file, one number, or a rule.
+LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Tensor &tensor) {
+  tensor.source = sourceOf(variable);
+  if (auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr())) {
+    if (!value.isSplat())
+      return variable.emitError() << "starts from values that stand in the model as text: not supported yet";
+    tensor.init.a = numberOf(value);
+    return success();
+  }
+  auto said = options.init.find(tensor.name);
+  StringRef text = said != options.init.end() ? StringRef(said->second) : variable.getInit().value_or("zeros");
+  std::optional<format::InitRule> rule = parseInitRule(text);
+  if (!rule)
+    return variable.emitError() << "has the initialisation rule \"" << text << "\", which is not supported yet";
+  tensor.init = *rule;
+  return success();
+}
+
+BufferOp ManifestEmitter::stateOf(ProgramOp program, VariableOp variable) {
+  for (BufferOp buffer : program.getOps<BufferOp>())
+    if (buffer.getKind() == BufferKind::state && buffer.getOf() == variable.getSymName())
+      return buffer;
+  return {};
+}
+
+/// One entry for a variable: all stages that hold it hold the same rectangles.
+LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
+  format::Tensor tensor;
+  bool held = false;
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    BufferOp buffer = stateOf(program, variable);
+    if (!buffer)
+      continue;
+    if (!buffer.getDist())
+      return buffer.emitError() << "does not say what it is a shard of (`as`)";
+    format::Layout layout = layoutOf(cast<DistType>(*buffer.getDist()), stageOf(program));
+    if (held && !mergeLayout(tensor.layout, layout))
+      return buffer.emitError() << "lies on this stage in other parts than on an earlier one: not supported yet";
+    if (!held)
+      tensor.layout = layout;
+    held = true;
+  }
+  if (!held)
+    return success(); // nothing reads or writes it
+  tensor.name = variable.getSymName();
+  tensor.kind = kindOf(variable.getKind());
+  if (tensor.kind == format::TensorKind::State || tensor.kind == format::TensorKind::Copy)
+    tensor.of = variable.getOf().value_or("");
+  tensor.type = dtypeOf(variable.getTensorType().getElementType());
+  tensor.stored = shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored()) : variable.getTensorType());
+  if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
+    tensor.aliases = found->second;
+  if (failed(emitInitialValue(variable, tensor)))
+    return failure();
+  out.tensors.push_back(std::move(tensor));
+  return success();
+}
+
+LogicalResult ManifestEmitter::emitHyper(VariableOp variable) {
+  auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr());
+  if (value && !value.isSplat())
+    return variable.emitError() << "is a hyper parameter of several numbers";
+  out.hypers.push_back({variable.getSymName().str(), value ? numberOf(value) : 0});
+  return success();
+}
+
+LogicalResult ManifestEmitter::emitTensors() {
+  for (VariableOp variable : module.getOps<VariableOp>())
+    if (failed(variable.getKind() == VariableKind::hyper ? emitHyper(variable) : emitTensor(variable)))
+      return failure();
+  return success();
+}
+
+//===-- Inputs and outputs --------------------------------------------------------------------------------------===//
+
+/// An input that several entries or stages take is one; all must lay it out in one way.
+LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
+  if (!buffer.getDist())
+    return buffer.emitError() << "does not say what it is a shard of (`as`)";
+  format::Input input;
+  input.name = buffer.getOf().value_or(buffer.getSymName());
+  input.type = dtypeOf(buffer.getTensorType().getElementType());
+  input.microbatched = buffer.getSliced();
+  input.layout = layoutOf(cast<DistType>(*buffer.getDist()), stage);
+  input.shape = input.layout.shape;
+  if (input.microbatched)
+    input.shape[0] *= out.microbatches;
+  if (auto limit = options.inputLimits.find(input.name); limit != options.inputLimits.end())
+    input.limit = limit->second;
+  auto same = llvm::find_if(out.inputs, [&](const format::Input &known) { return known.name == input.name; });
+  if (same == out.inputs.end()) {
+    out.inputs.push_back(std::move(input));
+    return success();
+  }
+  if (same->microbatched != input.microbatched || same->type != input.type || !mergeLayout(same->layout, input.layout))
+    return buffer.emitError() << "takes input \"" << input.name
+                              << "\" in other parts than another stage or step does: not supported yet";
+  return success();
+}
+
+LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
+  auto type = cast<RankedTensorType>(fetch.getOperand().getType());
+  format::Output output{fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), type.getRank() == 0, {}};
+  auto same = llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
+  if (same == out.outputs.end())
+    same = out.outputs.insert(same, output);
+  else if (same->shape != output.shape || same->type != output.type)
+    return fetch.emitError() << "gives \"" << output.name << "\" in another shape than another block does";
+  for (int64_t rank : program.getRanks())
+    if (!llvm::is_contained(same->ranks, rank))
+      same->ranks.push_back(rank);
+  return success();
+}
+
+LogicalResult ManifestEmitter::emitInterface() {
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    for (BufferOp buffer : program.getOps<BufferOp>())
+      if (buffer.getKind() == BufferKind::input && failed(emitInput(buffer, stageOf(program))))
+        return failure();
+    WalkResult fetches = program.walk([&](FetchOp fetch) { return WalkResult(emitOutput(fetch, program)); });
+    if (fetches.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ManifestEmitter::emit() {
+  for (const format::Program &program : bundle.programs) {
+    out.peak.push_back({program.arena.state, program.arena.pool, 0});
+    for (const format::Entry &entry : program.entries)
+      for (const format::Run &run : entry.runs)
+        out.microbatches = std::max<uint64_t>(out.microbatches, run.microbatch + 1);
+  }
+  out.roles = bundle.programs.size();
+  out.planHash = options.planHash;
+  out.model = options.model;
+  out.lr = options.lr;
+  out.text = options.text;
+  out.batch = options.batch;
+  out.seed = options.seed;
+  out.threads = options.threads;
+  out.predictedNs = options.predictedNs;
+  return failure(failed(emitRanks()) || failed(emitTensors()) || failed(emitInterface()));
+}
+
+} // namespace par

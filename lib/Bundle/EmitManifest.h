@@ -1,0 +1,40 @@
+#ifndef PAR_LIB_BUNDLE_EMITMANIFEST_H
+#define PAR_LIB_BUNDLE_EMITMANIFEST_H
+
+#include "par/Bundle/Bundle.h"
+
+namespace par {
+
+/// What a bundle says about itself. `bundle` has its programs; the communicators are filled in by the caller.
+class ManifestEmitter {
+public:
+  ManifestEmitter(mlir::ModuleOp module, const BundleOptions &options, format::Bundle &bundle)
+      : module(module), options(options), bundle(bundle), out(bundle.manifest) {}
+
+  mlir::LogicalResult emit();
+
+private:
+  mlir::LogicalResult emitRanks();
+  mlir::LogicalResult emitTensors();
+  mlir::LogicalResult emitTensor(VariableOp variable);
+  mlir::LogicalResult emitHyper(VariableOp variable);
+  mlir::LogicalResult emitInitialValue(VariableOp variable, format::Tensor &tensor);
+  mlir::LogicalResult emitInput(BufferOp buffer, StageOp stage);
+  mlir::LogicalResult emitOutput(FetchOp fetch, ProgramOp program);
+  mlir::LogicalResult emitInterface();
+  std::optional<format::Source> sourceOf(VariableOp variable) const;
+  /// The state buffer of a variable in a program; null if it has none.
+  BufferOp stateOf(ProgramOp program, VariableOp variable);
+
+  mlir::ModuleOp module;
+  const BundleOptions &options;
+  format::Bundle &bundle;
+  format::Manifest &out;
+};
+
+/// The rule that a text names: zeros, ones, constant(c), normal(s), uniform(a). None if it is no rule.
+std::optional<format::InitRule> parseInitRule(llvm::StringRef text);
+
+} // namespace par
+
+#endif

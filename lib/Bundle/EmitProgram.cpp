@@ -1,0 +1,221 @@
+#include "EmitProgram.h"
+#include "Layouts.h"
+#include "par/Import/Provenance.h"
+#include "par/Memory/Arena.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace par {
+
+BundleTables::BundleTables(ModuleOp module, const CompiledKernels &compiled)
+    : module(module), communicators(module) {
+  for (const KernelInfo &info : compiled.kernels)
+    generated[info.kernel] = &info;
+}
+
+int32_t BundleTables::provenanceOf(Location location) {
+  std::optional<Provenance> known = getProvenance(location);
+  if (!known)
+    return -1;
+  std::string line = describe(*known);
+  if (line.empty())
+    return -1;
+  auto [found, fresh] = provenanceIndex.try_emplace(line, provenance.size());
+  if (fresh)
+    provenance.push_back(line);
+  return found->second;
+}
+
+//===-- Tables --------------------------------------------------------------------------------------------------===//
+
+static format::BufferKind kindOf(BufferKind kind) {
+  switch (kind) {
+  case BufferKind::state:
+    return format::BufferKind::State;
+  case BufferKind::temp:
+    return format::BufferKind::Temp;
+  case BufferKind::input:
+    return format::BufferKind::Input;
+  case BufferKind::hyper:
+    return format::BufferKind::Hyper;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+static format::Index indexOf(SlotIndex index) {
+  if (index == SlotIndex::none)
+    return format::Index::None;
+  return index == SlotIndex::mb ? format::Index::Mb : format::Index::Ver;
+}
+
+void ProgramEmitter::emitBuffers() {
+  for (BufferOp buffer : program.getOps<BufferOp>()) {
+    format::Buffer made;
+    made.name = buffer.getSymName();
+    made.kind = kindOf(buffer.getKind());
+    made.type = dtypeOf(buffer.getTensorType().getElementType());
+    made.shape = shapeOf(buffer.getTensorType());
+    made.index = indexOf(buffer.getIndex());
+    if (made.kind == format::BufferKind::State || made.kind == format::BufferKind::Hyper)
+      made.tensor = buffer.getOf().value_or(buffer.getSymName());
+    made.at.assign(buffer.getAt()->begin(), buffer.getAt()->end());
+    buffers[buffer] = out.buffers.size();
+    out.buffers.push_back(std::move(made));
+  }
+}
+
+uint32_t ProgramEmitter::comm(const std::string &name) {
+  auto same = llvm::find_if(out.comms, [&](const format::Comm &comm) { return comm.name == name; });
+  if (same == out.comms.end())
+    same = out.comms.insert(same, {name, 0});
+  return same - out.comms.begin();
+}
+
+/// What a kernel needs for itself is one buffer behind all others, as large as the greediest kernel wants it.
+uint32_t ProgramEmitter::scratch(uint64_t bytes) {
+  uint32_t index = out.findBuffer("scratch");
+  if (index == format::kNone) {
+    format::Buffer made;
+    made.name = "scratch";
+    made.type = format::DType::U8;
+    made.shape = {0};
+    made.at = {out.arena.state + out.arena.pool};
+    index = out.buffers.size();
+    out.buffers.push_back(std::move(made));
+  }
+  format::Buffer &buffer = out.buffers[index];
+  buffer.shape[0] = std::max<int64_t>(buffer.shape[0], bytes);
+  uint64_t end = llvm::alignTo(buffer.at[0] + buffer.shape[0], arenaAlignment);
+  out.arena.pool = end - out.arena.state;
+  return index;
+}
+
+//===-- Instructions --------------------------------------------------------------------------------------------===//
+
+format::Instruction &ProgramEmitter::append(Operation *op, format::Op kind) {
+  format::Instruction &made = out.blocks.back().instructions.emplace_back();
+  made.op = kind;
+  made.provenance = tables.provenanceOf(op->getLoc());
+  return made;
+}
+
+format::Operand ProgramEmitter::operand(format::Access access, BufferOp buffer) const {
+  format::Operand made;
+  made.access = access;
+  made.buffer = buffers.lookup(buffer);
+  format::Index index = out.buffers[made.buffer].index;
+  if (index != format::Index::None)
+    made.slot.base = index == format::Index::Mb ? format::SlotExpr::Mb : format::SlotExpr::Ver;
+  return made;
+}
+
+void ProgramEmitter::emitCopy(Operation *op, BufferOp from, BufferOp to) {
+  if (from == to)
+    return;
+  format::Instruction &copy = append(op, format::Op::Copy);
+  copy.operands = {operand(format::Access::Read, from), operand(format::Access::Write, to)};
+  copy.n = from.getTensorType().getNumElements();
+}
+
+LogicalResult ProgramEmitter::emitOp(Operation *op) {
+  if (isa<LoadOp>(op))
+    return success();
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    if (auto load = store.getOperand().getDefiningOp<LoadOp>())
+      emitCopy(op, getBuffer(load), cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr())));
+    return success();
+  }
+  if (auto fetch = dyn_cast<FetchOp>(op)) {
+    format::Instruction &made = append(op, format::Op::Fetch);
+    made.operands = {operand(format::Access::Read, getBuffer(fetch.getOperand()))};
+    made.name = fetch.getName();
+    return success();
+  }
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return emitLaunch(launch);
+  if (auto send = dyn_cast<SendOp>(op))
+    return emitSend(send);
+  if (auto recv = dyn_cast<RecvOp>(op))
+    return emitRecv(recv);
+  if (auto reduce = dyn_cast<WorldReduceOp>(op))
+    return emitWorldReduce(reduce);
+  if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0)
+    return emitCollective(op, axes);
+  return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
+}
+
+//===-- Inputs --------------------------------------------------------------------------------------------------===//
+
+/// Plays the entries: an input is fed by the block that first loads it, for its microbatch or once an entry.
+void ProgramEmitter::findFeeds() {
+  for (EntryOp entry : program.getOps<EntryOp>()) {
+    std::set<std::pair<Operation *, int64_t>> fed;
+    for (auto [name, microbatch] :
+         llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
+      auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
+      for (LoadOp load : block.getOps<LoadOp>()) {
+        BufferOp buffer = getBuffer(load);
+        if (buffer.getKind() != BufferKind::input)
+          continue;
+        if (fed.insert({buffer, buffer.getSliced() ? microbatch : 0}).second)
+          feeds[block].insert(buffer);
+      }
+    }
+  }
+}
+
+void ProgramEmitter::emitFeeds(BlockOp block) {
+  for (Operation *op : feeds[block]) {
+    auto buffer = cast<BufferOp>(op);
+    format::Instruction &feed = append(op, format::Op::Feed);
+    feed.operands = {operand(format::Access::Write, buffer)};
+    feed.name = buffer.getOf().value_or(buffer.getSymName());
+  }
+}
+
+//===-- Blocks and entries --------------------------------------------------------------------------------------===//
+
+LogicalResult ProgramEmitter::emitBlock(BlockOp block) {
+  out.blocks.push_back({block.getSymName().str(), {}});
+  emitFeeds(block);
+  for (Operation &op : block.getBody().front())
+    if (failed(emitOp(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramEmitter::emitEntry(EntryOp entry) {
+  format::Entry made{entry.getSymName().str(), {}};
+  for (auto [name, microbatch] :
+       llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
+    uint32_t block = out.findBlock(name.getValue());
+    if (block == format::kNone)
+      return entry.emitError() << "runs block " << name << ", which the program has not";
+    made.runs.push_back({block, microbatch, 0});
+  }
+  out.entries.push_back(std::move(made));
+  return success();
+}
+
+FailureOr<format::Program> ProgramEmitter::emit() {
+  for (BufferOp buffer : program.getOps<BufferOp>())
+    if (!buffer.getAt())
+      return buffer.emitError() << "has no offsets; a bundle is made after Memory";
+  out.name = program.getStage();
+  ArenaSize arena = getArenaSize(program);
+  out.arena = {static_cast<uint64_t>(arena.state), static_cast<uint64_t>(arena.pool), 0};
+  out.queues = {"compute"};
+  emitBuffers();
+  findFeeds();
+  for (BlockOp block : program.getOps<BlockOp>())
+    if (failed(emitBlock(block)))
+      return failure();
+  for (EntryOp entry : program.getOps<EntryOp>())
+    if (failed(emitEntry(entry)))
+      return failure();
+  return std::move(out);
+}
+
+} // namespace par

@@ -1,0 +1,73 @@
+#ifndef PAR_LIB_BUNDLE_EMITPROGRAM_H
+#define PAR_LIB_BUNDLE_EMITPROGRAM_H
+
+#include "Communicators.h"
+#include "par/Codegen/Codegen.h"
+#include "par/format/Bundle.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace par {
+
+/// What the programs of one bundle share.
+struct BundleTables {
+  explicit BundleTables(mlir::ModuleOp module, const CompiledKernels &compiled);
+
+  /// Index of the line for a location; -1 if nothing is known of it.
+  int32_t provenanceOf(mlir::Location location);
+
+  mlir::ModuleOp module;
+  llvm::StringMap<const KernelInfo *> generated; ///< by the kernel's symbol
+  Communicators communicators;
+  std::vector<std::string> provenance;
+  llvm::StringMap<int32_t> provenanceIndex;
+};
+
+/// Turns one par.program into one program of the format.
+class ProgramEmitter {
+public:
+  ProgramEmitter(ProgramOp program, BundleTables &tables) : program(program), tables(tables) {}
+
+  mlir::FailureOr<format::Program> emit();
+
+private:
+  void emitBuffers();
+  mlir::LogicalResult emitBlock(BlockOp block);
+  mlir::LogicalResult emitEntry(EntryOp entry);
+  void findFeeds();
+  void emitFeeds(BlockOp block);
+
+  mlir::LogicalResult emitOp(mlir::Operation *op);
+  mlir::LogicalResult emitLaunch(LaunchOp launch);
+  mlir::LogicalResult emitGenerated(LaunchOp launch, KernelOp kernel);
+  mlir::LogicalResult emitBuiltin(LaunchOp launch, KernelOp kernel);
+  mlir::LogicalResult emitMatmul(LaunchOp launch, KernelOp kernel);
+  mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::ArrayAttr axes);
+  mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
+  mlir::LogicalResult emitSend(SendOp send);
+  mlir::LogicalResult emitRecv(RecvOp recv);
+  void emitCopy(mlir::Operation *op, BufferOp from, BufferOp to);
+  mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
+                                    uint64_t tag);
+
+  /// A new instruction at the end of the block, on the queue of compute.
+  format::Instruction &append(mlir::Operation *op, format::Op kind);
+  /// Begins a group of `count` communications, if there are several.
+  void beginGroup(mlir::Operation *op, size_t done, size_t count);
+  format::Operand operand(format::Access access, BufferOp buffer) const;
+  uint32_t comm(const std::string &name);
+  uint32_t scratch(uint64_t bytes);
+
+  ProgramOp program;
+  BundleTables &tables;
+  format::Program out;
+  llvm::DenseMap<mlir::Operation *, uint32_t> buffers;
+  llvm::StringMap<uint32_t> kernels, calls;
+  /// Blocks that feed a buffer: some run of them is the first to load it for its microbatch.
+  llvm::MapVector<mlir::Operation *, llvm::SetVector<mlir::Operation *>> feeds;
+};
+
+} // namespace par
+
+#endif

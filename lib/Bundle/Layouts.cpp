@@ -1,0 +1,64 @@
+#include "Layouts.h"
+
+using namespace mlir;
+
+namespace par {
+
+format::DType dtypeOf(Type type) {
+  if (type.isF64())
+    return format::DType::F64;
+  if (type.isF16())
+    return format::DType::F16;
+  if (type.isBF16())
+    return format::DType::BF16;
+  if (type.isInteger(64))
+    return format::DType::I64;
+  if (type.isInteger(32))
+    return format::DType::I32;
+  if (type.isInteger(16))
+    return format::DType::I16;
+  if (type.isInteger(8))
+    return format::DType::I8;
+  if (type.isInteger(1))
+    return format::DType::I1;
+  return format::DType::F32;
+}
+
+std::vector<int64_t> shapeOf(RankedTensorType type) { return {type.getShape().begin(), type.getShape().end()}; }
+
+format::Layout layoutOf(DistType dist, StageOp stage) {
+  MeshAttr mesh = stage.getMesh();
+  RankedTensorType global = dist.getTensor(), local = dist.getSharding().getLocalType(global, mesh);
+  format::Layout layout{shapeOf(global), shapeOf(local), {}};
+  for (auto [member, rank] : llvm::enumerate(stage.getRanks())) {
+    format::Rectangle part;
+    for (int64_t dim = 0; dim < global.getRank(); ++dim) {
+      int64_t whole = global.getDimSize(dim), shard = local.getDimSize(dim);
+      int64_t index = mesh.getIndex(member, dist.getSharding().getAxes(dim));
+      part.start.push_back(std::min(index * shard, whole));
+      part.size.push_back(std::min(shard, whole - part.start.back()));
+    }
+    auto same = llvm::find_if(layout.parts, [&](const format::Rectangle &other) {
+      return other.start == part.start && other.size == part.size;
+    });
+    if (same == layout.parts.end())
+      same = layout.parts.insert(same, part);
+    same->ranks.push_back(rank);
+  }
+  return layout;
+}
+
+bool mergeLayout(format::Layout &layout, const format::Layout &other) {
+  if (layout.shape != other.shape || layout.local != other.local || layout.parts.size() != other.parts.size())
+    return false;
+  for (size_t i = 0; i < layout.parts.size(); ++i)
+    if (layout.parts[i].start != other.parts[i].start || layout.parts[i].size != other.parts[i].size)
+      return false;
+  for (size_t i = 0; i < layout.parts.size(); ++i)
+    for (uint32_t rank : other.parts[i].ranks)
+      if (!llvm::is_contained(layout.parts[i].ranks, rank))
+        layout.parts[i].ranks.push_back(rank);
+  return true;
+}
+
+} // namespace par

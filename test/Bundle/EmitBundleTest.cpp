@@ -1,0 +1,256 @@
+// Programs after Memory become a bundle that the verifier proves.
+#include "par/Bundle/Bundle.h"
+#include "par/Memory/Passes.h"
+#include "par/verify/Verify.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace par;
+
+namespace {
+
+constexpr const char *tables = R"ir(
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.stage @s1 <"dp"=2> ranks [2, 3]
+par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "/models/m.onnx", offset = 16 : i64, length = 48 : i64}
+par.variable @step counter : tensor<f32> value dense<2.0> : tensor<f32>
+par.variable @lr hyper : tensor<f32> value dense<0.125> : tensor<f32>
+par.kernel @mul(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {implementation = "generated", tied = array<i64: -1>} {
+  %0 = par.multiply %a, %b : tensor<2x4xf32>
+  par.return %0 : tensor<2x4xf32>
+}
+par.kernel @sum(%a: tensor<2x4xf32>) -> tensor<f32> attributes {implementation = "generated"} {
+  %0 = par.reduce sum %a dims [0, 1] : tensor<2x4xf32> to tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.kernel @sgd(%w: tensor<2x4xf32>, %g: tensor<2x4xf32>, %lr: tensor<f32>) -> tensor<2x4xf32> attributes {implementation = "generated", tied = array<i64: 0>} {
+  %0 = par.sgd %w, %g, %lr decay 0.0 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<f32>
+  par.return %0 : tensor<2x4xf32>
+}
+par.kernel @inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = "generated", tied = array<i64: 0>} {
+  %0 = par.add %s, %l : tensor<f32>
+  par.return %0 : tensor<f32>
+}
+)ir";
+
+constexpr const char *programs = R"ir(
+par.program @p0 on @s0 ranks [0, 1] {
+  par.buffer @w state of "w" : tensor<2x4xf32> as !par.dist<tensor<3x4xf32>, @s0, [{"dp"}, {}]>
+  par.buffer @step state of "step" : tensor<f32> as !par.dist<tensor<f32>, @s0, []>
+  par.buffer @lr hyper of "lr" : tensor<f32>
+  par.buffer @x input of "x" sliced by mb depth 2 : tensor<2x4xf32> as !par.dist<tensor<4x4xf32>, @s0, [{"dp"}, {}]>
+  par.buffer @g temp by mb depth 2 : tensor<2x4xf32>
+  par.block @forward {
+    %w = par.load @w : tensor<2x4xf32>
+    %x = par.load @x : tensor<2x4xf32>
+    %y = par.launch @mul(%w, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    par.send %y, %x to [2, 3] tag 0 : tensor<2x4xf32>, tensor<2x4xf32>
+  }
+  par.block @backward {
+    %g = par.recv from [2, 3] tag 1 : tensor<2x4xf32>
+    %x = par.load @x : tensor<2x4xf32>
+    %h = par.launch @mul(%g, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %r = par.all_reduce sum %h over ["dp"] : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    par.store %r to @g : tensor<2x4xf32>
+  }
+  par.block @update {
+    %g = par.load @g : tensor<2x4xf32>
+    %n = par.launch @sum(%g) : (tensor<2x4xf32>) -> tensor<f32>
+    %t = par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    par.fetch %t as "norm" : tensor<f32>
+    %w = par.load @w : tensor<2x4xf32>
+    %lr = par.load @lr : tensor<f32>
+    %u = par.launch @sgd(%w, %g, %lr) : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+    par.store %u to @w : tensor<2x4xf32>
+    %s = par.load @step : tensor<f32>
+    %i = par.launch @inc(%s, %lr) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    par.store %i to @step : tensor<f32>
+  }
+  par.entry @train runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]
+}
+par.program @p1 on @s1 ranks [2, 3] {
+  par.buffer @step state of "step" : tensor<f32> as !par.dist<tensor<f32>, @s1, []>
+  par.buffer @lr hyper of "lr" : tensor<f32>
+  par.buffer @sum temp by mb depth 2 : tensor<f32>
+  par.buffer @a temp by mb depth 2 : tensor<2x4xf32>
+  par.buffer @b temp by mb depth 2 : tensor<2x4xf32>
+  par.block @receive {
+    %y, %x = par.recv from [0, 1] tag 0 : tensor<2x4xf32>, tensor<2x4xf32>
+    par.store %y to @a : tensor<2x4xf32>
+    par.store %x to @b : tensor<2x4xf32>
+  }
+  par.block @compute {
+    %y = par.load @a : tensor<2x4xf32>
+    %x = par.load @b : tensor<2x4xf32>
+    %z = par.launch @mul(%y, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %l = par.launch @sum(%z) : (tensor<2x4xf32>) -> tensor<f32>
+    %r = par.all_reduce sum %l over ["dp"] : (tensor<f32>) -> tensor<f32>
+    par.fetch %r as "loss" : tensor<f32>
+    par.store %r to @sum : tensor<f32>
+    par.send %z to [0, 1] tag 1 : tensor<2x4xf32>
+  }
+  par.block @update {
+    %n = par.load @sum : tensor<f32>
+    %t = par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    par.fetch %t as "norm" : tensor<f32>
+    %lr = par.load @lr : tensor<f32>
+    %s = par.load @step : tensor<f32>
+    %i = par.launch @inc(%s, %lr) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    par.store %i to @step : tensor<f32>
+  }
+  par.entry @train runs [@receive, @receive, @compute, @compute, @update] microbatches [0, 1, 0, 1, 1]
+}
+)ir";
+
+/// What Codegen would say of the kernels above.
+CompiledKernels compiledKernels() {
+  auto info = [](std::string name, std::vector<OperandInfo> operands, uint64_t scratch) {
+    KernelInfo made;
+    made.kernel = name;
+    made.symbol = "k_" + name;
+    made.operands = std::move(operands);
+    made.scratchBytes = scratch;
+    return made;
+  };
+  using enum OperandAccess;
+  CompiledKernels compiled;
+  compiled.object = "code";
+  compiled.isa = "x86-64";
+  compiled.kernels = {info("mul", {{Read, 32}, {Read, 32}, {Write, 32}}, 0),
+                      info("sum", {{Read, 32}, {Write, 4}, {Write, 100}}, 100),
+                      info("sgd", {{ReadWrite, 32}, {Read, 32}, {Read, 4}}, 0),
+                      info("inc", {{ReadWrite, 4}, {Read, 4}}, 0)};
+  compiled.kernels[0].immediates.push_back({{"dp"}, 0});
+  return compiled;
+}
+
+class EmitBundle : public ::testing::Test {
+protected:
+  EmitBundle() : handler(&context, [this](Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; }) {
+    DialectRegistry registry;
+    registerDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  FailureOr<format::Bundle> emit(std::string text, const BundleOptions &options = {}) {
+    module = parseSourceString<ModuleOp>(tables + text, &context);
+    PassManager manager(&context);
+    buildMemoryPipeline(manager, {});
+    if (!module || failed(manager.run(*module)))
+      return failure();
+    return emitBundle(*module, compiledKernels(), options);
+  }
+  /// The programs above with one piece of text replaced.
+  FailureOr<format::Bundle> emitWith(StringRef from, StringRef to) {
+    std::string text = programs;
+    size_t at = text.find(from.str());
+    EXPECT_NE(at, std::string::npos) << from.str();
+    text.replace(at, from.size(), to.str());
+    return emit(text);
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::string errors;
+  ScopedDiagnosticHandler handler;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(EmitBundle, isProved) {
+  FailureOr<format::Bundle> bundle = emit(programs);
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  verify::Verdict verdict = verify::verifyBundle(*bundle);
+  EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
+  EXPECT_EQ(verdict.proof.programs, 2u);
+  // The receive of two values is one group.
+  EXPECT_GT(verdict.proof.groups, 0u);
+}
+
+TEST_F(EmitBundle, manifestSaysWhereThingsLie) {
+  BundleOptions options;
+  options.modelFolder = "/models";
+  options.aliases["w"] = {"head"};
+  options.inputLimits["x"] = 7;
+  FailureOr<format::Bundle> bundle = emit(programs, options);
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  const format::Manifest &manifest = bundle->manifest;
+  // Three rows over two ranks: two, and one that is padded.
+  const format::Tensor *w = manifest.findTensor("w");
+  ASSERT_TRUE(w);
+  EXPECT_EQ(w->layout.local, (std::vector<int64_t>{2, 4}));
+  ASSERT_EQ(w->layout.parts.size(), 2u);
+  EXPECT_EQ(w->layout.parts[1], (format::Rectangle{{2, 0}, {1, 4}, {1}}));
+  EXPECT_EQ(w->stored, std::vector<int64_t>{12});
+  EXPECT_EQ(w->aliases, std::vector<std::string>{"head"});
+  EXPECT_EQ(w->init.kind, format::InitRule::Normal);
+  EXPECT_EQ(w->init.b, 0.02);
+  ASSERT_TRUE(w->source);
+  EXPECT_EQ(w->source->file, "m.onnx");
+  // Both stages hold the counter: one tensor.
+  const format::Tensor *step = manifest.findTensor("step");
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->init.a, 2);
+  ASSERT_EQ(step->layout.parts.size(), 1u);
+  EXPECT_EQ(step->layout.parts[0].ranks, (std::vector<uint32_t>{0, 1, 2, 3}));
+  const format::Input *x = manifest.findInput("x");
+  ASSERT_TRUE(x);
+  EXPECT_TRUE(x->microbatched);
+  EXPECT_EQ(x->shape, (std::vector<int64_t>{8, 4}));
+  EXPECT_EQ(x->layout.shape, (std::vector<int64_t>{4, 4}));
+  EXPECT_EQ(x->limit, 7);
+  EXPECT_EQ(manifest.findOutput("norm")->ranks.size(), 4u);
+  EXPECT_EQ(manifest.findOutput("loss")->ranks, (std::vector<uint32_t>{2, 3}));
+  ASSERT_EQ(manifest.hypers.size(), 1u);
+  EXPECT_EQ(manifest.hypers[0].value, 0.125);
+  EXPECT_EQ(manifest.microbatches, 2u);
+  EXPECT_EQ(manifest.needs, std::vector<std::string>{"isa: x86-64"});
+}
+
+TEST_F(EmitBundle, communicatorsJoinStages) {
+  FailureOr<format::Bundle> bundle = emit(programs);
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  using Groups = std::vector<std::vector<uint32_t>>;
+  auto groups = [&](const char *name) {
+    const format::Communicator *found = bundle->manifest.findCommunicator(name);
+    return found ? found->groups : Groups();
+  };
+  EXPECT_EQ(groups("dp"), (Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(groups("s0>s1"), (Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(groups("s1>s0"), (Groups{{2, 0}, {3, 1}}));
+  EXPECT_EQ(groups("stages"), (Groups{{0, 2}, {1, 3}}));
+}
+
+TEST_F(EmitBundle, inputsAreFedWhereTheyAreFirstLoaded) {
+  FailureOr<format::Bundle> bundle = emit(programs);
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  const format::Program &first = bundle->programs[0];
+  auto feeds = [](const format::Block &block) {
+    return llvm::count_if(block.instructions, [](const auto &it) { return it.op == format::Op::Feed; });
+  };
+  EXPECT_EQ(feeds(first.blocks[first.findBlock("forward")]), 1);
+  EXPECT_EQ(feeds(first.blocks[first.findBlock("backward")]), 0);
+}
+
+TEST_F(EmitBundle, refusesPeersThatAreNoStage) {
+  EXPECT_TRUE(failed(emitWith("to [2, 3] tag 0", "to [3, 2] tag 0")));
+  EXPECT_NE(errors.find("talks to ranks that are not those of a stage as large as its own"), std::string::npos)
+      << errors;
+}
+
+
+TEST_F(EmitBundle, refusesKernelsWithoutCode) {
+  EXPECT_TRUE(failed(emit("par.kernel @neg(%a: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"} {\n"
+                          "  %0 = par.negate %a : tensor<f32>\n  par.return %0 : tensor<f32>\n}\n"
+                          "par.program @p on @s0 ranks [0, 1] {\n"
+                          "  par.buffer @s state of \"step\" : tensor<f32>\n"
+                          "  par.block @b {\n    %s = par.load @s : tensor<f32>\n"
+                          "    %n = par.launch @neg(%s) : (tensor<f32>) -> tensor<f32>\n"
+                          "    par.store %n to @s : tensor<f32>\n  }\n"
+                          "  par.entry @train runs [@b] microbatches [0]\n}\n")));
+  EXPECT_NE(errors.find("launches @neg, which Codegen has not compiled"), std::string::npos) << errors;
+}
+
+} // namespace
