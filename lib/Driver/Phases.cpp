@@ -3,6 +3,8 @@
 #include "par/Driver/Compile.h"
 #include "par/Partition/Passes.h"
 #include "par/Propagate/Passes.h"
+#include "par/Recompute/Passes.h"
+#include "par/Schedule/Passes.h"
 #include "par/Split/Passes.h"
 #include "par/Train/Passes.h"
 
@@ -11,44 +13,9 @@ using namespace mlir;
 namespace par {
 
 ArrayRef<StringRef> phaseNames() {
-  static constexpr StringRef names[] = {"import", "annotate", "train", "split", "propagate", "partition"};
+  static constexpr StringRef names[] = {"import",    "annotate",  "train",     "split",
+                                        "propagate", "partition", "recompute", "schedule"};
   return names;
-}
-
-/// What groups say about single parameters: of two groups the later one wins, key by key.
-static void addGroups(const ModelPlan &model, TrainOptions &options) {
-  const PlanTrain &train = *model.plan.train;
-  llvm::MapVector<unsigned, TrainOptions::Parameter> parameters;
-  PlanErrors known; // the driver has checked the patterns
-  for (const PlanGroup &group : train.groups)
-    for (unsigned index : resolveParameters(group.name, model.names, known)) {
-      TrainOptions::Parameter &parameter = parameters[index];
-      parameter.name = model.names.parameters[index].name;
-      if (group.lr)
-        parameter.lrScale = **group.lr / *train.optimizer.lr.peak;
-      if (group.lrScale)
-        parameter.lrScale = **group.lrScale;
-      if (group.weightDecay)
-        parameter.weightDecay = **group.weightDecay;
-    }
-  for (auto &[index, parameter] : parameters)
-    options.parameters.push_back(std::move(parameter));
-}
-
-static TrainOptions trainOptions(const ModelPlan &model) {
-  const PlanTrain &train = *model.plan.train;
-  TrainOptions options;
-  options.kind = *train.optimizer.kind;
-  options.lr = *train.optimizer.lr.peak;
-  options.momentum = *train.optimizer.momentum;
-  options.nesterov = *train.optimizer.nesterov;
-  options.beta1 = *train.optimizer.beta1;
-  options.beta2 = *train.optimizer.beta2;
-  options.epsilon = *train.optimizer.eps;
-  options.weightDecay = *train.optimizer.weightDecay;
-  options.clip = *train.clip;
-  addGroups(model, options);
-  return options;
 }
 
 std::vector<Phase> buildPhases(const ModelPlan &model) {
@@ -56,10 +23,12 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
   // An inference bundle has nothing to derive.
-  if (plan.train)
-    phases.push_back({"train", [options = trainOptions(model)](OpPassManager &manager) {
+  if (plan.train) {
+    PlanErrors known; // the driver has checked the patterns
+    phases.push_back({"train", [options = trainOptions(plan, model.names, known)](OpPassManager &manager) {
                         buildTrainPipeline(manager, options);
                       }});
+  }
   SplitOptions split;
   split.microbatches = **plan.batch.microbatches;
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
@@ -67,6 +36,11 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
   phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [](OpPassManager &manager) { buildPartitionPipeline(manager); }});
+  phases.push_back({"recompute", [&plan](OpPassManager &manager) { buildRecomputePipeline(manager, plan.recompute); }});
+  BuildProgramsPassOptions schedule;
+  schedule.schedule = *plan.pipeline.schedule;
+  schedule.hardware = *plan.target.device;
+  phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
   return phases;
 }
 

@@ -15,8 +15,8 @@ ArenaSize getArenaSize(ProgramOp program) {
   ArenaSize size;
   auto end = [&](BufferOp buffer, int64_t from) {
     int64_t last = from;
-    if (buffer.getAt())
-      for (int64_t at : *buffer.getAt())
+    if (std::optional<ArrayRef<int64_t>> slots = buffer.getAt())
+      for (int64_t at : *slots)
         last = std::max(last, at + getBytes(buffer.getTensorType()));
     return (last + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
   };

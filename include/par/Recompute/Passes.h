@@ -1,0 +1,24 @@
+// What a backward fragment is given, and what it computes again.
+#ifndef PAR_RECOMPUTE_PASSES_H
+#define PAR_RECOMPUTE_PASSES_H
+
+#include "par/Plan/Plan.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Recompute/Passes.h.inc"
+
+/// The phase: pass and gate.
+void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Recompute/Passes.h.inc"
+
+} // namespace par
+
+#endif // PAR_RECOMPUTE_PASSES_H
