@@ -102,8 +102,7 @@ Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, A
     again = std::max(again, names[{stage, name.str()}]);
   for (unsigned stage : on)
     names[{stage, name.str()}] = again + 1;
-  // Not ".": the second message s1.to.s0 must not be called as the second value of the first one.
-  activity.name = again ? (name + "_" + Twine(again)).str() : name.str();
+  activity.name = again ? (name + "." + Twine(again)).str() : name.str();
   list.push_back(std::move(activity));
   return list.back();
 }

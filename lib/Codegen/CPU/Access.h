@@ -1,0 +1,36 @@
+#ifndef PAR_LIB_CODEGEN_CPU_ACCESS_H
+#define PAR_LIB_CODEGEN_CPU_ACCESS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace par::cpu {
+
+/// One expression a tensor dim, over the loops of a nest; dims past the loops are indices known only when running.
+using Index = llvm::SmallVector<mlir::AffineExpr>;
+
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor);
+
+/// `map` applied to the iteration.
+Index applyMap(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> iteration);
+
+/// The index in a tensor of shape `to` of what has `index` in its reshape of shape `from`. Dims that agree stay as they
+/// are, so that loops over leading dims are still recognised.
+Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
+                   mlir::MLIRContext *context);
+
+/// Row-major address in elements.
+mlir::AffineExpr linearize(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> shape,
+                           mlir::MLIRContext *context);
+
+/// What an index operand inside a linalg body is in terms of the iteration; null if only running tells.
+mlir::AffineExpr traceIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> iteration);
+
+/// The value that reshapes (collapse and expand) view; the value itself if it is no reshape.
+mlir::Value stripReshapes(mlir::Value value);
+
+/// The linalg.generic that defines a value, or null.
+mlir::linalg::GenericOp genericOf(mlir::Value value);
+
+} // namespace par::cpu
+
+#endif

@@ -1,0 +1,288 @@
+#include "KernelPlan.h"
+
+#include "par/Dialect/Lower.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace par::cpu {
+
+/// Values that rows keep on the stack, all together; what is larger goes to the scratch operand.
+static constexpr uint64_t stackLimit = 64 << 10;
+/// Elements that are worth a tile of their own.
+static constexpr int64_t tileWork = 32 << 10;
+
+uint64_t elementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
+
+static int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t all = 1;
+  for (int64_t size : sizes)
+    all *= size;
+  return all;
+}
+
+uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
+  Value value = nest.value();
+  return product(shapeOf(value).drop_front(rows.size())) * elementBytes(getElementTypeOrSelf(value.getType()));
+}
+
+namespace {
+
+/// Follows what a nest reads through the generics that are computed on the spot.
+struct ReadWalk {
+  const SetVector<Value> &kept;
+  std::vector<Read> reads{};
+  /// Generics computed on the spot, with the index of the element.
+  std::set<std::pair<void *, std::vector<void *>>> seen{};
+  std::vector<std::pair<Value, Index>> visits{};
+  unsigned dims = 0;
+
+  void walkTensor(Value tensor, ArrayRef<AffineExpr> index) {
+    MLIRContext *context = tensor.getContext();
+    Value source = stripReshapes(tensor);
+    Index sourceIndex = reshapeIndex(index, shapeOf(tensor), shapeOf(source), context);
+    if (isa<BlockArgument>(source) || kept.contains(source)) {
+      AffineExpr address = linearize(index, shapeOf(tensor), context);
+      reads.push_back({source, sourceIndex, simplifyAffineExpr(address, dims, 0)});
+      return;
+    }
+    linalg::GenericOp generic = genericOf(source);
+    if (!generic)
+      return;
+    std::vector<void *> key;
+    for (AffineExpr expr : sourceIndex)
+      key.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
+    if (!seen.insert({source.getAsOpaquePointer(), key}).second)
+      return;
+    visits.push_back({source, sourceIndex});
+    walkBody(generic, sourceIndex);
+  }
+
+  void walkBody(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration) {
+    for (OpOperand *input : generic.getDpsInputOperands())
+      walkTensor(input->get(), applyMap(generic.getMatchingIndexingMap(input), iteration));
+    for (auto extract : generic.getBody()->getOps<tensor::ExtractOp>()) {
+      Index index;
+      for (Value value : extract.getIndices()) {
+        AffineExpr expr = traceIndex(value, iteration);
+        index.push_back(expr ? expr : getAffineDimExpr(dims++, value.getContext()));
+      }
+      walkTensor(extract.getTensor(), index);
+    }
+  }
+};
+
+/// By how much `address` grows with one more of loop `dim`; none if that varies.
+std::optional<int64_t> strideAlong(AffineExpr address, unsigned dim, unsigned dims) {
+  AffineExpr here = getAffineDimExpr(dim, address.getContext());
+  AffineExpr step = simplifyAffineExpr(address.replace(here, here + 1) - address, dims, 0);
+  if (auto constant = dyn_cast<AffineConstantExpr>(step))
+    return constant.getValue();
+  return std::nullopt;
+}
+
+class Planner {
+public:
+  explicit Planner(func::FuncOp function) : function(function), context(function.getContext()) {}
+
+  KernelPlan plan() {
+    keepResults();
+    keepReductions();
+    formNests();
+    while (keepShared())
+      formNests();
+    chooseRows();
+    choosePlaces();
+    chooseTiles();
+    return std::move(out);
+  }
+
+private:
+  /// Every result is written by one nest: what is no generic, or a result twice, is copied.
+  void keepResults() {
+    auto end = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    for (OpOperand &operand : end->getOpOperands()) {
+      Value source = stripReshapes(operand.get());
+      if (!genericOf(source) || kept.contains(source)) {
+        OpBuilder builder(end);
+        source = buildElements(builder, end.getLoc(), cast<RankedTensorType>(source.getType()), source,
+                               [](OpBuilder &, Location, ValueRange args) { return args[0]; });
+      }
+      kept.insert(source);
+      resultsOf[source].push_back(operand.getOperandNumber());
+    }
+  }
+
+  void keepReductions() {
+    function.walk([&](linalg::GenericOp generic) {
+      if (generic.getNumReductionLoops() > 0 && !generic->use_empty())
+        kept.insert(generic.getResult(0));
+    });
+  }
+
+  /// Loops of size 1 are index 0 everywhere.
+  Index iterationOf(linalg::GenericOp generic) {
+    Index iteration;
+    for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges()))
+      iteration.push_back(size == 1 ? getAffineConstantExpr(0, context) : getAffineDimExpr(loop, context));
+    return iteration;
+  }
+
+  Nest formNest(linalg::GenericOp generic) {
+    Nest nest{generic};
+    ReadWalk walk{kept};
+    walk.dims = generic.getNumLoops();
+    walk.walkBody(generic, iterationOf(generic));
+    nest.reads = std::move(walk.reads);
+    AffineMap resultMap = generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+    for (AffineExpr expr : resultMap.getResults())
+      nest.resultLoops.push_back(cast<AffineDimExpr>(expr).getPosition());
+    for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
+      if (!llvm::is_contained(nest.resultLoops, loop))
+        nest.reducedLoops.push_back(loop);
+    nest.innermost = chooseInnermost(nest, walk.dims);
+    nest.results = resultsOf.lookup(generic.getResult(0));
+    visits.push_back(std::move(walk.visits));
+    return nest;
+  }
+
+  unsigned chooseInnermost(const Nest &nest, unsigned dims) {
+    SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
+    unsigned best = nest.isReduction() ? nest.reducedLoops.back()
+                    : sizes.empty()    ? 0
+                                       : nest.resultLoops.back();
+    int64_t bestScore = 0;
+    for (unsigned loop = 0; loop < sizes.size(); ++loop) {
+      int64_t score = !nest.resultLoops.empty() && loop == nest.resultLoops.back() ? 1 : 0;
+      for (const Read &read : nest.reads)
+        if (strideAlong(read.address, loop, dims) == 1)
+          score += 2;
+      if (sizes[loop] > 1 && score > bestScore) {
+        bestScore = score;
+        best = loop;
+      }
+    }
+    return best;
+  }
+
+  void formNests() {
+    out.nests.clear();
+    out.nestOf.clear();
+    visits.clear();
+    function.walk([&](linalg::GenericOp generic) {
+      Value value = generic.getResult(0);
+      if (!kept.contains(value))
+        return;
+      out.nestOf[value] = out.nests.size();
+      out.nests.push_back(formNest(generic));
+    });
+  }
+
+  static bool isExpensive(linalg::GenericOp generic) {
+    return llvm::any_of(*generic.getBody(), [](Operation &op) {
+      return isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp>(op));
+    });
+  }
+
+  /// Next to reductions, expensive values that several nests need, or that one nest would compute many times over, get
+  /// nests of their own.
+  bool keepShared() {
+    if (llvm::none_of(out.nests, [](const Nest &nest) { return nest.isReduction(); }))
+      return false;
+    llvm::MapVector<Value, SetVector<unsigned>> users;
+    bool changed = false;
+    for (auto [number, nestVisits] : llvm::enumerate(visits)) {
+      linalg::GenericOp op = out.nests[number].op;
+      int64_t iterations = product(op.getStaticLoopRanges());
+      AffineExpr inner = getAffineDimExpr(out.nests[number].innermost, context);
+      for (auto &[value, index] : nestVisits) {
+        users[value].insert(number);
+        bool everywhere = llvm::any_of(index, [&](AffineExpr expr) {
+          return expr.isFunctionOfDim(cast<AffineDimExpr>(inner).getPosition());
+        });
+        if (isExpensive(genericOf(value)) && everywhere && iterations >= 4 * product(shapeOf(value)))
+          changed |= kept.insert(value);
+      }
+    }
+    for (auto &[value, nests] : users)
+      if (nests.size() > 1 && isExpensive(genericOf(value)))
+        changed |= kept.insert(value);
+    return changed;
+  }
+
+  /// The leading dims that the results of all nests share, as far as every nest reads only its own row of the others.
+  void chooseRows() {
+    if (out.nests.empty())
+      return;
+    SmallVector<int64_t> rows = llvm::to_vector(shapeOf(out.nests.front().value()));
+    auto cut = [&](size_t count) { rows.truncate(std::min(rows.size(), count)); };
+    for (const Nest &nest : out.nests) {
+      ArrayRef<int64_t> shape = shapeOf(nest.value());
+      size_t same = 0;
+      while (same < std::min(shape.size(), rows.size()) && shape[same] == rows[same])
+        ++same;
+      // A loop that should be innermost inside a reduction is none of rows.
+      auto inner = llvm::find(nest.resultLoops, nest.innermost);
+      cut(nest.isReduction() ? std::min<size_t>(same, inner - nest.resultLoops.begin()) : same);
+    }
+    for (const Nest &nest : out.nests)
+      for (const Read &read : nest.reads)
+        if (out.nestOf.contains(read.source))
+          for (size_t dim = 0; dim < rows.size(); ++dim)
+            if (rows[dim] != 1 && read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], context))
+              cut(dim);
+    out.rows = rows;
+  }
+
+  void choosePlaces() {
+    uint64_t stack = 0;
+    for (Nest &nest : out.nests) {
+      Value value = nest.value();
+      uint64_t bytes = out.bytesPerRow(nest);
+      if (!nest.results.empty())
+        nest.place = Place::Result;
+      else if (bytes == elementBytes(getElementTypeOrSelf(value.getType())))
+        nest.place = Place::Register;
+      else if (stack + bytes <= stackLimit) {
+        nest.place = Place::Stack;
+        stack += bytes;
+      } else {
+        nest.place = Place::Scratch;
+        nest.offset = out.scratchBytes;
+        out.scratchBytes += (bytes + 63) / 64 * 64;
+      }
+    }
+  }
+
+  /// Tiles are cuts of the first row dim. They depend on shapes alone.
+  void chooseTiles() {
+    out.tileRows = out.rows.empty() ? 1 : out.rows[0];
+    if (out.rows.empty() || out.scratchBytes)
+      return;
+    int64_t work = 0;
+    for (Nest &nest : out.nests)
+      work += product(nest.sizes());
+    int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(out.rows[0], 1));
+    out.tileRows = (out.rows[0] + many - 1) / many;
+    out.tiles = (out.rows[0] + out.tileRows - 1) / out.tileRows;
+  }
+
+  func::FuncOp function;
+  MLIRContext *context;
+  SetVector<Value> kept;
+  llvm::DenseMap<Value, SmallVector<unsigned>> resultsOf;
+  /// Of every nest: the generics computed on the spot.
+  std::vector<std::vector<std::pair<Value, Index>>> visits;
+  KernelPlan out;
+};
+
+} // namespace
+
+KernelPlan planKernel(func::FuncOp function) { return Planner(function).plan(); }
+
+} // namespace par::cpu

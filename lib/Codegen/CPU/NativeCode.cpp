@@ -1,0 +1,171 @@
+#include "NativeCode.h"
+
+#include "par/Codegen/Codegen.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+
+namespace par {
+
+std::string getHostIsa() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  auto has = [&](std::initializer_list<StringRef> names) {
+    return llvm::all_of(names, [&](StringRef name) { return features.lookup(name); });
+  };
+  if (!has({"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}))
+    return has({"sse4.2", "popcnt", "ssse3"}) ? "x86-64-v2" : llvm::sys::getHostCPUName().str();
+  return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? "x86-64-v4" : "x86-64-v3";
+}
+
+namespace cpu {
+
+void prepareThreads(MLIRContext &context) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  registerBuiltinDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+  context.loadDialect<mlir::cf::ControlFlowDialect, LLVM::LLVMDialect>();
+}
+
+LogicalResult lowerToLLVM(ModuleOp module) {
+  PassManager manager(module.getContext());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  return manager.run(module);
+}
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef isa) {
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, isa, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+/// O3, knowing no library function, so that no loop becomes a call.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graph;
+  llvm::ModuleAnalysisManager modules;
+  functions.registerPass([&] {
+    llvm::TargetLibraryInfoImpl none(machine.getTargetTriple());
+    none.disableAllFunctions();
+    return llvm::TargetLibraryAnalysis(none);
+  });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graph, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+static FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(isa);
+  if (!machine)
+    return failure();
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module) {
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    function.addFnAttr("target-cpu", isa);
+    if (isa == "x86-64-v4")
+      function.addFnAttr("prefer-vector-width", "512");
+  }
+  optimize(module, *machine);
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager emitter;
+  if (machine->addPassesToEmitFile(emitter, out, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return failure();
+  emitter.run(module);
+  return bytes.str().str();
+}
+
+FailureOr<std::string> compileObject(ModuleOp module, StringRef isa) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> native = translateModuleToLLVMIR(module, context);
+  if (!native)
+    return failure();
+  return emitObject(*native, isa);
+}
+
+FailureOr<std::string> compileSupport(StringRef isa) {
+  // Plain loops over bytes; "no-builtins" keeps them from becoming calls of themselves.
+  StringRef text = R"(
+define hidden ptr @memcpy(ptr noalias returned %to, ptr noalias %from, i64 %n) #0 {
+entry:
+  %any = icmp ne i64 %n, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr i8, ptr %from, i64 %i
+  %q = getelementptr i8, ptr %to, i64 %i
+  %byte = load i8, ptr %p
+  store i8 %byte, ptr %q
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret ptr %to
+}
+define hidden ptr @memset(ptr returned %to, i32 %value, i64 %n) #0 {
+entry:
+  %byte = trunc i32 %value to i8
+  %any = icmp ne i64 %n, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %q = getelementptr i8, ptr %to, i64 %i
+  store i8 %byte, ptr %q
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret ptr %to
+}
+attributes #0 = { noinline "no-builtins" }
+)";
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, diagnostic, context);
+  if (!module)
+    return failure();
+  return emitObject(*module, isa);
+}
+
+} // namespace cpu
+} // namespace par

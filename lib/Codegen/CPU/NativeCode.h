@@ -1,0 +1,28 @@
+#ifndef PAR_LIB_CODEGEN_CPU_NATIVECODE_H
+#define PAR_LIB_CODEGEN_CPU_NATIVECODE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace par::cpu {
+
+/// Loads and registers all that the functions below need, so that several threads may call them.
+void prepareThreads(mlir::MLIRContext &context);
+
+/// Lowers a module of loops to the LLVM dialect.
+mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
+
+/// Object file of a module in the LLVM dialect, optimised for `isa`.
+llvm::FailureOr<std::string> compileObject(mlir::ModuleOp module, llvm::StringRef isa);
+
+/// Object file with the memory functions that LLVM may call.
+llvm::FailureOr<std::string> compileSupport(llvm::StringRef isa);
+
+/// Links objects to a shared object that needs nothing. `error` says why it could not.
+llvm::FailureOr<std::string> linkObjects(const std::vector<std::string> &objects, std::string &error);
+
+} // namespace par::cpu
+
+#endif

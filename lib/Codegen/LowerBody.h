@@ -1,0 +1,20 @@
+#ifndef PAR_LIB_CODEGEN_LOWERBODY_H
+#define PAR_LIB_CODEGEN_LOWERBODY_H
+
+#include "par/Codegen/Codegen.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace par {
+
+/// The dialects that a lowered kernel is made of.
+void loadLoweringDialects(mlir::MLIRContext &context);
+
+/// A kernel's body as linalg on tensors in a function of `module` (the kernel's name): arguments are the kernel's, then
+/// one i64 for every immediate. Composites are taken apart. Fails at an op that has no lowering.
+mlir::FailureOr<mlir::func::FuncOp> lowerBody(KernelOp kernel, mlir::ModuleOp module,
+                                              std::vector<ImmediateInfo> &immediates);
+
+} // namespace par
+
+#endif

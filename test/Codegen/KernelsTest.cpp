@@ -1,0 +1,354 @@
+// Kernels, compiled and run between guard pages, against the interpreter.
+#include "GuardedBuffer.h"
+#include "LoadedKernels.h"
+
+#include "par/Interpreter/Interpreter.h"
+
+#include <memory>
+#include <random>
+
+using namespace mlir;
+using par::interp::Tensor;
+
+namespace {
+
+/// Floats in [-2, 2), integers in [0, 3): within every dim that the kernels below index.
+Tensor makeInput(RankedTensorType type, std::mt19937 &random) {
+  Tensor tensor(type);
+  if (tensor.isFloat())
+    for (double &value : tensor.mutableFloats())
+      value = static_cast<float>(std::uniform_real_distribution<float>(-2, 2)(random));
+  else
+    for (int64_t &value : tensor.mutableInts())
+      value = random() % (type.getElementType().isInteger(1) ? 2 : 3);
+  return tensor;
+}
+
+void store(const Tensor &tensor, const GuardedBuffer &buffer) {
+  for (int64_t i = 0; i < tensor.getSize(); ++i) {
+    if (tensor.isFloat())
+      buffer.as<float>()[i] = static_cast<float>(tensor.floats()[i]);
+    else if (tensor.getType().getElementType().isInteger(1))
+      buffer.as<int8_t>()[i] = static_cast<int8_t>(tensor.ints()[i] != 0);
+    else
+      buffer.as<int64_t>()[i] = tensor.ints()[i];
+  }
+}
+
+/// Element i as a double, whatever the type.
+double loaded(RankedTensorType type, const GuardedBuffer &buffer, int64_t i) {
+  if (isa<FloatType>(type.getElementType()))
+    return buffer.as<float>()[i];
+  return type.getElementType().isInteger(1) ? buffer.as<int8_t>()[i] : buffer.as<int64_t>()[i];
+}
+double expected(const Tensor &tensor, int64_t i) {
+  if (!tensor.isFloat())
+    return tensor.getType().getElementType().isInteger(1) ? tensor.ints()[i] != 0 : tensor.ints()[i];
+  return tensor.floats()[i];
+}
+
+/// All close by the tensor's largest element; NaN where NaN, infinite where infinite.
+void compare(const Tensor &want, const GuardedBuffer &got, const std::string &name) {
+  double largest = 1;
+  for (int64_t i = 0; i < want.getSize(); ++i)
+    if (std::isfinite(expected(want, i)))
+      largest = std::max(largest, std::abs(expected(want, i)));
+  for (int64_t i = 0; i < want.getSize(); ++i) {
+    double w = expected(want, i), g = loaded(want.getType(), got, i);
+    bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::abs(w - g) <= 4e-6 * largest;
+    ASSERT_TRUE(same) << name << " element " << i << ": expected " << w << ", got " << g;
+  }
+}
+
+std::vector<Tensor> interpret(par::KernelOp kernel, const std::vector<Tensor> &inputs) {
+  Block &body = kernel.getBody().front();
+  par::interp::RankValues values;
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
+    values[argument] = input;
+  EXPECT_TRUE(succeeded(par::interp::runBlock(body, values, {})));
+  std::vector<Tensor> results;
+  for (Value result : body.getTerminator()->getOperands())
+    results.push_back(values[result]);
+  return results;
+}
+
+/// One kernel on one set of inputs, tile by tile in descending order: the split must not matter.
+void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKernels::Function function, bool atEnd) {
+  std::string name = kernel.getSymName().str();
+  std::mt19937 random(7);
+  std::vector<Tensor> inputs;
+  for (Type type : kernel.getFunctionType().getInputs())
+    inputs.push_back(makeInput(cast<RankedTensorType>(type), random));
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  std::vector<void *> pointers;
+  for (const par::OperandInfo &operand : info.operands) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(operand.bytes, atEnd));
+    pointers.push_back(buffers.back()->as<void>());
+  }
+  for (auto [input, buffer] : llvm::zip(inputs, buffers))
+    store(input, *buffer);
+  ASSERT_TRUE(function) << name;
+  for (uint32_t tile = info.tiles; tile-- > 0;)
+    function(pointers.data(), nullptr, tile, tile + 1);
+  unsigned next = inputs.size();
+  for (auto [number, want] : llvm::enumerate(interpret(kernel, inputs))) {
+    int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;
+    compare(want, *buffers[tied >= 0 ? tied : next++], name + " result " + std::to_string(number));
+  }
+  for (auto [number, input] : llvm::enumerate(inputs))
+    if (info.operands[number].access == par::OperandAccess::Read)
+      compare(input, *buffers[number], name + " argument " + std::to_string(number));
+}
+
+void runAll(const std::string &text) {
+  LoadedKernels loaded(text);
+  ASSERT_TRUE(loaded.handle);
+  for (const par::KernelInfo &info : loaded.compiled.kernels) {
+    auto kernel = loaded.module->lookupSymbol<par::KernelOp>(info.kernel);
+    for (bool atEnd : {false, true})
+      runOne(kernel, info, loaded.function(info), atEnd);
+  }
+}
+
+/// A kernel of one op on f32 tensors of a shape.
+std::string unary(const std::string &op, const std::string &type) {
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
+         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+}
+std::string binary(const std::string &op, const std::string &type) {
+  return "par.kernel @" + op + "(%a: " + type + ", %b: " + type + ") -> " + type +
+         " attributes {implementation = \"generated\"} {\n" + "  %0 = par." + op + " %a, %b : " + type +
+         "\n  par.return %0 : " + type + "\n}\n";
+}
+
+TEST(Kernels, Elementwise) {
+  for (std::string type : {"tensor<f32>", "tensor<3x37xf32>"}) {
+    std::string text;
+    for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "erf",
+                           "sigmoid", "sin", "cos", "floor", "ceil", "gelu"})
+      text += unary(op, type);
+    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum"})
+      text += binary(op, type);
+    runAll(text);
+  }
+}
+
+TEST(Kernels, Integers) {
+  std::string text;
+  for (std::string op : {"add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor"})
+    text += binary(op, "tensor<5x7xi64>");
+  runAll(text + unary("negate", "tensor<9xi64>") + R"(
+    par.kernel @masks(%a: tensor<5x7xf32>, %b: tensor<5x7xf32>, %m: tensor<5x7xi1>)
+        -> (tensor<5x7xf32>, tensor<5x7xi1>, tensor<5x7xi64>) attributes {implementation = "generated"} {
+      %lt = par.compare lt %a, %b : tensor<5x7xf32>
+      %both = par.and %lt, %m : tensor<5x7xi1>
+      %0 = par.select %both, %a, %b : tensor<5x7xi1>, tensor<5x7xf32>
+      %1 = par.not %lt : tensor<5x7xi1>
+      %2 = par.convert %a : tensor<5x7xf32> to tensor<5x7xi64>
+      par.return %0, %1, %2 : tensor<5x7xf32>, tensor<5x7xi1>, tensor<5x7xi64>
+    })");
+}
+
+TEST(Kernels, Movement) {
+  runAll(R"(
+    par.kernel @broadcast(%a: tensor<5xf32>, %b: tensor<3x1xf32>) -> tensor<3x5xf32> attributes {implementation = "generated"} {
+      %0 = par.broadcast_in_dim %a dims [1] : tensor<5xf32> to tensor<3x5xf32>
+      %1 = par.broadcast_in_dim %b dims [0, 1] : tensor<3x1xf32> to tensor<3x5xf32>
+      %2 = par.add %0, %1 : tensor<3x5xf32>
+      par.return %2 : tensor<3x5xf32>
+    }
+    par.kernel @reshape(%a: tensor<4x6xf32>) -> tensor<3x8xf32> attributes {implementation = "generated"} {
+      %e = par.exp %a : tensor<4x6xf32>
+      %0 = par.reshape %e : tensor<4x6xf32> to tensor<3x8xf32>
+      %1 = par.negate %0 : tensor<3x8xf32>
+      par.return %1 : tensor<3x8xf32>
+    }
+    par.kernel @pass(%a: tensor<4x6xf32>) -> (tensor<24xf32>, tensor<4x6xf32>) attributes {implementation = "generated"} {
+      %0 = par.reshape %a : tensor<4x6xf32> to tensor<24xf32>
+      par.return %0, %a : tensor<24xf32>, tensor<4x6xf32>
+    }
+    par.kernel @transpose(%a: tensor<3x4x5xf32>) -> tensor<5x3x4xf32> attributes {implementation = "generated"} {
+      %0 = par.transpose %a [2, 0, 1] : tensor<3x4x5xf32> to tensor<5x3x4xf32>
+      par.return %0 : tensor<5x3x4xf32>
+    }
+    par.kernel @slice(%a: tensor<7x9xf32>) -> tensor<3x2xf32> attributes {implementation = "generated"} {
+      %0 = par.slice %a [1, 2] to [7, 5] by [2, 2] : tensor<7x9xf32> to tensor<3x2xf32>
+      par.return %0 : tensor<3x2xf32>
+    }
+    par.kernel @dynamic(%a: tensor<5x6xf32>, %i: tensor<i64>, %u: tensor<2x6xf32>) -> (tensor<2x6xf32>, tensor<5x6xf32>)
+        attributes {implementation = "generated"} {
+      %0 = par.dynamic_slice %a at %i dim 0 size 2 : tensor<5x6xf32>, tensor<i64> to tensor<2x6xf32>
+      %1 = par.update_slice %a, %u at %i dim 0 : tensor<5x6xf32>, tensor<2x6xf32>, tensor<i64>
+      par.return %0, %1 : tensor<2x6xf32>, tensor<5x6xf32>
+    }
+    par.kernel @pad(%a: tensor<3x4xf32>) -> tensor<4x7xf32> attributes {implementation = "generated"} {
+      %0 = par.pad %a low [0, 2] high [1, 1] value 1.5 : f32 : tensor<3x4xf32> to tensor<4x7xf32>
+      par.return %0 : tensor<4x7xf32>
+    }
+    par.kernel @concat(%a: tensor<3x2xf32>, %b: tensor<3x3xf32>, %c: tensor<3x1xf32>) -> tensor<3x6xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.concat %a, %b, %c dim 1 : (tensor<3x2xf32>, tensor<3x3xf32>, tensor<3x1xf32>) -> tensor<3x6xf32>
+      par.return %0 : tensor<3x6xf32>
+    }
+    par.kernel @constants(%a: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>) attributes {implementation = "generated"} {
+      %c = par.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+      %0 = par.add %a, %c : tensor<2x3xf32>
+      %1 = par.iota dim 1 : tensor<2x3xi64>
+      par.return %0, %1 : tensor<2x3xf32>, tensor<2x3xi64>
+    })");
+}
+
+TEST(Kernels, Reductions) {
+  runAll(R"(
+    par.kernel @rows(%a: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) attributes {implementation = "generated"} {
+      %0 = par.reduce sum %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
+      %1 = par.reduce max %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
+      %2 = par.reduce min %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
+      par.return %0, %1, %2 : tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+    }
+    par.kernel @columns(%a: tensor<2x60x7xf32>, %b: tensor<2x60x7xf32>) -> tensor<7xf32> attributes {implementation = "generated"} {
+      %m = par.multiply %a, %b : tensor<2x60x7xf32>
+      %0 = par.reduce sum %m dims [0, 1] : tensor<2x60x7xf32> to tensor<7xf32>
+      par.return %0 : tensor<7xf32>
+    }
+    par.kernel @middle(%a: tensor<3x50x9xf32>) -> tensor<3x9xf32> attributes {implementation = "generated"} {
+      %0 = par.reduce sum %a dims [1] : tensor<3x50x9xf32> to tensor<3x9xf32>
+      par.return %0 : tensor<3x9xf32>
+    }
+    par.kernel @all(%a: tensor<30x40xf32>, %c: tensor<f32>) -> tensor<f32> attributes {implementation = "generated"} {
+      %0 = par.multiply %a, %a : tensor<30x40xf32>
+      %1 = par.reduce sum %0 dims [0, 1] : tensor<30x40xf32> to tensor<f32>
+      %2 = par.add %1, %c : tensor<f32>
+      %3 = par.sqrt %2 : tensor<f32>
+      par.return %3 : tensor<f32>
+    }
+    par.kernel @any(%a: tensor<30x40xi1>) -> (tensor<30xi1>, tensor<30xi1>) attributes {implementation = "generated"} {
+      %0 = par.reduce or %a dims [1] : tensor<30x40xi1> to tensor<30xi1>
+      %1 = par.reduce and %a dims [1] : tensor<30x40xi1> to tensor<30xi1>
+      par.return %0, %1 : tensor<30xi1>, tensor<30xi1>
+    }
+    par.kernel @dot(%a: tensor<2x5x7xf32>, %b: tensor<2x3x7xf32>) -> tensor<2x5x3xf32> attributes {implementation = "generated"} {
+      %0 = par.dot %a, %b contracting [2] x [2] batching [0] x [0] : (tensor<2x5x7xf32>, tensor<2x3x7xf32>) -> tensor<2x5x3xf32>
+      par.return %0 : tensor<2x5x3xf32>
+    }
+    par.kernel @dot_wide(%a: tensor<5x7xf32>, %b: tensor<7x30xf32>) -> tensor<5x30xf32> attributes {implementation = "generated"} {
+      %t = par.tanh %a : tensor<5x7xf32>
+      %0 = par.dot %t, %b contracting [1] x [0] : (tensor<5x7xf32>, tensor<7x30xf32>) -> tensor<5x30xf32>
+      par.return %0 : tensor<5x30xf32>
+    })");
+}
+
+TEST(Kernels, Composites) {
+  runAll(R"(
+    par.kernel @softmax(%a: tensor<2x40x33xf32>) -> tensor<2x40x33xf32> attributes {implementation = "generated"} {
+      %0 = par.softmax %a dim 2 : tensor<2x40x33xf32>
+      par.return %0 : tensor<2x40x33xf32>
+    }
+    par.kernel @softmax_in_place(%a: tensor<64x33xf32>) -> tensor<64x33xf32>
+        attributes {implementation = "generated", tied = array<i64: 0>} {
+      %0 = par.softmax %a dim 1 : tensor<64x33xf32>
+      par.return %0 : tensor<64x33xf32>
+    }
+    par.kernel @softmax_first(%a: tensor<9x5xf32>) -> tensor<9x5xf32> attributes {implementation = "generated"} {
+      %0 = par.softmax %a dim 0 : tensor<9x5xf32>
+      par.return %0 : tensor<9x5xf32>
+    }
+    par.kernel @softmax_grad(%a: tensor<8x33xf32>, %b: tensor<8x33xf32>) -> tensor<8x33xf32> attributes {implementation = "generated"} {
+      %0 = par.softmax_grad %a, %b dim 1 : tensor<8x33xf32>
+      par.return %0 : tensor<8x33xf32>
+    }
+    par.kernel @layer_norm(%a: tensor<3x50x40xf32>, %w: tensor<40xf32>, %b: tensor<40xf32>)
+        -> (tensor<3x50x40xf32>, tensor<3x50xf32>, tensor<3x50xf32>) attributes {implementation = "generated"} {
+      %0, %1, %2 = par.layer_norm %a, %w, %b epsilon 1.0e-5 : (tensor<3x50x40xf32>, tensor<40xf32>, tensor<40xf32>)
+        -> (tensor<3x50x40xf32>, tensor<3x50xf32>, tensor<3x50xf32>)
+      par.return %0, %1, %2 : tensor<3x50x40xf32>, tensor<3x50xf32>, tensor<3x50xf32>
+    }
+    par.kernel @layer_norm_grad(%ct: tensor<5x40xf32>, %a: tensor<5x40xf32>, %w: tensor<40xf32>, %m: tensor<5xf32>,
+        %r: tensor<5xf32>) -> tensor<5x40xf32> attributes {implementation = "generated"} {
+      %0 = par.layer_norm_grad %ct, %a, %w, %m, %r : (tensor<5x40xf32>, tensor<5x40xf32>, tensor<40xf32>, tensor<5xf32>,
+        tensor<5xf32>) -> tensor<5x40xf32>
+      par.return %0 : tensor<5x40xf32>
+    }
+    par.kernel @gelu_grad(%ct: tensor<5x40xf32>, %a: tensor<5x40xf32>) -> (tensor<5x40xf32>, tensor<5x40xf32>)
+        attributes {implementation = "generated"} {
+      %0 = par.gelu_grad %ct, %a : tensor<5x40xf32>
+      %1 = par.gelu_grad %ct, %a {tanh = true} : tensor<5x40xf32>
+      par.return %0, %1 : tensor<5x40xf32>, tensor<5x40xf32>
+    }
+    par.kernel @cross_entropy(%z: tensor<4x6x17xf32>, %y: tensor<4x6xi64>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
+        attributes {implementation = "generated"} {
+      %0, %1 = par.cross_entropy %z, %y ignore 2 : (tensor<4x6x17xf32>, tensor<4x6xi64>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
+      par.return %0, %1 : tensor<4x6xf32>, tensor<4x6xf32>
+    }
+    par.kernel @cross_entropy_grad(%ct: tensor<24xf32>, %z: tensor<24x17xf32>, %y: tensor<24xi64>, %l: tensor<24xf32>)
+        -> tensor<24x17xf32> attributes {implementation = "generated"} {
+      %0 = par.cross_entropy_grad %ct, %z, %y, %l ignore 2 : (tensor<24xf32>, tensor<24x17xf32>, tensor<24xi64>, tensor<24xf32>)
+        -> tensor<24x17xf32>
+      par.return %0 : tensor<24x17xf32>
+    })");
+}
+
+TEST(Kernels, IndexedAndUpdates) {
+  runAll(R"(
+    par.kernel @gather(%t: tensor<4x5x6xf32>, %i: tensor<2x3xi64>) -> tensor<4x2x3x6xf32> attributes {implementation = "generated"} {
+      %0 = par.gather %t, %i dim 1 : tensor<4x5x6xf32>, tensor<2x3xi64> to tensor<4x2x3x6xf32>
+      par.return %0 : tensor<4x2x3x6xf32>
+    }
+    par.kernel @gather_one(%t: tensor<4x5xf32>, %i: tensor<i64>) -> tensor<5xf32> attributes {implementation = "generated"} {
+      %0 = par.gather %t, %i dim 0 : tensor<4x5xf32>, tensor<i64> to tensor<5xf32>
+      par.return %0 : tensor<5xf32>
+    }
+    par.kernel @scatter(%u: tensor<8x6xf32>, %i: tensor<8xi64>) -> tensor<5x6xf32> attributes {implementation = "generated"} {
+      %0 = par.scatter_add %u, %i dim 0 size 5 : tensor<8x6xf32>, tensor<8xi64> to tensor<5x6xf32>
+      par.return %0 : tensor<5x6xf32>
+    }
+    par.kernel @take(%t: tensor<4x5xf32>, %i: tensor<4x2xi64>) -> tensor<4x2xf32> attributes {implementation = "generated"} {
+      %0 = par.take %t, %i dim 1 : tensor<4x5xf32>, tensor<4x2xi64> to tensor<4x2xf32>
+      par.return %0 : tensor<4x2xf32>
+    }
+    par.kernel @put(%u: tensor<4x2xf32>, %i: tensor<4x2xi64>) -> tensor<4x5xf32> attributes {implementation = "generated"} {
+      %0 = par.put_add %u, %i dim 1 size 5 : tensor<4x2xf32>, tensor<4x2xi64> to tensor<4x5xf32>
+      par.return %0 : tensor<4x5xf32>
+    }
+    par.kernel @sgd(%w: tensor<70xf32>, %g: tensor<70xf32>, %l: tensor<f32>) -> tensor<70xf32>
+        attributes {implementation = "generated", tied = array<i64: 0>} {
+      %0 = par.sgd %w, %g, %l decay 0.1 : tensor<70xf32>, tensor<70xf32>, tensor<f32>
+      par.return %0 : tensor<70xf32>
+    }
+    par.kernel @momentum(%w: tensor<7x9xf32>, %g: tensor<7x9xf32>, %v: tensor<7x9xf32>, %s: tensor<f32>, %l: tensor<f32>)
+        -> (tensor<7x9xf32>, tensor<7x9xf32>) attributes {implementation = "generated", tied = array<i64: 0, 2>} {
+      %0, %1 = par.momentum %w, %g, %v, %s, %l momentum 0.9 decay 0.01
+        : tensor<7x9xf32>, tensor<7x9xf32>, tensor<7x9xf32>, tensor<f32>, tensor<f32>
+      par.return %0, %1 : tensor<7x9xf32>, tensor<7x9xf32>
+    })");
+}
+
+TEST(Kernels, EqualBodiesAreOne) {
+  std::string one = unary("exp", "tensor<8xf32>"), other = one;
+  other.replace(other.find("@exp"), 4, "@again");
+  LoadedKernels loaded(one + other);
+  ASSERT_EQ(loaded.compiled.kernels.size(), 2u);
+  EXPECT_EQ(loaded.compiled.kernels[0].symbol, loaded.compiled.kernels[1].symbol);
+  EXPECT_EQ(loaded.compiled.kernels[1].kernel, "again");
+}
+
+TEST(Kernels, AxisIndexIsTheSumOfItsImmediates) {
+  LoadedKernels loaded(R"(
+    par.kernel @where() -> tensor<3xi64> attributes {implementation = "generated"} {
+      %i = par.axis_index over ["tp.0", "tp.1"] : tensor<i64>
+      %0 = par.broadcast_in_dim %i dims [] : tensor<i64> to tensor<3xi64>
+      par.return %0 : tensor<3xi64>
+    })");
+  ASSERT_TRUE(loaded.handle);
+  const par::KernelInfo &info = loaded.compiled.kernels[0];
+  ASSERT_EQ(info.immediates.size(), 2u);
+  EXPECT_EQ(info.immediates[1].which, 1u);
+  EXPECT_EQ(info.immediates[1].axes[1], "tp.1");
+  int64_t out[3];
+  void *pointers[] = {out};
+  uint64_t immediates[] = {4, 1};
+  loaded.function(info)(pointers, immediates, 0, 1);
+  EXPECT_EQ(out[2], 5);
+}
+
+} // namespace
