@@ -138,7 +138,7 @@ struct AllToAllMeaning : InterpretableCollectiveInterface::ExternalModel<AllToAl
             Tensor whole(type);
             for (auto [other, from] : llvm::enumerate(group)) {
               SmallVector<int64_t> shape(operands[from][i].getShape());
-              shape[split] = type.getDimSize(split);
+              shape[split] /= group.size();
               Tensor part = cut(operands[from][i], type.clone(shape), split, member * shape[split]);
               put(whole, part, concat, other * shape[concat]);
             }

@@ -1,0 +1,19 @@
+// Communication in the form that the runtime executes.
+#ifndef PAR_COLLECTIVES_PASSES_H
+#define PAR_COLLECTIVES_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Collectives/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "par/Collectives/Passes.h.inc"
+
+} // namespace par
+
+#endif
