@@ -57,7 +57,10 @@ struct SoftmaxGradMeaning : InterpretableOpInterface::ExternalModel<SoftmaxGradM
 
 struct LayerNormMeaning : InterpretableOpInterface::ExternalModel<LayerNormMeaning, LayerNormOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    // As the constant that it becomes where the op is taken apart.
     double epsilon = cast<LayerNormOp>(op).getEpsilon().convertToDouble();
+    if (!operands[0].getType().getElementType().isF64())
+      epsilon = static_cast<float>(epsilon);
     int64_t width = operands[1].getSize(), rows = operands[0].getSize() / width;
     Tensor y(resultType(op)), mean(resultType(op, 1)), rstd(resultType(op, 2));
     ArrayRef<double> scale = operands[1].floats(), bias = operands[2].floats();

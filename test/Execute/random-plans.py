@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Small random models under random plans: every pass must leave what a step computes.
+
+    random-plans.py [--count N] [--seed S] [--par-opt PATH] [--keep FOLDER]
+
+Each case is a model as IR (embedding, products, norms, attention, gathers, a loss), a plan as passes and their
+options (stages, mesh, shardings, microbatches, optimizer, clipping, schedule), and one run of par-opt
+--par-check-phases, which interprets the module before and after every pass on all ranks. A case that fails is
+printed with its seed and kept in FOLDER. The last line counts cases; the exit status is 1 if one failed.
+"""
+import argparse
+import os
+import random
+import subprocess
+import sys
+
+
+def tensor(shape, element="f32"):
+    return "tensor<" + "".join(f"{n}x" for n in shape) + element + ">"
+
+
+class Model:
+    """IR of @eval, built op by op. Every value has dim 0 for the batch."""
+
+    def __init__(self, choose, batch):
+        self.choose = choose
+        self.batch = batch
+        self.variables, self.lines, self.inputs = [], [], []
+        self.count = 0
+        self.stage = 0
+        self.length = choose.choice([1, 2, 3, 5])
+        self.width = choose.choice([2, 4, 6, 6, 9])
+        self.classes = choose.choice([3, 5, 8, 10])
+
+    def emit(self, text, staged=True):
+        self.count += 1
+        name = f"%v{self.count}"
+        if staged and " : " in text:
+            at = text.index(" : ")
+            text = f"{text[:at]} {{stage = {self.stage} : i64}}{text[at:]}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def constant(self, value, shape, element="f32"):
+        return self.emit(f"par.constant dense<{value}> : {tensor(shape, element)}", staged=False)
+
+    def parameter(self, shape):
+        name = f"p{len(self.variables)}"
+        self.variables.append((name, shape))
+        read = self.emit(f"par.read @{name} : {tensor(shape)}", staged=False)
+        return read, shape
+
+    def broadcast(self, value, shape, dims, to):
+        inner = ", ".join(map(str, dims))
+        return self.emit(f"par.broadcast_in_dim {value} dims [{inner}] : {tensor(shape)} to {tensor(to)}")
+
+    def unary(self, op, value, shape):
+        return self.emit(f"par.{op} {value} : {tensor(shape)}")
+
+    def binary(self, op, lhs, rhs, shape):
+        return self.emit(f"par.{op} {lhs}, {rhs} : {tensor(shape)}")
+
+    def linear(self, value, shape, width, bias=True):
+        """x W (+ b) along the last dim."""
+        weight, _ = self.parameter([shape[-1], width])
+        to = shape[:-1] + [width]
+        value = self.emit(f"par.dot {value}, {weight} contracting [{len(shape) - 1}] x [0] : "
+                          f"({tensor(shape)}, {tensor([shape[-1], width])}) -> {tensor(to)}")
+        if bias:
+            vector, _ = self.parameter([width])
+            value = self.binary("add", value, self.broadcast(vector, [width], [len(to) - 1], to), to)
+        return value, to
+
+    # -- Layers: value of shape [B, S, W] to the same shape.
+
+    def feed_forward(self, value, shape):
+        wide, at = self.linear(value, shape, self.choose.choice([4, 6, 8, 10]), self.choose.random() < 0.7)
+        act = self.choose.choice(["tanh", "gelu", "sigmoid", "sin"])
+        wide = self.unary(act, wide, at)
+        back, _ = self.linear(wide, at, shape[-1], self.choose.random() < 0.5)
+        return self.binary("add", value, back, shape)
+
+    def norm(self, value, shape):
+        width = [shape[-1]]
+        scale, _ = self.parameter(width)
+        bias, _ = self.parameter(width)
+        name = f"%v{self.count + 1}"
+        self.count += 1
+        lead = tensor(shape[:-1])
+        self.lines.append(f"  {name}:3 = par.layer_norm {value}, {scale}, {bias} epsilon 1.0e-3 {{stage = {self.stage} : i64}}"
+                          f" : ({tensor(shape)}, {tensor(width)}, {tensor(width)}) -> ({tensor(shape)}, {lead}, {lead})")
+        return f"{name}#0"
+
+    def attention(self, value, shape):
+        batch, length, width = shape
+        heads = self.choose.choice([h for h in (1, 2, 3) if width % h == 0])
+        split, turned = [batch, length, heads, width // heads], [batch, heads, length, width // heads]
+        parts = []
+        for _ in range(3):
+            part, _ = self.linear(value, shape, width, self.choose.random() < 0.5)
+            part = self.emit(f"par.reshape {part} : {tensor(shape)} to {tensor(split)}")
+            parts.append(self.emit(f"par.transpose {part} [0, 2, 1, 3] : {tensor(split)} to {tensor(turned)}"))
+        square = [batch, heads, length, length]
+        score = self.emit(f"par.dot {parts[0]}, {parts[1]} contracting [3] x [3] batching [0, 1] x [0, 1] : "
+                          f"({tensor(turned)}, {tensor(turned)}) -> {tensor(square)}")
+        if self.choose.random() < 0.5:
+            row = self.emit(f"par.iota dim 2 : {tensor(square, 'i64')}", staged=False)
+            column = self.emit(f"par.iota dim 3 : {tensor(square, 'i64')}", staged=False)
+            seen = self.emit(f"par.compare ge {row}, {column} : {tensor(square, 'i64')}", staged=False)
+            low = self.constant("-1.0e9", square)
+            score = self.emit(f"par.select {seen}, {score}, {low} : {tensor(square, 'i1')}, {tensor(square)}")
+        score = self.emit(f"par.softmax {score} dim 3 : {tensor(square)}")
+        mixed = self.emit(f"par.dot {score}, {parts[2]} contracting [3] x [2] batching [0, 1] x [0, 1] : "
+                          f"({tensor(square)}, {tensor(turned)}) -> {tensor(turned)}")
+        mixed = self.emit(f"par.transpose {mixed} [0, 2, 1, 3] : {tensor(turned)} to {tensor(split)}")
+        mixed = self.emit(f"par.reshape {mixed} : {tensor(split)} to {tensor(shape)}")
+        back, _ = self.linear(mixed, shape, width, False)
+        return self.binary("add", value, back, shape)
+
+    def scale(self, value, shape):
+        """Elementwise with a parameter of the width, and a piece of slicing and joining."""
+        vector, _ = self.parameter([shape[-1]])
+        value = self.binary("multiply", value, self.broadcast(vector, [shape[-1]], [2], shape), shape)
+        if shape[-1] % 2 == 0 and self.choose.random() < 0.5:
+            half = shape[:-1] + [shape[-1] // 2]
+            ends = ", ".join(map(str, shape[:-1]))
+            left = self.emit(f"par.slice {value} [0, 0, 0] to [{ends}, {half[-1]}] by [1, 1, 1] : "
+                             f"{tensor(shape)} to {tensor(half)}")
+            right = self.emit(f"par.slice {value} [0, 0, {half[-1]}] to [{ends}, {shape[-1]}] by [1, 1, 1] : "
+                              f"{tensor(shape)} to {tensor(half)}")
+            value = self.emit(f"par.concat {right}, {left} dim 2 : ({tensor(half)}, {tensor(half)}) -> {tensor(shape)}")
+        return value
+
+    # -- Beginning and end.
+
+    def begin(self):
+        """Embedded ids, or a float input brought to the width; returns the table for tying, if there is one."""
+        shape = [self.batch, self.length, self.width]
+        if self.choose.random() < 0.6:
+            self.inputs.append(("ids", shape[:2], "i64"))
+            table, size = self.parameter([self.classes, self.width])
+            value = self.emit(f"par.gather {table}, %ids dim 0 : {tensor(size)}, {tensor(shape[:2], 'i64')} to {tensor(shape)}")
+            if self.choose.random() < 0.5:
+                place, size = self.parameter([self.length, self.width])
+                value = self.binary("add", value, self.broadcast(place, size, [1, 2], shape), shape)
+            return value, shape, table
+        self.inputs.append(("x", [self.batch, self.length, 4], "f32"))
+        value, _ = self.linear("%x", [self.batch, self.length, 4], self.width)
+        return value, shape, None
+
+    def end(self, value, shape, table):
+        if self.choose.random() < 0.25:  # mean of squares
+            square = self.binary("multiply", value, value, shape)
+            total = self.emit(f"par.reduce sum {square} dims [0, 1, 2] : {tensor(shape)} to tensor<f32>")
+            return self.binary("divide", total, self.constant(float(self.batch), []), [])
+        logits = [self.batch, self.length, self.classes]
+        if table and self.choose.random() < 0.6:
+            value = self.emit(f"par.dot {value}, {table} contracting [2] x [1] : "
+                              f"({tensor(shape)}, {tensor([self.classes, self.width])}) -> {tensor(logits)}")
+        else:
+            value, _ = self.linear(value, shape, self.classes, self.choose.random() < 0.5)
+        labels = logits[:2]
+        self.inputs.append(("labels", labels, "i64"))
+        name = f"%v{self.count + 1}"
+        self.count += 1
+        self.lines.append(f"  {name}:2 = par.cross_entropy {value}, %labels ignore -100 {{stage = {self.stage} : i64}}"
+                          f" : ({tensor(logits)}, {tensor(labels, 'i64')}) -> ({tensor(labels)}, {tensor(labels)})")
+        total = self.emit(f"par.reduce sum {name}#0 dims [0, 1] : {tensor(labels)} to tensor<f32>")
+        ignored = self.constant(-100, labels, "i64")
+        live = self.emit(f"par.compare ne %labels, {ignored} : {tensor(labels, 'i64')}", staged=False)
+        live = self.emit(f"par.convert {live} : {tensor(labels, 'i1')} to {tensor(labels)}", staged=False)
+        number = self.emit(f"par.reduce sum {live} dims [0, 1] : {tensor(labels)} to tensor<f32>", staged=False)
+        return self.binary("divide", total, number, [])
+
+    def build(self, stages):
+        layers = self.choose.randint(max(stages - 1, 0), stages + 1)
+        value, shape, table = self.begin()
+        for layer in range(layers):
+            self.stage = layer * stages // max(layers, 1)
+            kind = self.choose.choice([self.feed_forward, self.norm, self.attention, self.scale])
+            value = kind(value, shape)
+        self.stage = stages - 1
+        loss = self.end(value, shape, table)
+        arguments = ", ".join(f"%{name}: {tensor(shape, element)}" for name, shape, element in self.inputs)
+        names = ", ".join(f'"{name}"' for name, _, _ in self.inputs)
+        return "\n".join([f"par.step @eval({arguments}) -> tensor<f32>",
+                          f'    attributes {{inputs = [{names}], outputs = ["loss"]}} {{', *self.lines,
+                          f"  par.return {loss} : tensor<f32>", "}"])
+
+
+class Case:
+    """A model and a plan."""
+
+    def __init__(self, seed):
+        choose = random.Random(seed)
+        self.stages = choose.choice([1, 1, 2, 2, 3])
+        axes = choose.choice([[], [("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("tp", 3)], [("dp", 3)],
+                              [("tp", 2), ("dp", 2)], [("tp.0", 2), ("tp.1", 2)], [("dp", 2), ("tp", 3)]])
+        data = dict(axes).get("dp", 1)
+        microbatches = choose.choice([1, 2, 4])
+        model = Model(choose, microbatches * data * choose.choice([1, 2]))
+        step = model.build(self.stages)
+        mesh = ", ".join(f'"{name}"={size}' for name, size in axes)
+        ranks = 1
+        for _, size in axes:
+            ranks *= size
+        head = []
+        for stage in range(self.stages):
+            members = ", ".join(str(stage * ranks + r) for r in range(ranks))
+            head.append(f"par.stage @s{stage} <{mesh}> ranks [{members}]")
+        tensor_axes = [name for name, _ in axes if name != "dp"]
+        for name, shape in model.variables:
+            head.append(f"par.variable @{name} parameter : {tensor(shape)}{self.sharding(choose, shape, tensor_axes)}")
+        self.text = "\n".join(head + [step]) + "\n"
+        batch = ["dp"] if any(name == "dp" for name, _ in axes) and choose.random() < 0.9 else []
+        self.passes = self.plan(choose, microbatches, batch)
+
+    @staticmethod
+    def sharding(choose, shape, axes):
+        if not axes or choose.random() < 0.4:
+            return ""
+        axes = axes[: choose.randint(1, len(axes))]
+        at = choose.randrange(len(shape))
+        inner = ", ".join(f'"{name}"' for name in axes)
+        rest = choose.choice(["{}", "{?}"])
+        return " sharding <[" + ", ".join(f"{{{inner}}}" if d == at else rest for d in range(len(shape))) + "]>"
+
+    def plan(self, choose, microbatches, batch):
+        kind = choose.choice(["sgd", "momentum", "adamw"])
+        clip = choose.choice([0, 0, 0.5])
+        propagate = "par-propagate-shardings" + (f"{{batch-axes={','.join(batch)}}}" if batch else "")
+        first = ["par-differentiate", f"par-add-optimizer{{kind={kind} decay=0.1}}", f"par-clip-gradients{{clip={clip}}}",
+                 "par-verify-train"]
+        self.train = ["builtin.module(" + ",".join(first) + ")"]
+        return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
+                "canonicalize", "cse", "par-verify-split", propagate, "par-expand-composites", propagate, "canonicalize",
+                "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
+                f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule"]
+
+    def run(self, par_opt):
+        checked = "--par-check-phases=passes=" + ",".join(self.passes)
+        commands = [[par_opt, "-", f"--pass-pipeline={self.train[0]}"],
+                    [par_opt, "-", "--mlir-print-op-on-diagnostic=false", checked]]
+        text = self.text
+        for command in commands:
+            done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+            if done.returncode:
+                return command, text, done.stderr
+            text = done.stdout
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--par-opt", default="par-opt")
+    parser.add_argument("--keep", default="")
+    options = parser.parse_args()
+    print(f"random-plans.py --count {options.count} --seed {options.seed}")
+    failed = 0
+    for seed in range(options.seed, options.seed + options.count):
+        wrong = Case(seed).run(options.par_opt)
+        if not wrong:
+            continue
+        failed += 1
+        command, text, errors = wrong
+        line = next((l for l in errors.splitlines() if "error:" in l), errors[:200])
+        print(f"seed {seed}: {line}")
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+            with open(os.path.join(options.keep, f"{seed}.mlir"), "w") as file:
+                file.write("// " + " ".join(f"'{c}'" for c in command) + "\n" + text)
+    print(f"{options.count} cases, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
