@@ -33,6 +33,8 @@ private:
   void join();
   void joinRun(RunOp run);
   void seedBatch();
+  void seed(Value value, ShardingAttr sharding);
+  void seedPlaces();
   void seedPlan();
   void spread();
   bool spreadThrough(const ShardingRule &rule, ArrayRef<Value> operands, ArrayRef<Value> results,
@@ -156,15 +158,27 @@ void Propagation::seedBatch() {
   }
 }
 
+void Propagation::seed(Value value, ShardingAttr sharding) {
+  for (auto [dim, entry] : llvm::enumerate(sharding.getDims())) {
+    extend(value, dim, entry.getAxes());
+    if (!entry.getOpen())
+      layoutOf(value).fixed[dim] = true;
+  }
+}
+
+/// Where an earlier step has put variables, there they stay.
+void Propagation::seedPlaces() {
+  step.walk([&](ReadOp read) {
+    auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+    if (!variable.getAt() && variable.getKind() == VariableKind::copy)
+      variable = module.lookupSymbol<VariableOp>(*variable.getOf());
+    if (variable.getAt() && !variable.getAt()->empty())
+      seed(read, cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding());
+  });
+}
+
 /// What the plan says of variables and values.
 void Propagation::seedPlan() {
-  auto seed = [&](Value value, ShardingAttr sharding) {
-    for (auto [dim, entry] : llvm::enumerate(sharding.getDims())) {
-      extend(value, dim, entry.getAxes());
-      if (!entry.getOpen())
-        layoutOf(value).fixed[dim] = true;
-    }
-  };
   step.walk([&](ReadOp read) {
     auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
     if (variable.getSharding())
@@ -411,6 +425,7 @@ void Propagation::finish() {
 
 void Propagation::run() {
   join();
+  seedPlaces();
   seedBatch();
   spread();
   seedPlan();
@@ -446,7 +461,13 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
     // Places are found anew: after par-expand-composites this runs again.
     for (auto variable : getOperation().getOps<VariableOp>())
       variable.removeAtAttr();
-    for (StepOp step : getOperation().getOps<StepOp>()) {
+    // Steps that write variables say where they lie; the others take them from there.
+    SmallVector<StepOp> steps(getOperation().getOps<StepOp>());
+    llvm::stable_sort(steps, [](StepOp one, StepOp other) {
+      auto writes = [](StepOp step) { return !step.getBlock().getOps<WriteOp>().empty(); };
+      return writes(one) > writes(other);
+    });
+    for (StepOp step : steps) {
       step.walk([](ReshardOp reshard) {
         reshard.replaceAllUsesWith(reshard.getOperand());
         reshard.erase();
