@@ -97,7 +97,7 @@ static Program pipelineStage(const OrderTable &table, unsigned stage) {
     }
   }
   for (const ScheduleSlot &slot : table.stages[stage].slots)
-    b.run("train", slot.kind == FragmentKind::Backward ? "backward" : "forward", slot.microbatch);
+    b.run("train", slot.kind == SlotKind::Backward ? "backward" : "forward", slot.microbatch);
   return b.program;
 }
 
