@@ -1,0 +1,82 @@
+#include "MakeBundle.h"
+
+#include "par/Import/Import.h"
+#include "par/format/Sha256.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// How --text feeds the step: the first integer input of rank 2 takes tokens; labels that the compiler attached are the
+/// next ones, labels that the model shifts itself the same.
+static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan &plan) {
+  auto steps = module.getOps<StepOp>();
+  if (steps.empty() || !(*steps.begin()).getInputs())
+    return std::nullopt;
+  StepOp step = *steps.begin();
+  format::TextFeed feed;
+  for (auto [name, type] : llvm::zip(*step.getInputs(), step.getArgumentTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (!tensor.getElementType().isInteger(64) || tensor.getRank() != 2)
+      continue;
+    std::string input = cast<StringAttr>(name).str();
+    bool labels = plan.train && input == *plan.train->loss.labels;
+    (labels ? feed.labels : feed.tokens) = input;
+  }
+  if (feed.tokens.empty())
+    return std::nullopt;
+  if (feed.labels.empty())
+    return feed;
+  bool attached = !plan.train->loss.kind->empty();
+  bool shifts = attached ? *plan.train->loss.shift > 0 : shiftsLabels(module, feed.labels);
+  feed.mode = shifts ? format::TextFeed::Same : attached ? format::TextFeed::Next : format::TextFeed::Unknown;
+  return feed;
+}
+
+StepFacts collectFacts(ModuleOp module, const Plan &plan) {
+  return {collectInputLimits(module), findTextFeed(module, plan)};
+}
+
+static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
+  format::LrSchedule schedule;
+  schedule.decay = *lr.decay == "cosine" ? format::LrSchedule::Cosine : format::LrSchedule::Constant;
+  schedule.peak = *lr.peak;
+  schedule.floor = *lr.floor;
+  schedule.warmup = *lr.warmup;
+  schedule.steps = *lr.steps;
+  return schedule;
+}
+
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef path, const StepFacts &facts,
+                                           std::string &reason) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file) {
+    reason = file.getError().message();
+    return std::nullopt;
+  }
+  const Plan &plan = model.plan;
+  BundleOptions options;
+  StringRef bytes = (*file)->getBuffer();
+  options.model = {llvm::sys::path::filename(path).str(), bytes.size(),
+                   format::sha256({bytes.data(), bytes.size()})};
+  options.modelFolder = llvm::sys::path::parent_path(path).str();
+  llvm::raw_string_ostream os(options.plan);
+  plan.print(os, /*origins=*/true);
+  // Ranks compare the plan and the model that it was completed for.
+  options.planHash = format::sha256(plan.hashText() + options.model.sha256);
+  if (plan.train)
+    options.lr = lrSchedule(plan.train->optimizer.lr);
+  options.text = facts.text;
+  options.inputLimits = facts.inputLimits;
+  options.batch = **plan.batch.size;
+  options.seed = *plan.seed;
+  for (const NameTable::Parameter &parameter : model.names.parameters)
+    if (!parameter.aliases.empty())
+      options.aliases[parameter.name] = parameter.aliases;
+  return options;
+}
+
+} // namespace par

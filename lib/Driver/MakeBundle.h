@@ -1,0 +1,24 @@
+// From a module after Memory to the folder that is run.
+#ifndef PAR_LIB_DRIVER_MAKEBUNDLE_H
+#define PAR_LIB_DRIVER_MAKEBUNDLE_H
+
+#include "par/Annotate/Passes.h"
+#include "par/Bundle/Bundle.h"
+
+namespace par {
+
+/// What of the bundle has to be read off the module while it still holds steps: call it after Import.
+struct StepFacts {
+  std::map<std::string, int64_t> inputLimits;
+  std::optional<format::TextFeed> text;
+};
+StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
+
+/// Everything of the options that plan, model file and module say. Fails where the model cannot be hashed; `reason`
+/// then says why.
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, llvm::StringRef path, const StepFacts &facts,
+                                           std::string &reason);
+
+} // namespace par
+
+#endif // PAR_LIB_DRIVER_MAKEBUNDLE_H

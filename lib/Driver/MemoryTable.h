@@ -1,0 +1,35 @@
+// What a rank of each stage holds, and what it sends.
+#ifndef PAR_LIB_DRIVER_MEMORYTABLE_H
+#define PAR_LIB_DRIVER_MEMORYTABLE_H
+
+#include "par/Plan/Plan.h"
+#include "par/format/Bundle.h"
+
+namespace par {
+
+/// Bytes of one rank of a role by what they are for. `buffers` is what of the peak no other column explains.
+struct RoleMemory {
+  std::string name;
+  size_t ranks = 0;
+  uint64_t params = 0, grads = 0, states = 0, saved = 0, buffers = 0, peak = 0;
+};
+
+/// One row a role: state by its tensor's kind; accumulators of gradients; what has a slot for each microbatch.
+std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
+
+/// The lines `memory per rank ...`, one a role.
+void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
+
+/// Error 12 for every role above the limit, at `place`. Returns whether all fit.
+bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::StringRef place,
+                 llvm::raw_ostream &err);
+
+/// The lines `communication per rank and step`: of every kind over every set of axes the role that does most of it.
+void printCommunication(const format::Bundle &bundle, llvm::StringRef entry, llvm::raw_ostream &os);
+
+/// "14.3 MiB".
+std::string humanBytes(double bytes);
+
+} // namespace par
+
+#endif // PAR_LIB_DRIVER_MEMORYTABLE_H
