@@ -1,6 +1,8 @@
 #include "par/Driver/Compile.h"
 
 #include "Diagnostics.h"
+#include "MakeBundle.h"
+#include "MemoryTable.h"
 #include "Phases.h"
 #include "Summary.h"
 
@@ -8,10 +10,13 @@
 #include "par/Import/Names.h"
 #include "par/Import/Passes.h"
 #include "par/Interpreter/Interpreter.h"
+#include "par/Simulator/Simulator.h"
+#include "par/verify/Verify.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
 
 #include <chrono>
 
@@ -36,6 +41,16 @@ private:
   bool comparePhase(ModuleOp before, StringRef name);
   /// Whether --stop-after names this phase; the IR has then been printed.
   bool stopsAfter(StringRef name);
+  int runPhases();
+  std::optional<format::Bundle> makeBundle();
+  int prove(format::Bundle &bundle);
+  bool predict(format::Bundle &bundle);
+  int finish();
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  StringRef entry() const { return model.plan.train ? "train" : "predict"; }
+  bool quiet() const { return options.quiet || !options.stopAfter.empty(); }
 
   const CompileOptions &options;
   llvm::raw_ostream &out, &err;
@@ -44,6 +59,8 @@ private:
   ImportOptions importing;
   std::unique_ptr<MLIRContext> context;
   OwningOpRef<ModuleOp> module;
+  StepFacts facts;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
 
 } // namespace
@@ -138,8 +155,7 @@ int Compilation::run() {
     model.plan.print(out, /*origins=*/true);
     return Done;
   }
-  bool quiet = options.quiet || !options.stopAfter.empty();
-  if (!quiet) {
+  if (!quiet()) {
     printModelLine(model, out);
     printPlanLine(model, out);
   }
@@ -148,20 +164,121 @@ int Compilation::run() {
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   PhaseDiagnostics diagnostics(context.get(), options.model, err);
+  return runPhases();
+}
+
+int Compilation::runPhases() {
   if (!import())
     return WrongInput;
+  facts = collectFacts(*module, model.plan);
   if (stopsAfter("import"))
     return Done;
   for (const Phase &phase : buildPhases(model)) {
     if (!runPhase(phase))
       return WrongInput;
-    if (phase.name == "annotate" && !quiet)
+    if (phase.name == "annotate" && !quiet())
       printStagesLine(*module, out);
     if (stopsAfter(phase.name))
       return Done;
   }
-  err << options.model << ": error: writing a bundle is not supported yet; --stop-after=PHASE prints the program\n";
-  return WrongInput;
+  if (llvm::none_of(module->getOps<KernelOp>(), [](KernelOp) { return true; })) {
+    err << options.model << ": error: writing a bundle is not supported yet; --stop-after=PHASE prints the program\n";
+    return WrongInput;
+  }
+  return finish();
+}
+
+/// Codegen, and the bundle in memory.
+std::optional<format::Bundle> Compilation::makeBundle() {
+  CodegenOptions codegen;
+  if (*model.plan.target.isa != "native")
+    codegen.isa = *model.plan.target.isa;
+  else // the completed plan names what was compiled for
+    model.plan.target.isa = {getHostIsa(), Origin::automatic()};
+  auto start = std::chrono::steady_clock::now();
+  FailureOr<CompiledKernels> kernels = compileKernels(*module, codegen);
+  if (failed(kernels))
+    return std::nullopt;
+  if (options.timing) {
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    out << "timing  codegen     " << llvm::format("%8.3f s\n", took.count());
+  }
+  std::string reason;
+  std::optional<BundleOptions> bundling = bundleOptions(model, options.model, facts, reason);
+  if (!bundling) {
+    err << options.model << ": error: cannot be read again: " << reason << "\n";
+    return std::nullopt;
+  }
+  FailureOr<format::Bundle> bundle = emitBundle(*module, *kernels, *bundling);
+  if (failed(bundle))
+    return std::nullopt;
+  return std::move(*bundle);
+}
+
+/// The line `proved ...`; a bundle that cannot be proved is a bug of a phase, and is not written.
+int Compilation::prove(format::Bundle &bundle) {
+  verify::Verdict verdict = verify::verifyBundle(bundle);
+  if (!verdict) {
+    err << verify::format(verdict, options.output) << "\n";
+    return CannotBe;
+  }
+  const verify::Proof &proof = verdict.proof;
+  if (!quiet())
+    out << "proved  " << proof.programs << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
+        << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications
+        << " communications matched, no deadlock, every buffer live when read\n";
+  return Done;
+}
+
+/// The line `predicted step ...`, from playing the programs.
+bool Compilation::predict(format::Bundle &bundle) {
+  llvm::Expected<Hardware> hardware = Hardware::find(*model.plan.target.device);
+  if (!hardware) {
+    err << options.model << ": error: " << llvm::toString(hardware.takeError()) << "\n";
+    return false;
+  }
+  llvm::Expected<Simulation> simulation = simulate(bundle, entry(), *hardware);
+  if (!simulation) {
+    err << options.model << ": error: " << llvm::toString(simulation.takeError()) << "\n";
+    return false;
+  }
+  bundle.manifest.predictedNs = simulation->step;
+  if (!quiet())
+    out << "predicted "
+        << simulation->describe(*model.plan.pipeline.schedule, *model.plan.pipeline.stages,
+                                **model.plan.batch.microbatches)
+        << "\n";
+  return true;
+}
+
+int Compilation::finish() {
+  std::optional<format::Bundle> bundle = makeBundle();
+  if (!bundle)
+    return WrongInput;
+  std::string folder = options.output;
+  if (folder.empty())
+    folder = llvm::sys::path::stem(llvm::sys::path::filename(options.model)).str() + ".par";
+  std::vector<RoleMemory> memory = measureMemory(*bundle);
+  std::optional<uint64_t> limit = *model.plan.target.memory;
+  if (!quiet()) {
+    printMemory(memory, limit, out);
+    printCommunication(*bundle, entry(), out);
+  }
+  std::string place = model.plan.target.memory.origin.place();
+  if (!checkMemory(memory, limit, place.empty() ? options.model : place, err))
+    return CannotBe;
+  if (int code = prove(*bundle))
+    return code;
+  if (!predict(*bundle))
+    return Bug;
+  format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
+  if (!written) {
+    err << folder << ": error: " << written.message() << "\n";
+    return WrongInput;
+  }
+  if (!quiet())
+    out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
+  return Done;
 }
 
 int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ostream &err) {

@@ -17,7 +17,7 @@ std::string humanBytes(double bytes) {
     bytes /= 1024;
   std::string text;
   raw_string_ostream os(text);
-  os << format(unit == 0 || bytes >= 99.95 ? "%.0f " : "%.1f ", bytes) << units[unit];
+  os << llvm::format(unit == 0 || bytes >= 99.95 ? "%.0f " : "%.1f ", bytes) << units[unit];
   return text;
 }
 

@@ -1,6 +1,11 @@
 #include "Phases.h"
 
 #include "par/Driver/Compile.h"
+#if __has_include("par/Kernels/Passes.h")
+#include "par/Kernels/Passes.h"
+#define PAR_HAS_KERNELS
+#endif
+#include "par/Memory/Passes.h"
 #include "par/Partition/Passes.h"
 #include "par/Propagate/Passes.h"
 #include "par/Recompute/Passes.h"
@@ -14,7 +19,8 @@ namespace par {
 
 ArrayRef<StringRef> phaseNames() {
   static constexpr StringRef names[] = {"import",    "annotate",  "train",     "split",
-                                        "propagate", "partition", "recompute", "schedule"};
+                                        "propagate", "partition", "recompute", "schedule", "kernels",
+                                        "memory"};
   return names;
 }
 
@@ -41,6 +47,13 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.device;
   phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
+#ifdef PAR_HAS_KERNELS
+  phases.push_back({"kernels", [](OpPassManager &manager) { buildKernelsPipeline(manager); }});
+#else
+  return phases;
+#endif
+  // The limit is held against the finished bundle, with the table that says what takes the bytes.
+  phases.push_back({"memory", [](OpPassManager &manager) { buildMemoryPipeline(manager, MemoryOptions()); }});
   return phases;
 }
 
