@@ -42,7 +42,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
   phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [](OpPassManager &manager) { buildPartitionPipeline(manager); }});
-  phases.push_back({"recompute", [&plan](OpPassManager &manager) { buildRecomputePipeline(manager, plan.recompute); }});
+  phases.push_back({"recompute", [&plan](OpPassManager &manager) {
+                      buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule);
+                    }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.device;

@@ -1,5 +1,4 @@
-#include "Keeping.h"
-
+#include "FragmentPair.h"
 #include "par/Recompute/Passes.h"
 
 using namespace mlir;
@@ -9,51 +8,40 @@ namespace par {
 #define GEN_PASS_DEF_VERIFYRECOMPUTEPASS
 #include "par/Recompute/Passes.h.inc"
 
-/// Nothing is kept that the plan says to compute again.
-static LogicalResult checkPair(RunPair pair, const Keeping &keeping) {
-  FragmentOp source = fragmentOf(pair.forward);
-  for (Value operand : pair.backward.getOperands()) {
-    if (operand.getDefiningOp<RunOp>() != pair.forward)
-      continue;
-    unsigned index = cast<OpResult>(operand).getResultNumber();
-    if (keeping.keeps(source.getTerminator()->getOperand(index)))
-      continue;
-    InFlightDiagnostic diagnostic = pair.backward.emitOpError("takes result ")
-                                    << index << " of " << pair.forward.getFragmentAttr()
-                                    << ", which is to be computed again";
-    diagnostic.attachNote(pair.forward.getLoc()) << "kept from here";
-    return diagnostic;
-  }
-  return success();
-}
-
 namespace {
 struct VerifyRecomputePass : impl::VerifyRecomputePassBase<VerifyRecomputePass> {
-  using VerifyRecomputePassBase::VerifyRecomputePassBase;
+  LogicalResult verifyFragment(FragmentOp fragment) {
+    for (Operation &op : fragment.getBlock().without_terminator())
+      if (op.use_empty() && isMemoryEffectFree(&op))
+        return op.emitError() << "is computed for nobody after Recompute";
+    return success();
+  }
 
-  LogicalResult check(StepOp step, const Keeping &keeping) {
-    for (RunPair pair : findPairs(step))
-      if (failed(checkPair(pair, keeping)))
-        return failure();
-    WalkResult result = step.walk([](RunOp run) -> WalkResult {
-      if (fragmentOf(run).getKind() != FragmentKind::forward)
-        return success();
-      for (OpResult value : run.getResults())
-        if (value.use_empty())
-          return run.emitOpError("gives result ") << value.getResultNumber() << ", which nobody uses";
-      return success();
-    });
-    return failure(result.wasInterrupted());
+  /// What the backward takes of the forward costs something to compute.
+  LogicalResult verifyPair(const FragmentPair &pair) {
+    llvm::SetVector<Value> residuals = pair.getResiduals();
+    llvm::DenseSet<Value> cheap = pair.findCheap(residuals);
+    for (Value value : residuals) {
+      if (!cheap.contains(value))
+        continue;
+      InFlightDiagnostic error = pair.getForward().emitError();
+      if (isa<BlockArgument>(value))
+        return error << "saves its own argument " << cast<BlockArgument>(value).getArgNumber()
+                     << " for the backward";
+      error << "saves a value for the backward that costs nothing to compute";
+      error.attachNote(value.getLoc()) << "this one";
+      return error;
+    }
+    return success();
   }
 
   void runOnOperation() override {
-    FailureOr<Keeping> keeping = Keeping::parse(getOperation(), mode, each);
-    if (failed(keeping))
-      return signalPassFailure();
-    for (StepOp step : getOperation().getOps<StepOp>())
-      if (failed(check(step, *keeping)))
+    for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
+      if (fragment.getLocal() && failed(verifyFragment(fragment)))
         return signalPassFailure();
-    markAllAnalysesPreserved();
+    for (const FragmentPair &pair : FragmentPair::findAll(getOperation()))
+      if (failed(verifyPair(pair)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -1,4 +1,3 @@
-// What a backward fragment is given, and what it computes again.
 #ifndef PAR_RECOMPUTE_PASSES_H
 #define PAR_RECOMPUTE_PASSES_H
 
@@ -13,12 +12,12 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Recompute/Passes.h.inc"
 
-/// The phase: pass and gate.
-void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute);
+/// The phase: pass and gate. `schedule` says how many microbatches a stage has in flight.
+void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule);
 
 #define GEN_PASS_REGISTRATION
 #include "par/Recompute/Passes.h.inc"
 
 } // namespace par
 
-#endif // PAR_RECOMPUTE_PASSES_H
+#endif

@@ -3,46 +3,48 @@
 
 include "mlir/Pass/PassBase.td"
 
-def RecomputeFragmentsPass : Pass<"par-recompute-fragments", "::mlir::ModuleOp"> {
-  let summary = "computes residuals again in backward instead of keeping them";
+def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
+  let summary = "moves the cut between forward and backward: what is saved, what is computed again";
   let description = [{
-    Expects: steps of local fragments (after Partition); a backward fragment takes residuals that the forward fragment of
-    its stage gives.
-    Leaves: with `mode=none` everything as it is. With `mode=full` a backward fragment takes the arguments of its forward
-    fragment, begins with a clone of what it needs of its body, and nothing that forward computes is kept for it. With
-    `mode=each` values inside the modules that `each` matches are computed again from what flows into the module; if that
-    is not kept for another reason, from what flows into the modules before it. Forward results that nobody uses any more
-    are gone. Communication inside a recomputed part is done again.
-    Fails: if `mode` is none of these, or `each` is no pattern.
+    Expects: local fragments (after Partition), where the backward takes whatever it needs of the forward. Leaves: the
+    same step, in which backward fragments repeat a part of the forward, collectives included, just before they need
+    it; what nobody needs any more is gone from forward, backward and their runs. Whatever `mode`, a value is not saved
+    that follows from saved ones by ops that fuse (costs flops, no memory traffic), or that the backward alone needs and
+    can compute instead.
+
+    `full` saves nothing but the forward's arguments: a microbatch in flight costs its stage input; the price is one
+    more forward. A stage that never has two microbatches in flight keeps its values: computing them again at once would
+    lower no peak. `each` saves what enters a module that matches a pattern and repeats what lies inside: the price is
+    one more forward of these modules, the peak all modules' inputs and one module's values.
+    Fails: never on its own; the gate -par-verify-recompute checks the outcome.
 
     ```
-    %a, %r = par.run @s0.forward(%x, %w)             %a = par.run @s0.forward(%x, %w)
-    %d = par.run @s0.backward(%da, %r)       to      %d = par.run @s0.backward(%da, %x, %w)
+    %a, %h = par.run @s0.forward(%w, %x) : ...        // %h = dot %x, %w; %a = tanh %h
+    %d = par.run @s0.backward(%x, %h, %da) : ...
+    ```
+    becomes under `full`
+    ```
+    %a = par.run @s0.forward(%w, %x) : ...
+    %d = par.run @s0.backward(%x, %da, %w) : ...      // begins with %h = dot %x, %w
     ```
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"none\"", "none, full or each">,
-    Option<"each", "each", "std::string", "\"\"", "pattern of the modules of mode=each">
+    ListOption<"each", "each", "std::string", "patterns of modules of which only the inputs are saved">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "says how many microbatches a stage has in flight">
   ];
 }
 
 def VerifyRecomputePass : Pass<"par-verify-recompute", "::mlir::ModuleOp"> {
-  let summary = "gate: what may be kept for backward after Recompute";
+  let summary = "gate: what must hold after Recompute";
   let description = [{
-    Expects: anything, and the options of -par-recompute-fragments.
-    Leaves: it unchanged.
-    Fails: with `mode=full` where a backward run takes a result of a forward run of its stage; with `mode=each` where it
-    takes one that is computed inside a matching module and used by no other; with any mode where a forward run has a
-    result that nobody uses.
+    Expects: anything. Leaves: it unchanged. Fails: where a local fragment holds an op whose results nobody uses, a
+    forward returns its own argument, or a backward takes what it could compute for nothing.
 
     ```
-    %d = par.run @s0.backward(%da, %r)    // %r from @s0.forward: error with mode=full
+    %1 = par.constant dense<0.0> : tensor<4xf32>      // returned by a forward for its backward: error
     ```
   }];
-  let options = [
-    Option<"mode", "mode", "std::string", "\"none\"", "none, full or each">,
-    Option<"each", "each", "std::string", "\"\"", "pattern of the modules of mode=each">
-  ];
 }
 
 #endif
