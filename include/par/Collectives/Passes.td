@@ -24,4 +24,39 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
   }];
 }
 
+def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
+  let summary = "joins all-reduces of a block into buckets";
+  let description = [{
+    Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: all-reduces over
+    one group and of one kind joined: those whose results only leave the block (gradients) up to `bytes` a bucket, scalars
+    without a limit, at most 64 values a bucket. A bucket stands where its last operand is made, so none is joined that
+    something waits for before.
+    Fails: never.
+
+    ```
+    %2 = par.all_reduce sum %0 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = par.all_reduce sum %1 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```
+    %2:2 = par.all_reduce sum %0, %1 over ["dp"] : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "26214400", "bytes of a bucket; 0: one value each, scalars too">];
+}
+
+def OverlapCollectivesPass : Pass<"par-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "lets all-reduces whose results only leave the block run beside what follows";
+  let description = [{
+    Expects: programs whose blocks hold launches and collectives (after Kernels and bucketing, before Memory). Leaves:
+    such all-reduces right behind their last operand, with the attribute `queue`; Bundle gives them a queue and
+    communicators of their own, and makes whoever touches the results wait. Scalars stay.
+    Fails: never.
+
+    ```
+    %1 = par.all_reduce sum %0 over ["dp"] {queue = "data"} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
 #endif

@@ -1,0 +1,79 @@
+// Gradients are joined up to the bucket's bytes, scalars always; a bucket stands where its last operand is made.
+// RUN: par-opt %s --par-bucket-collectives=bytes=32 | FileCheck %s
+// RUN: par-opt %s --par-bucket-collectives=bytes=0 | FileCheck %s --check-prefix=NONE
+
+// NONE-NOT: par.all_reduce{{.*}}%{{.*}}, %
+
+par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
+par.kernel @neg(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+  %0 = par.negate %a : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.kernel @norm(%a: tensor<4xf32>) -> tensor<f32> attributes {implementation = "generated"} {
+  %0 = par.reduce sum %a dims [0] : tensor<4xf32> to tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.kernel @add(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> attributes {implementation = "generated"} {
+  %0 = par.add %a, %b : tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.program @p on @s0 ranks [0, 1, 2, 3] {
+  par.buffer @w state of "w" : tensor<4xf32>
+  par.buffer @a temp : tensor<4xf32>
+  par.buffer @b temp : tensor<4xf32>
+  par.buffer @c temp : tensor<4xf32>
+  // CHECK-LABEL: par.block @gradients
+  par.block @gradients {
+    // The first two fill a bucket; its store has moved behind it.
+    // CHECK: %[[W:.*]] = par.load @w
+    // CHECK-NEXT: %[[G:.*]] = par.launch @neg(%[[W]])
+    // CHECK-NEXT: %[[H:.*]] = par.launch @neg(%[[G]])
+    // CHECK-NEXT: %[[R:.*]]:2 = par.all_reduce  sum %[[G]], %[[H]] over ["dp"]
+    // CHECK-NEXT: par.store %[[R]]#0 to @a
+    // CHECK-NEXT: %[[I:.*]] = par.launch @neg(%[[H]])
+    // CHECK: par.store %[[R]]#1 to @b
+    // CHECK: par.all_reduce  sum %[[I]] over ["dp"]
+    %w = par.load @w : tensor<4xf32>
+    %g = par.launch @neg(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    %rg = par.all_reduce sum %g over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %rg to @a : tensor<4xf32>
+    %h = par.launch @neg(%g) : (tensor<4xf32>) -> tensor<4xf32>
+    %i = par.launch @neg(%h) : (tensor<4xf32>) -> tensor<4xf32>
+    %rh = par.all_reduce sum %h over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %rh to @b : tensor<4xf32>
+    %ri = par.all_reduce sum %i over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %ri to @c : tensor<4xf32>
+  }
+  // CHECK-LABEL: par.block @norm
+  par.block @norm {
+    // All scalars that nobody needs before the last one is there.
+    // CHECK: par.all_reduce  sum %{{.*}}, %{{.*}} over ["tp"] : (tensor<f32>, tensor<f32>)
+    // CHECK: par.launch @add
+    // CHECK: par.all_reduce  sum %{{.*}} over ["tp"] : (tensor<f32>)
+    %a = par.load @a : tensor<4xf32>
+    %b = par.load @b : tensor<4xf32>
+    %na = par.launch @norm(%a) : (tensor<4xf32>) -> tensor<f32>
+    %ra = par.all_reduce sum %na over ["tp"] : (tensor<f32>) -> tensor<f32>
+    %nb = par.launch @norm(%b) : (tensor<4xf32>) -> tensor<f32>
+    %rb = par.all_reduce sum %nb over ["tp"] : (tensor<f32>) -> tensor<f32>
+    %s = par.launch @add(%ra, %rb) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %rs = par.all_reduce sum %s over ["tp"] : (tensor<f32>) -> tensor<f32>
+    par.fetch %rs as "norm" : tensor<f32>
+  }
+  // CHECK-LABEL: par.block @needed
+  par.block @needed {
+    // What is loaded again in between is not moved past the load.
+    // CHECK: par.all_reduce  sum %{{.*}} over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    // CHECK: par.load @a
+    // CHECK: par.all_reduce  sum %{{.*}} over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    %w = par.load @w : tensor<4xf32>
+    %g = par.launch @neg(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    %rg = par.all_reduce sum %g over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %rg to @a : tensor<4xf32>
+    %a = par.load @a : tensor<4xf32>
+    %h = par.launch @neg(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    %rh = par.all_reduce sum %h over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %rh to @b : tensor<4xf32>
+  }
+  par.entry @train runs [@gradients, @norm, @needed] microbatches [0, 0, 0]
+}
