@@ -17,8 +17,10 @@ StageOp Communicators::stageOf(ArrayRef<int64_t> ranks) {
   return {};
 }
 
-std::string Communicators::overAxes(ArrayRef<StringAttr> axes) {
+std::string Communicators::overAxes(ArrayRef<StringAttr> axes, StringRef queue) {
   std::string name = llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), "+");
+  if (!queue.empty())
+    name += "." + queue.str();
   if (has(name))
     return name;
   format::Communicator made{name, {}};

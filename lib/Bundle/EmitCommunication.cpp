@@ -70,9 +70,7 @@ static bool worksAlongDim0(Operation *op, unsigned index) {
   return true;
 }
 
-LogicalResult ProgramEmitter::emitCollective(Operation *op, ArrayAttr axisNames) {
-  SmallVector<StringAttr> axes = getAxes(axisNames);
-  std::string name = tables.communicators.overAxes(axes);
+LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &name) {
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     beginGroup(op, i, op->getNumOperands());
     uint64_t tag = tables.communicators.freshTag();
@@ -102,10 +100,56 @@ LogicalResult ProgramEmitter::emitCollective(Operation *op, ArrayAttr axisNames)
     } else {
       StageOp stage = tables.module.lookupSymbol<StageOp>(program.getStage());
       made.coll = format::CollKind::AllToAll;
-      made.n = given / stage.getMesh().getSize(axes);
+      made.n = given / stage.getMesh().getSize(getAxes(op->getAttrOfType<ArrayAttr>("axes")));
     }
   }
   return success();
+}
+
+uint32_t ProgramEmitter::event(const std::string &name) {
+  out.events.push_back({name, format::Index::None, 1});
+  return out.events.size() - 1;
+}
+
+LogicalResult ProgramEmitter::emitBeside(Operation *op, StringAttr name, ArrayAttr axes) {
+  auto known = llvm::find(out.queues, name.getValue());
+  uint32_t beside = known - out.queues.begin();
+  if (known == out.queues.end())
+    out.queues.push_back(name.str());
+  std::string number = std::to_string(out.events.size() / 2);
+  uint32_t ready = event("ready." + number), done = event("done." + number);
+  append(op, format::Op::Signal).event = ready;
+  queue = beside;
+  append(op, format::Op::Wait).event = ready;
+  LogicalResult emitted = emitCollective(op, tables.communicators.overAxes(getAxes(axes), name.getValue()));
+  append(op, format::Op::Signal).event = done;
+  queue = 0;
+  for (Value result : op->getResults())
+    reducedBeside[buffers.lookup(getBuffer(result))].push_back(done);
+  return emitted;
+}
+
+void ProgramEmitter::emitWaits(format::Block &block) const {
+  std::vector<format::Instruction> ordered;
+  llvm::DenseSet<uint32_t> waited;
+  size_t grouped = 0; // instructions that are still members of a group
+  for (size_t n = 0; n < block.instructions.size(); ++n) {
+    const format::Instruction &it = block.instructions[n];
+    if (it.op == format::Op::Signal)
+      waited.erase(it.event);
+    // A group waits as a whole, before it begins.
+    size_t members = it.op == format::Op::Group ? it.n : 0;
+    for (size_t m = n; grouped == 0 && it.queue == 0 && m <= n + members; ++m)
+      for (const format::Operand &operand : block.instructions[m].operands)
+        for (uint32_t done : reducedBeside.lookup(operand.buffer))
+          if (waited.insert(done).second) {
+            ordered.emplace_back().op = format::Op::Wait;
+            ordered.back().event = done;
+          }
+    grouped = members ? members : grouped - (grouped > 0);
+    ordered.push_back(it);
+  }
+  block.instructions = std::move(ordered);
 }
 
 LogicalResult ProgramEmitter::emitWorldReduce(WorldReduceOp reduce) {

@@ -69,7 +69,7 @@ void ProgramEmitter::emitBuffers() {
 uint32_t ProgramEmitter::comm(const std::string &name) {
   auto same = llvm::find_if(out.comms, [&](const format::Comm &comm) { return comm.name == name; });
   if (same == out.comms.end())
-    same = out.comms.insert(same, {name, 0});
+    same = out.comms.insert(same, {name, queue});
   return same - out.comms.begin();
 }
 
@@ -97,6 +97,7 @@ uint32_t ProgramEmitter::scratch(uint64_t bytes) {
 format::Instruction &ProgramEmitter::append(Operation *op, format::Op kind) {
   format::Instruction &made = out.blocks.back().instructions.emplace_back();
   made.op = kind;
+  made.queue = queue;
   made.provenance = tables.provenanceOf(op->getLoc());
   return made;
 }
@@ -141,8 +142,10 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return emitRecv(recv);
   if (auto reduce = dyn_cast<WorldReduceOp>(op))
     return emitWorldReduce(reduce);
-  if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0)
-    return emitCollective(op, axes);
+  if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0) {
+    auto beside = op->getAttrOfType<StringAttr>("queue");
+    return beside ? emitBeside(op, beside, axes) : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
+  }
   return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
 }
 
@@ -212,6 +215,8 @@ FailureOr<format::Program> ProgramEmitter::emit() {
   for (BlockOp block : program.getOps<BlockOp>())
     if (failed(emitBlock(block)))
       return failure();
+  for (format::Block &block : out.blocks)
+    emitWaits(block);
   for (EntryOp entry : program.getOps<EntryOp>())
     if (failed(emitEntry(entry)))
       return failure();

@@ -43,20 +43,25 @@ private:
   mlir::LogicalResult emitGenerated(LaunchOp launch, KernelOp kernel);
   mlir::LogicalResult emitBuiltin(LaunchOp launch, KernelOp kernel);
   mlir::LogicalResult emitMatmul(LaunchOp launch, KernelOp kernel);
-  mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::ArrayAttr axes);
+  mlir::LogicalResult emitCollective(mlir::Operation *op, const std::string &comm);
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
   void emitCopy(mlir::Operation *op, BufferOp from, BufferOp to);
   mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
                                     uint64_t tag);
+  /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
+  mlir::LogicalResult emitBeside(mlir::Operation *op, mlir::StringAttr queue, mlir::ArrayAttr axes);
+  /// Before each touch of what such a collective reduces, compute waits.
+  void emitWaits(format::Block &block) const;
 
-  /// A new instruction at the end of the block, on the queue of compute.
+  /// A new instruction at the end of the block, on the current queue.
   format::Instruction &append(mlir::Operation *op, format::Op kind);
   /// Begins a group of `count` communications, if there are several.
   void beginGroup(mlir::Operation *op, size_t done, size_t count);
   format::Operand operand(format::Access access, BufferOp buffer) const;
   uint32_t comm(const std::string &name);
+  uint32_t event(const std::string &name);
   uint32_t scratch(uint64_t bytes);
 
   ProgramOp program;
@@ -64,6 +69,9 @@ private:
   format::Program out;
   llvm::DenseMap<mlir::Operation *, uint32_t> buffers;
   llvm::StringMap<uint32_t> kernels, calls;
+  uint32_t queue = 0; ///< of the instructions that are appended
+  /// Buffers that a queue beside compute reduces, and the events of when it has.
+  llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t>> reducedBeside;
   /// Blocks that feed a buffer: some run of them is the first to load it for its microbatch.
   llvm::MapVector<mlir::Operation *, llvm::SetVector<mlir::Operation *>> feeds;
 };

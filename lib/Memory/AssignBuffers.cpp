@@ -61,14 +61,33 @@ BufferOp Assigner::makeScratch(Type type) {
                           DenseI64ArrayAttr());
 }
 
-/// The first store of a value.
+/// For every result the operand that it takes over, or -1.
+static SmallVector<int64_t> tiedOperands(Operation *op) {
+  SmallVector<int64_t> tied(op->getNumResults(), -1);
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    auto kernel = launch->getParentOfType<ModuleOp>().lookupSymbol<KernelOp>(launch.getKernel());
+    if (kernel.getTied())
+      tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
+  } else if (isa<AllReduceOp, WorldReduceOp>(op)) {
+    for (auto [index, operand] : llvm::enumerate(tied))
+      operand = index;
+  }
+  return tied;
+}
+
+/// The first store of a value; if it has none and its one user takes it over in place, of that user's result.
 StoreOp Assigner::findStore(Value value) {
   StoreOp first;
   for (Operation *user : value.getUsers())
     if (auto store = dyn_cast<StoreOp>(user))
       if (!first || store->isBeforeInBlock(first))
         first = store;
-  return first;
+  if (first || !value.hasOneUse())
+    return first;
+  OpOperand &use = *value.getUses().begin();
+  SmallVector<int64_t> tied = tiedOperands(use.getOwner());
+  auto taken = llvm::find(tied, static_cast<int64_t>(use.getOperandNumber()));
+  return taken == tied.end() ? first : findStore(use.getOwner()->getResult(taken - tied.begin()));
 }
 
 /// True if the buffer is loaded or stored behind `from`, or a value loaded from it before is used there.
@@ -152,20 +171,6 @@ BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
         return makeScratch(result.getType());
   }
   return buffer;
-}
-
-/// For every result the operand that it takes over, or -1.
-static SmallVector<int64_t> tiedOperands(Operation *op) {
-  SmallVector<int64_t> tied(op->getNumResults(), -1);
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    auto kernel = launch->getParentOfType<ModuleOp>().lookupSymbol<KernelOp>(launch.getKernel());
-    if (kernel.getTied())
-      tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
-  } else if (isa<AllReduceOp, WorldReduceOp>(op)) {
-    for (auto [index, operand] : llvm::enumerate(tied))
-      operand = index;
-  }
-  return tied;
 }
 
 void Assigner::assign(Operation *op) {

@@ -234,6 +234,25 @@ TEST_F(EmitBundle, inputsAreFedWhereTheyAreFirstLoaded) {
   EXPECT_EQ(feeds(first.blocks[first.findBlock("backward")]), 0);
 }
 
+/// A reduction on its own queue waits for the gradient, and the update for it.
+TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
+  FailureOr<format::Bundle> bundle = emitWith("par.all_reduce sum %h over [\"dp\"] :",
+                                              "par.all_reduce sum %h over [\"dp\"] {queue = \"data\"} :");
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  verify::Verdict verdict = verify::verifyBundle(*bundle);
+  EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
+  format::Program &first = bundle->programs[0];
+  EXPECT_EQ(first.queues, (std::vector<std::string>{"compute", "data"}));
+  EXPECT_TRUE(bundle->manifest.findCommunicator("dp.data"));
+  format::Block &update = first.blocks[first.findBlock("update")];
+  EXPECT_EQ(update.instructions[0].op, format::Op::Wait);
+  // Without that wait the verifier finds the race.
+  update.instructions.erase(update.instructions.begin());
+  verdict = verify::verifyBundle(*bundle);
+  ASSERT_FALSE(bool(verdict));
+  EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
+}
+
 TEST_F(EmitBundle, refusesPeersThatAreNoStage) {
   EXPECT_TRUE(failed(emitWith("to [2, 3] tag 0", "to [3, 2] tag 0")));
   EXPECT_NE(errors.find("talks to ranks that are not those of a stage as large as its own"), std::string::npos)

@@ -48,5 +48,22 @@ par.program @stage0 on @s0 ranks [0, 1] {
     %a = par.launch @add(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     par.send %a to [2, 3] tag 1 : tensor<4xf32>
   }
+  // What is added to and then reduced stays where it was: no copy, no scratch.
+  // CHECK: par.block @sum
+  // CHECK-NEXT: par.load @y
+  // CHECK-NEXT: par.load @x
+  // CHECK-NEXT: par.launch @add
+  // CHECK-NEXT: par.store %{{.*}} to @y
+  // CHECK-NEXT: par.load @y
+  // CHECK-NEXT: par.all_reduce
+  // CHECK-NEXT: par.store %{{.*}} to @y
+  // CHECK-NEXT: }
+  par.block @sum {
+    %y = par.load @y : tensor<4xf32>
+    %x = par.load @x : tensor<4xf32>
+    %s = par.launch @add(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %r = par.all_reduce sum %s over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %r to @y : tensor<4xf32>
+  }
   par.entry @train runs [@forward, @keep, @forward, @keep] microbatches [0, 0, 1, 1]
 }
