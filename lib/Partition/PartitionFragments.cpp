@@ -127,7 +127,16 @@ static double neutralOf(FactorKind kind) {
   return kind == FactorKind::And ? 1 : 0;
 }
 
-/// Padding along a factor that the op reduces must not count.
+/// Integers by which the op addresses elements of another operand or of its result.
+static bool addresses(RankedTensorType type, const ShardingRule &rule) {
+  return type.getElementType().isInteger() && !type.getElementType().isInteger(1) &&
+         llvm::any_of(rule.factors, [](const Factor &factor) {
+           return factor.kind == FactorKind::Indexed || factor.kind == FactorKind::Expand;
+         });
+}
+
+/// Padding along a factor that the op reduces must not count; what stands there must not address anything
+/// beyond a shard.
 Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType global, ArrayRef<DimFactors> dims,
                                const ShardingRule &rule, ArrayRef<Axes> factorAxes) {
   for (auto [dim, factors] : llvm::enumerate(dims)) {
@@ -135,8 +144,9 @@ Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType glob
       continue; // compound dims are cut evenly
     const Factor &factor = rule.factors[factors.front()];
     const Axes &axes = factorAxes[factors.front()];
-    bool reduced = factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Indexed;
-    if (reduced && global.getDimSize(dim) % mesh.getSize(axes))
+    bool matters = addresses(global, rule) ||
+                   (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Indexed);
+    if (matters && global.getDimSize(dim) % mesh.getSize(axes))
       value =
           buildMask(builder, op->getLoc(), value, dim, global.getDimSize(dim), axes, neutralOf(factor.kind));
   }
