@@ -232,9 +232,11 @@ class Case:
         first = ["par-differentiate", f"par-add-optimizer{{kind={kind} decay=0.1}}", f"par-clip-gradients{{clip={clip}}}",
                  "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
+        recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, "par-expand-composites", propagate, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
+                "par-recompute-fragments" + recompute, "par-verify-recompute" + recompute,
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule"]
 
     def run(self, par_opt):

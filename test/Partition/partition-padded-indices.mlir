@@ -1,8 +1,7 @@
 // Indices in an uneven shard's padding must not address anything beyond the table: they become 0.
 // RUN: par-opt %s --par-partition-fragments | FileCheck %s
 par.stage @s0 <"tp"=2> ranks [0, 1]
-// CHECK: par.fragment @f local
-// CHECK-SAME: (%[[T:.*]]: tensor<4x2xf32>, %[[I:.*]]: tensor<2xi64>)
+// CHECK: par.fragment @f(%[[T:.*]]: tensor<4x2xf32>, %[[I:.*]]: tensor<2xi64>)
 // CHECK: %[[REAL:.*]] = par.compare lt
 // CHECK: %[[SAFE:.*]] = par.select %[[REAL]], %[[I]], %{{.*}} : tensor<2xi1>, tensor<2xi64>
 // CHECK: par.gather %[[T]], %[[SAFE]] dim 0
