@@ -1,0 +1,21 @@
+#ifndef PAR_KERNELS_PASSES_H
+#define PAR_KERNELS_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Kernels/Passes.h.inc"
+
+/// The phase: fragments into blocks, tensor ops into kernels, gate.
+void buildKernelsPipeline(mlir::OpPassManager &manager);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Kernels/Passes.h.inc"
+
+} // namespace par
+
+#endif

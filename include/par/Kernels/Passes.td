@@ -1,0 +1,59 @@
+#ifndef PAR_KERNELS_PASSES_TD
+#define PAR_KERNELS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
+  let summary = "puts the bodies of local fragments in place of the ops that run them";
+  let description = [{
+    Expects: programs (after Schedule). Leaves: no par.exec and no fragment; in every block, one op for equal ones and
+    none whose results nobody uses. Fails: where a par.exec names no local fragment.
+
+    ```
+    %a = par.exec @f(%x) : (tensor<4xf32>) -> tensor<4xf32>    // @f: exp
+    ```
+    becomes
+    ```
+    %a = par.exp %x : tensor<4xf32>
+    ```
+  }];
+}
+
+def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "moves the tensor ops of blocks into kernels, and launches those";
+  let description = [{
+    Expects: blocks of tensor ops, loads, stores and communication (after par-inline-fragments). Leaves: no tensor op
+    outside kernels. A product of f32 is a library call together with the transposes, the reshapes and the accumulation
+    that the call can express; optimizers and losses are builtins of the runtime; all else is generated. Constants,
+    broadcasts and reshapes are computed anew in each kernel that reads them. Equal kernels are one.
+    Fails: never.
+
+    ```
+    %0 = par.dot %dy, %x contracting [0] x [0] : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    %1 = par.load @sum : tensor<4x4xf32>
+    %2 = par.add %1, %0 : tensor<4x4xf32>
+    par.store %2 to @sum : tensor<4x4xf32>
+    ```
+    becomes
+    ```
+    %1 = par.load @sum : tensor<4x4xf32>
+    %2 = par.launch @dot.0(%dy, %x, %1) : (...) -> tensor<4x4xf32>    // library:matmul, tied = [2]
+    par.store %2 to @sum : tensor<4x4xf32>
+    ```
+  }];
+}
+
+def VerifyKernelsPass : Pass<"par-verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "gate: what must hold after Kernels";
+  let description = [{
+    Expects: anything. Leaves: it unchanged. Fails: where a fragment or a par.exec is left; a block holds a tensor op; a
+    kernel's `tied` does not fit its results, or ties what is of another type or tied already; a kernel "library:matmul"
+    or "builtin:NAME" computes what no such call does, or its implementation is unknown.
+
+    ```
+    par.block @b { %0 = par.exp %x : tensor<4xf32> }    // error
+    ```
+  }];
+}
+
+#endif

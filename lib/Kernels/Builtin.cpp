@@ -1,0 +1,200 @@
+#include "par/Kernels/Builtin.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+using kernels::Access;
+
+/// Builds the call for a kernel whose body is one op: operands are named by that op's operands and results.
+class CallBuilder {
+public:
+  CallBuilder(KernelOp kernel, StringRef name) : kernel(kernel) {
+    call.kernel = kernels::findBuiltin(std::string_view(name.data(), name.size()));
+  }
+
+  CallBuilder &read(Value operand) {
+    call.operands.push_back({argumentOf(operand), std::nullopt, Access::Read});
+    return *this;
+  }
+  CallBuilder &write(Value result, Access access = Access::Write) {
+    call.operands.push_back({std::nullopt, resultOf(result), access});
+    return *this;
+  }
+  CallBuilder &update(Value operand, Value result) {
+    call.operands.push_back({argumentOf(operand), resultOf(result), Access::Update});
+    return *this;
+  }
+  CallBuilder &integers(ArrayRef<int64_t> values) {
+    for (int64_t value : values)
+      call.immediates.push_back(uint64_t(value));
+    return *this;
+  }
+  CallBuilder &reals(ArrayRef<double> values) {
+    for (double value : values)
+      call.immediates.push_back(kernels::realImmediate(value));
+    return *this;
+  }
+  /// An argument that the builtin does not need.
+  CallBuilder &leaveOut() {
+    ++leftOut;
+    return *this;
+  }
+  CallBuilder &zeroFirst() {
+    call.zeroFirst = true;
+    return *this;
+  }
+  std::optional<BuiltinCall> finish();
+
+private:
+  std::optional<unsigned> argumentOf(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? std::optional<unsigned>(argument.getArgNumber()) : std::nullopt;
+  }
+  std::optional<unsigned> resultOf(Value value) {
+    for (auto [index, result] : llvm::enumerate(kernel.getTerminator()->getOperands()))
+      if (result == value)
+        return index;
+    return std::nullopt;
+  }
+
+  KernelOp kernel;
+  BuiltinCall call;
+  unsigned leftOut = 0;
+};
+
+} // namespace
+
+/// Every value has its argument or result, updates are tied as the kernel says, types are those of the table.
+std::optional<BuiltinCall> CallBuilder::finish() {
+  if (!call.kernel || call.immediates.size() != call.kernel->immediates.size() ||
+      call.operands.size() > call.kernel->operands.size())
+    return std::nullopt;
+  unsigned arguments = 0, results = 0;
+  for (auto [value, expected] : llvm::zip(call.operands, call.kernel->operands)) {
+    bool updates = value.access == Access::Update;
+    bool writes = updates || value.access != Access::Read, reads = updates || value.access == Access::Read;
+    if (reads != value.argument.has_value() || writes != value.result.has_value() || value.access != expected.access)
+      return std::nullopt;
+    arguments += reads, results += writes;
+    Type type = reads ? kernel.getArgumentTypes()[*value.argument] : kernel.getResultTypes()[*value.result];
+    Type element = getTensorType(type).getElementType();
+    if (expected.type == "f32" ? !element.isF32() : !element.isInteger(64))
+      return std::nullopt;
+    if (!writes)
+      continue;
+    int64_t tied = kernel.getTied() ? (*kernel.getTied())[*value.result] : -1;
+    if (tied != (updates ? int64_t(*value.argument) : -1))
+      return std::nullopt;
+  }
+  if (arguments + leftOut != kernel.getArgumentTypes().size() || results != kernel.getResultTypes().size())
+    return std::nullopt;
+  return call;
+}
+
+static int64_t countElements(Value value) { return getTensorType(value.getType()).getNumElements(); }
+static double real(FloatAttr value) { return value.getValueAsDouble(); }
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, AdamwOp op) {
+  return CallBuilder(kernel, "adamw")
+      .update(op.getWeight(), op.getNewWeight())
+      .read(op.getGradient())
+      .update(op.getFirst(), op.getNewFirst())
+      .update(op.getSecond(), op.getNewSecond())
+      .read(op.getStep())
+      .read(op.getLr())
+      .integers({countElements(op.getWeight())})
+      .reals({real(op.getBeta1Attr()), real(op.getBeta2Attr()), real(op.getEpsilonAttr()),
+              real(op.getWeightDecayAttr()), 1.0})
+      .integers({0})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, SgdOp op) {
+  return CallBuilder(kernel, "sgd")
+      .update(op.getWeight(), op.getNewWeight())
+      .read(op.getGradient())
+      .read(op.getLr())
+      .integers({countElements(op.getWeight())})
+      .reals({real(op.getWeightDecayAttr()), 1.0})
+      .integers({0})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, MomentumOp op) {
+  // The velocity starts as zeros, so that the first step is like all others.
+  return CallBuilder(kernel, "momentum")
+      .update(op.getWeight(), op.getNewWeight())
+      .read(op.getGradient())
+      .update(op.getVelocity(), op.getNewVelocity())
+      .read(op.getLr())
+      .leaveOut()
+      .integers({countElements(op.getWeight())})
+      .reals({real(op.getMomentumAttr()), real(op.getWeightDecayAttr())})
+      .integers({op.getNesterov()})
+      .reals({1.0})
+      .integers({0})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
+  int64_t rows = countElements(op.getLabels());
+  return CallBuilder(kernel, "cross_entropy")
+      .read(op.getLogits())
+      .read(op.getLabels())
+      .write(op.getLoss())
+      .write(op.getLse())
+      .integers({rows, getTensorType(op.getLogits().getType()).getShape().back(), int64_t(op.getIgnore())})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp op) {
+  int64_t rows = countElements(op.getLabels()), cols = getTensorType(op.getLogits().getType()).getShape().back();
+  return CallBuilder(kernel, "cross_entropy_backward")
+      .read(op.getLogits())
+      .read(op.getLabels())
+      .read(op.getLse())
+      .read(op.getCotangent())
+      .write(op.getResult())
+      .integers({rows, cols, int64_t(op.getIgnore()), 0, cols})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, GatherOp op) {
+  ArrayRef<int64_t> table = getTensorType(op.getOperand().getType()).getShape();
+  if (op.getDim() != 0 || table[0] == 0)
+    return std::nullopt;
+  return CallBuilder(kernel, "gather_rows")
+      .read(op.getOperand())
+      .read(op.getIndices())
+      .write(op.getResult())
+      .integers({countElements(op.getIndices()), countElements(op.getOperand()) / table[0], table[0], 0})
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
+  if (op.getDim() != 0 || op.getSize() == 0)
+    return std::nullopt;
+  int64_t rows = op.getSize();
+  return CallBuilder(kernel, "scatter_add_rows")
+      .write(op.getResult(), Access::Accumulate)
+      .read(op.getIndices())
+      .read(op.getUpdates())
+      .zeroFirst()
+      .integers({countElements(op.getIndices()), countElements(op.getResult()) / rows, rows, 0})
+      .finish();
+}
+
+std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
+  // The op and its return.
+  if (kernel.getBlock().getOperations().size() != 2)
+    return std::nullopt;
+  using Call = std::optional<BuiltinCall>;
+  return llvm::TypeSwitch<Operation *, Call>(&kernel.getBlock().front())
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp>(
+          [&](auto op) { return describe(kernel, op); })
+      .Default([](Operation *) { return Call(); });
+}
+
+} // namespace par

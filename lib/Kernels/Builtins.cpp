@@ -1,0 +1,37 @@
+#include "Groups.h"
+#include "par/Kernels/Builtin.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// Ops that update state take over its storage: result i of an optimizer is the new value of its i-th state operand.
+static SmallVector<std::pair<Value, Value>> findUpdates(Operation *op) {
+  if (auto adamw = dyn_cast<AdamwOp>(op))
+    return {{adamw.getNewWeight(), adamw.getWeight()},
+            {adamw.getNewFirst(), adamw.getFirst()},
+            {adamw.getNewSecond(), adamw.getSecond()}};
+  if (auto momentum = dyn_cast<MomentumOp>(op))
+    return {{momentum.getNewWeight(), momentum.getWeight()}, {momentum.getNewVelocity(), momentum.getVelocity()}};
+  if (auto sgd = dyn_cast<SgdOp>(op))
+    return {{sgd.getNewWeight(), sgd.getWeight()}};
+  return {};
+}
+
+std::unique_ptr<Group> formBuiltin(Operation *op) {
+  auto group = std::make_unique<Group>();
+  group->ops.push_back(op);
+  group->anchor = op;
+  group->close();
+  group->results.assign(op->result_begin(), op->result_end());
+  group->tied = findUpdates(op);
+  OpBuilder builder(op->getContext());
+  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
+  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
+  if (!call)
+    return nullptr;
+  group->implementation = "builtin:" + std::string(call->kernel->name);
+  return group;
+}
+
+} // namespace par

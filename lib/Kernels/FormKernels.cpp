@@ -1,0 +1,128 @@
+#include "Groups.h"
+#include "par/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_FORMKERNELSPASS
+#include "par/Kernels/Passes.h.inc"
+
+namespace {
+
+/// The kernels of a module, one for each body.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp module) : module(module) {}
+
+  FlatSymbolRefAttr get(const Group &group);
+
+private:
+  ModuleOp module;
+  llvm::StringMap<FlatSymbolRefAttr> known;
+  llvm::StringMap<unsigned> counts;
+};
+
+/// Puts a block's groups into kernels: ops that stay keep their order, launches stand where their anchors stood.
+class Outliner {
+public:
+  Outliner(BlockOp block, KernelTable &table) : body(&block.getBody().front()), table(table), groups(formGroups(block)) {
+    for (auto &group : groups)
+      for (Operation *op : group->ops)
+        groupOf[op] = group.get();
+  }
+
+  void run();
+
+private:
+  void launch(Group *group);
+  void place(Operation *op);
+  void demand(Value value);
+
+  Block *body;
+  KernelTable &table;
+  std::vector<std::unique_ptr<Group>> groups;
+  llvm::DenseMap<Operation *, Group *> groupOf;
+  llvm::DenseSet<void *> done;
+  IRMapping mapping;
+};
+
+} // namespace
+
+FlatSymbolRefAttr KernelTable::get(const Group &group) {
+  // Programs come after the kernels that they launch.
+  OpBuilder builder(module.getContext());
+  OwningOpRef<KernelOp> kernel(buildKernel(builder, group));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel->print(stream, OpPrintingFlags().useLocalScope().elideLargeResourceString(1 << 30));
+  auto [place, fresh] = known.try_emplace(text);
+  if (fresh) {
+    std::string name = group.anchor->getName().stripDialect().str();
+    name = (name + "." + Twine(counts[name]++)).str();
+    kernel->setSymName(name);
+    place->second = FlatSymbolRefAttr::get(module.getContext(), name);
+    auto programs = module.getOps<ProgramOp>();
+    module.insert(programs.empty() ? module.getBody()->end() : Block::iterator(*programs.begin()), kernel.release());
+  }
+  return place->second;
+}
+
+void Outliner::place(Operation *op) {
+  if (!done.insert(op).second)
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    demand(operand.get());
+    operand.set(mapping.lookupOrDefault(operand.get()));
+  }
+  op->moveBefore(body, body->end());
+}
+
+void Outliner::demand(Value value) {
+  Operation *source = value.getDefiningOp();
+  if (Group *group = groupOf.lookup(source))
+    launch(group);
+  else if (isa_and_nonnull<LoadOp>(source))
+    place(source); // an early one, or in its place by now
+}
+
+void Outliner::launch(Group *group) {
+  if (!done.insert(group).second)
+    return;
+  SmallVector<Value> arguments;
+  for (Value argument : group->arguments) {
+    demand(argument);
+    arguments.push_back(mapping.lookupOrDefault(argument));
+  }
+  auto builder = OpBuilder::atBlockEnd(body);
+  auto launch = LaunchOp::create(builder, group->anchor->getLoc(), TypeRange(ValueRange(group->results)),
+                                 table.get(*group), arguments);
+  mapping.map(group->results, launch.getResults());
+}
+
+void Outliner::run() {
+  SmallVector<Operation *> ops = llvm::map_to_vector(*body, [](Operation &op) { return &op; });
+  for (Operation *op : ops) {
+    Group *group = groupOf.lookup(op);
+    if (!isKernelOp(op))
+      place(op);
+    else if (group && group->anchor == op)
+      launch(group);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    if (isKernelOp(op))
+      op->erase();
+}
+
+namespace {
+struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
+  void runOnOperation() override {
+    KernelTable table(getOperation());
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>())
+        Outliner(block, table).run();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,166 @@
+#include "Groups.h"
+
+using namespace mlir;
+
+namespace par {
+
+bool isKernelOp(Operation *op) { return isTensorOp(op) || isa<AxisIndexOp>(op); }
+
+bool isFree(Operation *op) {
+  return isKernelOp(op) && (op->hasTrait<OpTrait::ConstantLike>() ||
+                            isa<IotaOp, AxisIndexOp, BroadcastInDimOp, ReshapeOp>(op));
+}
+
+bool isEarlyLoad(Operation *op) {
+  auto load = dyn_cast_or_null<LoadOp>(op);
+  if (!load)
+    return false;
+  for (auto store : op->getBlock()->getOps<StoreOp>())
+    if (store.getBuffer() == load.getBuffer() && store->isBeforeInBlock(op))
+      return false;
+  return true;
+}
+
+void Group::close() {
+  llvm::SetVector<Value> read;
+  llvm::SmallPtrSet<Operation *, 16> own(ops.begin(), ops.end()), done;
+  auto visit = [&](auto &self, Operation *op) -> void {
+    if (!done.insert(op).second)
+      return;
+    for (Value operand : op->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      if (source && (own.contains(source) || clones.contains(source) || (clonesFree && isFree(source))))
+        self(self, source);
+      else
+        read.insert(operand);
+    }
+    body.push_back(op);
+  };
+  body.clear();
+  for (Operation *op : ops)
+    visit(visit, op);
+  arguments = read.takeVector();
+}
+
+void tieAccumulator(Group &group) {
+  if (!llvm::all_of(group.ops, [](Operation *op) { return op->hasTrait<OpTrait::Elementwise>(); }))
+    return;
+  for (Value argument : group.arguments) {
+    auto load = argument.getDefiningOp<LoadOp>();
+    if (!load || !argument.hasOneUse() || !llvm::is_contained(group.ops, *argument.getUsers().begin()))
+      continue;
+    for (Value result : group.results)
+      for (Operation *user : result.getUsers())
+        if (auto store = dyn_cast<StoreOp>(user))
+          if (store.getBuffer() == load.getBuffer() && result.getType() == argument.getType() && group.tied.empty())
+            group.tied.push_back({result, argument});
+  }
+}
+
+KernelOp buildKernel(OpBuilder &builder, const Group &group) {
+  auto type = builder.getFunctionType(TypeRange(ValueRange(group.arguments)), TypeRange(ValueRange(group.results)));
+  Location loc = group.anchor->getLoc();
+  auto kernel = KernelOp::create(builder, loc, "kernel", type, group.implementation);
+  if (kernel.getBody().empty())
+    kernel.getBody().emplaceBlock().addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), loc));
+  OpBuilder inner = OpBuilder::atBlockEnd(&kernel.getBlock());
+  if (!kernel.getBlock().empty())
+    inner.setInsertionPoint(&kernel.getBlock(), kernel.getBlock().begin());
+  IRMapping mapping;
+  mapping.map(group.arguments, kernel.getBody().getArguments());
+  for (Operation *op : group.body)
+    inner.clone(*op, mapping);
+  SmallVector<Value> values = llvm::map_to_vector(group.results, [&](Value v) { return mapping.lookup(v); });
+  ReturnOp::create(inner, loc, values);
+  SmallVector<int64_t> tied(group.results.size(), -1);
+  for (auto [result, argument] : group.tied)
+    tied[llvm::find(group.results, result) - group.results.begin()] =
+        llvm::find(group.arguments, argument) - group.arguments.begin();
+  if (!group.tied.empty())
+    kernel.setTied(tied);
+  return kernel;
+}
+
+namespace {
+
+/// Forms the groups of one block.
+class Former {
+public:
+  explicit Former(BlockOp block) : block(block) {}
+
+  std::vector<std::unique_ptr<Group>> run();
+
+private:
+  void add(std::unique_ptr<Group> group);
+  /// Makes a group of its own for the free op that defines a value somebody reads from outside its kernel.
+  void require(Value value);
+
+  BlockOp block;
+  std::vector<std::unique_ptr<Group>> groups;
+  llvm::DenseMap<Operation *, Group *> groupOf;
+};
+
+} // namespace
+
+void Former::add(std::unique_ptr<Group> group) {
+  for (Operation *op : group->ops)
+    groupOf[op] = group.get();
+  groups.push_back(std::move(group));
+}
+
+static std::unique_ptr<Group> formSingle(Operation *op) {
+  auto group = std::make_unique<Group>();
+  group->ops.push_back(op);
+  group->anchor = op;
+  group->clonesFree = true;
+  group->close();
+  return group;
+}
+
+void Former::require(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && isKernelOp(op) && !groupOf.contains(op))
+    add(formSingle(op));
+}
+
+std::vector<std::unique_ptr<Group>> Former::run() {
+  for (auto dot : block.getOps<DotOp>())
+    if (auto group = formProduct(dot))
+      add(std::move(group));
+  for (Operation &op : block.getBody().front()) {
+    if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
+      continue;
+    if (auto group = formBuiltin(&op))
+      add(std::move(group));
+    else if (!op.use_empty())
+      add(formSingle(&op));
+  }
+  for (Operation &op : block.getBody().front())
+    if (!isKernelOp(&op))
+      for (Value operand : op.getOperands())
+        require(operand);
+  for (size_t index = 0; index < groups.size(); ++index)
+    for (Value argument : SmallVector<Value>(groups[index]->arguments))
+      require(argument);
+  // Results are what others read.
+  llvm::DenseSet<Value> read;
+  for (Operation &op : block.getBody().front())
+    if (!isKernelOp(&op))
+      read.insert_range(op.getOperands());
+  for (auto &group : groups)
+    read.insert_range(group->arguments);
+  for (auto &group : groups) {
+    if (group->implementation != "generated")
+      continue; // all that the call writes
+    for (Operation *op : group->ops)
+      for (Value result : op->getResults())
+        if (read.contains(result))
+          group->results.push_back(result);
+    tieAccumulator(*group);
+  }
+  return std::move(groups);
+}
+
+std::vector<std::unique_ptr<Group>> formGroups(BlockOp block) { return Former(block).run(); }
+
+} // namespace par

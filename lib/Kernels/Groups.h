@@ -1,0 +1,53 @@
+#ifndef PAR_LIB_KERNELS_GROUPS_H
+#define PAR_LIB_KERNELS_GROUPS_H
+
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// The tensor ops of a block that become one kernel.
+struct Group {
+  /// Ops that no other group computes, in block order.
+  llvm::SmallVector<mlir::Operation *> ops;
+  /// Movements of arguments that this group computes for itself; all free ones if `clonesFree`.
+  llvm::SmallPtrSet<mlir::Operation *, 4> clones;
+  bool clonesFree = false;
+  std::string implementation = "generated";
+  /// Results and the arguments whose storage they take over.
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> tied;
+  /// The group is launched where this op stood.
+  mlir::Operation *anchor = nullptr;
+
+  // What forms the body, computed by `close`: clones and ops in an order of dependence, and the values they read.
+  llvm::SmallVector<mlir::Operation *> body;
+  llvm::SmallVector<mlir::Value> arguments;
+  llvm::SmallVector<mlir::Value> results;
+
+  /// Computes `body` and `arguments`.
+  void close();
+};
+
+/// True for ops that cost nothing inside a kernel: each kernel that reads their result computes it anew.
+bool isFree(mlir::Operation *op);
+/// True for ops that kernels are made of.
+bool isKernelOp(mlir::Operation *op);
+/// True for a load that may stand anywhere before its place: no store to its buffer comes earlier in the block.
+bool isEarlyLoad(mlir::Operation *op);
+
+/// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
+/// express; null if there is none.
+std::unique_ptr<Group> formProduct(DotOp dot);
+/// The group of an op that the runtime has a kernel for; null for other ops.
+std::unique_ptr<Group> formBuiltin(mlir::Operation *op);
+/// Lets a result take over an argument that is read here for the last time.
+void tieAccumulator(Group &group);
+
+/// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
+std::vector<std::unique_ptr<Group>> formGroups(BlockOp block);
+
+/// A kernel with a group's body, at the builder's place, named "kernel".
+KernelOp buildKernel(mlir::OpBuilder &builder, const Group &group);
+
+} // namespace par
+
+#endif

@@ -1,0 +1,79 @@
+#include "StridedView.h"
+
+using namespace mlir;
+
+namespace par {
+
+StridedView StridedView::dense(ArrayRef<int64_t> shape) {
+  StridedView view{SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 1)};
+  for (int64_t dim = int64_t(shape.size()) - 2; dim >= 0; --dim)
+    view.strides[dim] = view.strides[dim + 1] * shape[dim + 1];
+  return view;
+}
+
+StridedView StridedView::transposed(ArrayRef<int64_t> permutation) const {
+  StridedView view;
+  for (int64_t dim : permutation) {
+    view.sizes.push_back(sizes[dim]);
+    view.strides.push_back(strides[dim]);
+  }
+  return view;
+}
+
+/// Joins neighbours that lie one inside the other, and leaves out dims of size 1.
+static StridedView coalesce(const StridedView &view) {
+  StridedView joined;
+  for (auto [size, stride] : llvm::zip(view.sizes, view.strides)) {
+    if (size == 1)
+      continue;
+    if (!joined.sizes.empty() && joined.strides.back() == size * stride) {
+      joined.sizes.back() *= size;
+      joined.strides.back() = stride;
+      continue;
+    }
+    joined.sizes.push_back(size);
+    joined.strides.push_back(stride);
+  }
+  return joined;
+}
+
+std::optional<StridedView> StridedView::reshaped(ArrayRef<int64_t> shape) const {
+  StridedView from = coalesce(*this), view{SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 1)};
+  // From the innermost dim outwards, each new dim is cut from what is left of an old one.
+  int64_t old = int64_t(from.sizes.size()) - 1, done = 1;
+  for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
+    if (shape[dim] == 1)
+      continue;
+    if (old >= 0 && done == from.sizes[old]) {
+      --old;
+      done = 1;
+    }
+    if (old < 0 || from.sizes[old] % (done * shape[dim]) != 0)
+      return std::nullopt;
+    view.strides[dim] = from.strides[old] * done;
+    done *= shape[dim];
+  }
+  return view;
+}
+
+std::optional<StridedView> viewForward(Operation *op, const StridedView &operand) {
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return operand.transposed(transpose.getPermutation());
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return operand.reshaped(getTensorType(reshape.getType()).getShape());
+  return std::nullopt;
+}
+
+std::optional<StridedView> viewBackward(Operation *op, const StridedView &result) {
+  if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    SmallVector<int64_t> inverse(result.sizes.size());
+    for (auto [dim, source] : llvm::enumerate(transpose.getPermutation()))
+      inverse[source] = dim;
+    return result.transposed(inverse);
+  }
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return result.reshaped(getTensorType(reshape.getOperand().getType()).getShape());
+  return std::nullopt;
+}
+
+} // namespace par

@@ -1,0 +1,31 @@
+#ifndef PAR_LIB_KERNELS_STRIDEDVIEW_H
+#define PAR_LIB_KERNELS_STRIDEDVIEW_H
+
+#include "par/Dialect/Par.h"
+
+#include <optional>
+
+namespace par {
+
+/// Where the elements of a value lie in a dense buffer: one size and stride (in elements) a dim.
+struct StridedView {
+  llvm::SmallVector<int64_t> sizes, strides;
+
+  static StridedView dense(llvm::ArrayRef<int64_t> shape);
+  /// Result dim i is dim permutation[i].
+  StridedView transposed(llvm::ArrayRef<int64_t> permutation) const;
+  /// The same elements in row-major order under another shape; none if no strides say that.
+  std::optional<StridedView> reshaped(llvm::ArrayRef<int64_t> shape) const;
+
+  bool operator==(const StridedView &) const = default;
+};
+
+/// For an op that only moves elements so that strides can say it: the view of its result, given its operand's.
+/// None for other ops, and where no strides do.
+std::optional<StridedView> viewForward(mlir::Operation *op, const StridedView &operand);
+/// The view of its operand, given its result's.
+std::optional<StridedView> viewBackward(mlir::Operation *op, const StridedView &result);
+
+} // namespace par
+
+#endif
