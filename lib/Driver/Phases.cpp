@@ -1,5 +1,6 @@
 #include "Phases.h"
 
+#include "par/Collectives/Passes.h"
 #include "par/Driver/Compile.h"
 #if __has_include("par/Kernels/Passes.h")
 #include "par/Kernels/Passes.h"
@@ -19,8 +20,8 @@ namespace par {
 
 ArrayRef<StringRef> phaseNames() {
   static constexpr StringRef names[] = {"import",    "annotate",  "train",     "split",
-                                        "propagate", "partition", "recompute", "schedule", "kernels",
-                                        "memory"};
+                                        "propagate", "partition", "recompute", "flatten",
+                                        "schedule", "kernels", "memory"};
   return names;
 }
 
@@ -45,6 +46,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule);
                     }});
+  // What the runtime's collectives want of their operands is made where fragments still can be rewritten.
+  phases.push_back({"flatten", [](OpPassManager &manager) { manager.addPass(createFlattenCollectivesPass()); }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.device;
