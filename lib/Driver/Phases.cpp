@@ -20,8 +20,8 @@ namespace par {
 
 ArrayRef<StringRef> phaseNames() {
   static constexpr StringRef names[] = {"import",    "annotate",  "train",     "split",
-                                        "propagate", "partition", "recompute", "flatten",
-                                        "schedule", "kernels", "memory"};
+                                        "propagate", "partition", "recompute", "schedule",
+                                        "kernels",   "collectives", "memory"};
   return names;
 }
 
@@ -46,14 +46,23 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule);
                     }});
-  // What the runtime's collectives want of their operands is made where fragments still can be rewritten.
-  phases.push_back({"flatten", [](OpPassManager &manager) { manager.addPass(createFlattenCollectivesPass()); }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.device;
-  phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
+  phases.push_back({"schedule", [schedule](OpPassManager &manager) {
+                      // What the runtime's collectives want of their operands, while fragments can be rewritten.
+                      manager.addPass(createFlattenCollectivesPass());
+                      buildSchedulePipeline(manager, schedule);
+                    }});
 #ifdef PAR_HAS_KERNELS
   phases.push_back({"kernels", [](OpPassManager &manager) { buildKernelsPipeline(manager); }});
+  BucketCollectivesPassOptions bucket;
+  bucket.bytes = *plan.collectives.bucket;
+  phases.push_back({"collectives", [bucket, overlap = *plan.collectives.overlap](OpPassManager &manager) {
+                      manager.addPass(createBucketCollectivesPass(bucket));
+                      if (overlap)
+                        manager.addPass(createOverlapCollectivesPass());
+                    }});
 #else
   return phases;
 #endif
