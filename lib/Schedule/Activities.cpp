@@ -102,7 +102,7 @@ Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, A
     again = std::max(again, names[{stage, name.str()}]);
   for (unsigned stage : on)
     names[{stage, name.str()}] = again + 1;
-  activity.name = again ? (name + "." + Twine(again)).str() : name.str();
+  activity.name = again ? (name + "_" + Twine(again + 1)).str() : name.str();
   list.push_back(std::move(activity));
   return list.back();
 }
@@ -289,6 +289,11 @@ LogicalResult Activities::add(Operation *op, LoopOp loop) {
 FailureOr<Activities> Activities::compute(StepOp step, ArrayRef<StageOp> stages) {
   Activities result;
   result.step = step;
+  result.prefix = (step.getSymName() + ".").str();
+  // No buffer or block is taken for a variable's.
+  for (auto variable : step->getParentOfType<ModuleOp>().getOps<VariableOp>())
+    while (variable.getSymName().starts_with(result.prefix))
+      result.prefix.back() = '_', result.prefix += '.';
   result.stages.assign(stages.begin(), stages.end());
   for (Operation &op : step.getBlock())
     if (failed(result.add(&op, LoopOp())))

@@ -35,6 +35,7 @@ public:
 
   std::vector<Activity> list;
   StepOp step;
+  std::string prefix; ///< of the names of buffers and blocks: "train."
   llvm::SmallVector<StageOp> stages;
 
   /// Values that mean the same storage are one: slices of an input in several loops; a slice of a stacked

@@ -39,15 +39,14 @@ void Buffers::placeOperand(Value value) {
   }
   unsigned number = argument.getArgNumber();
   plan.of = step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).str() : std::to_string(number);
-  plan.name = (step.getSymName() + "." + plan.of).str();
+  plan.name = activities.prefix + "input." + plan.of;
   place(value, std::move(plan));
 }
 
 void Buffers::placeResult(const Activity &activity, Value value) {
-  StepOp step = activities.step;
   BufferPlan plan;
   plan.type = activities.localType(value);
-  plan.name = (step.getSymName() + "." + activity.name).str();
+  plan.name = activities.prefix + activity.name;
   auto result = cast<OpResult>(value);
   if (auto loop = dyn_cast<LoopOp>(result.getOwner())) {
     StringRef label;
@@ -61,9 +60,10 @@ void Buffers::placeResult(const Activity &activity, Value value) {
     bool behind = llvm::is_contained(activity.tail, result.getOwner());
     plan.perMicrobatch = activity.loop && !behind;
     ArrayRef<Operation *> all = behind ? activity.tail : activity.ops;
-    if (all.size() > 1)
-      plan.name += "." + std::to_string(llvm::find(all, result.getOwner()) - all.begin());
-    plan.name += (behind ? ".last" : "") + ("." + std::to_string(result.getResultNumber()));
+    unsigned number = result.getResultNumber();
+    for (Operation *op : llvm::make_range(all.begin(), llvm::find(all, result.getOwner())))
+      number += op->getNumResults();
+    plan.name += (behind ? ".last." : ".") + std::to_string(number);
   }
   place(value, std::move(plan));
 }

@@ -154,7 +154,7 @@ ProgramWriter::Variant ProgramWriter::variantOf(const Activity &activity, int64_
 }
 
 std::string ProgramWriter::nameOf(const Activity &activity, unsigned stage, Variant variant) const {
-  std::string name = (StepOp(activities.step).getSymName() + "." + activity.name).str();
+  std::string name = activities.prefix + activity.name;
   if (activity.kind == Activity::Kind::Transfer)
     return name + (activity.stages[0] == stage ? ".send" : ".recv");
   if (activity.count() == 1 || variant == Variant())
@@ -184,7 +184,7 @@ void ProgramWriter::writeLate(ProgramOp program, unsigned stage, SmallVectorImpl
   if (late.empty())
     return;
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  std::string name = (StepOp(activities.step).getSymName() + ".write").str();
+  std::string name = activities.prefix + "write";
   auto block = BlockOp::create(builder, program.getLoc(), name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
