@@ -1,4 +1,6 @@
 #include "EmitProgram.h"
+#include "par/Kernels/Builtin.h"
+#include "par/Kernels/Matmul.h"
 #include "par/Memory/Arena.h"
 
 using namespace mlir;
@@ -71,13 +73,93 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
   return success();
 }
 
+static std::vector<int64_t> toVector(ArrayRef<int64_t> values) { return {values.begin(), values.end()}; }
+
+static format::Call callOf(const MatmulCall &call) {
+  format::Call made;
+  made.batch = toVector(call.batch);
+  made.m = call.m, made.n = call.n, made.k = call.k;
+  made.transA = call.transA, made.transB = call.transB;
+  made.lda = call.lda, made.ldb = call.ldb, made.ldc = call.ldc;
+  made.strideA = toVector(call.strideA);
+  made.strideB = toVector(call.strideB);
+  made.strideC = toVector(call.strideC);
+  made.beta = call.getBeta();
+  return made;
+}
+
 LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
-  return launch.emitError() << "launches @" << kernel.getSymName() << ", a product of the library: not supported yet";
+  std::optional<MatmulCall> call = describeMatmul(kernel);
+  if (!call)
+    return kernel.emitError() << "is to be a product of the library, but its body is none";
+  auto [index, fresh] = calls.try_emplace(kernel.getSymName(), out.calls.size());
+  if (fresh) {
+    out.calls.push_back(callOf(*call));
+    out.calls.back().name = kernel.getSymName();
+  }
+  format::Instruction &it = append(launch, format::Op::Call);
+  it.call = index->second;
+  auto read = [&](unsigned argument) {
+    it.operands.push_back(operand(format::Access::Read, getBuffer(launch.getOperands()[argument])));
+  };
+  read(call->lhs);
+  read(call->rhs);
+  it.operands.push_back(operand(call->accumulator ? format::Access::Accumulate : format::Access::Write,
+                                getBuffer(launch.getResult(0))));
+  return success();
+}
+
+static format::Access accessOf(kernels::Access access) {
+  switch (access) {
+  case kernels::Access::Read:
+    return format::Access::Read;
+  case kernels::Access::Write:
+    return format::Access::Write;
+  case kernels::Access::Update:
+    return format::Access::ReadWrite;
+  case kernels::Access::Accumulate:
+    return format::Access::Accumulate;
+  }
+  llvm_unreachable("all accesses are handled");
+}
+
+/// The value of a launch that stands for an operand of a builtin.
+static Value valueOf(LaunchOp launch, const BuiltinValue &operand) {
+  return operand.result ? Value(launch.getResult(*operand.result)) : launch.getOperands()[*operand.argument];
 }
 
 LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
-  return launch.emitError() << "launches @" << kernel.getSymName() << ", a " << kernel.getImplementation()
-                            << ": kernels of the runtime are not supported yet";
+  std::optional<BuiltinCall> call = describeBuiltin(kernel);
+  if (!call)
+    return kernel.emitError() << "is to be a " << kernel.getImplementation() << ", but its body is none";
+  auto [index, fresh] = kernels.try_emplace(kernel.getSymName(), out.kernels.size());
+  if (fresh) {
+    format::Kernel made;
+    made.name = kernel.getSymName();
+    made.symbol = call->kernel->name;
+    made.builtin = true;
+    made.tiles = call->getTiles();
+    made.imms = call->immediates.size();
+    for (const BuiltinValue &operand : call->operands) {
+      auto bytes = getBytes(cast<RankedTensorType>(valueOf(launch, operand).getType()));
+      made.operands.push_back({accessOf(operand.access), static_cast<uint64_t>(bytes)});
+    }
+    out.kernels.push_back(std::move(made));
+  }
+  for (const BuiltinValue &operand : call->operands)
+    if (call->zeroFirst && operand.access == kernels::Access::Accumulate && !operand.argument) {
+      BufferOp sum = getBuffer(valueOf(launch, operand));
+      format::Instruction &fill = append(launch, format::Op::Fill);
+      fill.operands = {this->operand(format::Access::Write, sum)};
+      fill.n = sum.getTensorType().getNumElements();
+    }
+  format::Instruction &it = append(launch, format::Op::Kernel);
+  it.kernel = index->second;
+  for (const BuiltinValue &operand : call->operands)
+    it.operands.push_back(this->operand(accessOf(operand.access), getBuffer(valueOf(launch, operand))));
+  for (uint64_t immediate : call->immediates)
+    it.imms.push_back({static_cast<int64_t>(immediate), "", 1});
+  return success();
 }
 
 LogicalResult ProgramEmitter::emitLaunch(LaunchOp launch) {
