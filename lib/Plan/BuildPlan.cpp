@@ -257,6 +257,10 @@ private:
       PlanShard rule;
       rule.name = pattern(entry.key, entry.origin);
       rule.replicated = entry.value.isWord("replicated");
+      NamePattern::Form form = rule.name.pattern.form();
+      if (form == NamePattern::Grad || form == NamePattern::State)
+        errors.error(entry.origin, PlanMessage::keyNotYet,
+                     form == NamePattern::Grad ? "grad(...) in shard" : "state(...) in shard");
       for (const PlanEntry &option : entry.value.entries) {
         const PlanNode &value = option.value;
         int64_t dim;
@@ -264,10 +268,6 @@ private:
           rule.dims.push_back({dim, {toAxes(value), value.origin}});
         else if (option.key == "closed")
           rule.closed = Said<bool>{value.text == "true", value.origin};
-        else if (option.key == "priority")
-          rule.priority = Said<int64_t>{toInt(value), value.origin};
-        else if (option.key == "partial")
-          rule.partial = Said<PlanAxes>{toAxes(value), value.origin};
         else if (option.key == "blocks")
           rule.blocks = Said<int64_t>{toInt(value), value.origin};
       }

@@ -58,12 +58,12 @@ bool isListOf(const PlanNode &node, bool (*item)(const PlanNode &)) {
   return node.kind == PlanNode::List && !node.items.empty() && llvm::all_of(node.items, item);
 }
 
-/// zeros ones normal(s) uniform(a) xavier kaiming
+/// zeros ones normal(s) uniform(a)
 bool isInit(const PlanNode &node) {
   if (node.kind != PlanNode::Scalar)
     return false;
   StringRef text = node.text;
-  for (StringRef word : {"zeros", "ones", "xavier", "kaiming"})
+  for (StringRef word : {"zeros", "ones"})
     if (text == word)
       return true;
   double number;
@@ -272,7 +272,7 @@ private:
         {"<axis>", "an axis"},       {"<axes>", "one axis or a list"}, {"<symbol>", "a symbol"},
         {"<pattern>", "a pattern"},  {"<patterns>", "a list of patterns"}, {"<ints>", "a list of whole numbers"},
         {"<numbers>", "a list of numbers"}, {"<text>", "a name"},
-        {"<init>", "zeros, ones, normal(s), uniform(a), xavier or kaiming"},
+        {"<init>", "zeros, ones, normal(s) or uniform(a)"},
     };
     SmallVector<StringRef> alternatives;
     values.split(alternatives, '|');

@@ -228,10 +228,6 @@ private:
         options.push_back(std::to_string(dim) + ": " + axesText(*axes));
       if (rule.closed)
         options.push_back(std::string("closed: ") + (**rule.closed ? "true" : "false"));
-      if (rule.priority)
-        options.push_back("priority: " + std::to_string(**rule.priority));
-      if (rule.partial)
-        options.push_back("partial: " + axesText(**rule.partial));
       if (rule.blocks)
         options.push_back("blocks: " + std::to_string(**rule.blocks));
       line(1, patternText(rule.name), rule.replicated ? "replicated" : "{" + llvm::join(options, ", ") + "}",

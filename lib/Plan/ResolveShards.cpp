@@ -62,7 +62,6 @@ private:
       shard.kind = kind;
       shard.index = index;
       shard.input = input;
-      shard.priority.value = 1;
       resolved.push_back(std::move(shard));
     }
     ResolvedShard &shard = resolved[place->second];
@@ -75,13 +74,6 @@ private:
       setDim(shard, dim, axes);
     if (rule.closed)
       shard.closed = *rule.closed;
-    if (rule.priority)
-      shard.priority = *rule.priority;
-    if (rule.partial) {
-      shard.partial = *rule.partial;
-      if (kind == ResolvedShard::Parameter)
-        errors.error(rule.partial->origin, PlanMessage::partialOnParameter, names.parameters[index].name);
-    }
     if (rule.blocks)
       shard.blocks = *rule.blocks;
   }

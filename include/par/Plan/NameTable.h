@@ -67,8 +67,6 @@ struct ResolvedShard {
   unsigned input = 0;                               ///< of ModuleInput, NodeInput: which one
   std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
   Said<bool> closed;
-  Said<int64_t> priority;
-  Said<PlanAxes> partial;
   std::optional<Said<int64_t>> blocks;
   Origin origin; ///< of the last rule that met it
 };

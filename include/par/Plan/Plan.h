@@ -93,7 +93,7 @@ struct PlanGroup {
   std::optional<Said<double>> weightDecay;
 };
 
-/// How parameters that `name` matches are first filled: zeros, ones, normal(s), uniform(a), xavier or kaiming.
+/// How parameters that `name` matches are first filled: zeros, ones, normal(s) or uniform(a).
 struct PlanInit {
   SaidPattern name;
   Said<std::string> rule;
@@ -116,8 +116,6 @@ struct PlanShard {
   std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
   bool replicated = false;                          ///< closed without dims
   std::optional<Said<bool>> closed;
-  std::optional<Said<int64_t>> priority;
-  std::optional<Said<PlanAxes>> partial;
   std::optional<Said<int64_t>> blocks;
 };
 
