@@ -2,10 +2,7 @@
 
 #include "par/Collectives/Passes.h"
 #include "par/Driver/Compile.h"
-#if __has_include("par/Kernels/Passes.h")
 #include "par/Kernels/Passes.h"
-#define PAR_HAS_KERNELS
-#endif
 #include "par/Memory/Passes.h"
 #include "par/Partition/Passes.h"
 #include "par/Propagate/Passes.h"
@@ -54,7 +51,6 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       manager.addPass(createFlattenCollectivesPass());
                       buildSchedulePipeline(manager, schedule);
                     }});
-#ifdef PAR_HAS_KERNELS
   phases.push_back({"kernels", [](OpPassManager &manager) { buildKernelsPipeline(manager); }});
   BucketCollectivesPassOptions bucket;
   bucket.bytes = *plan.collectives.bucket;
@@ -63,9 +59,6 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       if (overlap)
                         manager.addPass(createOverlapCollectivesPass());
                     }});
-#else
-  return phases;
-#endif
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
   phases.push_back({"memory", [](OpPassManager &manager) { buildMemoryPipeline(manager, MemoryOptions()); }});
   return phases;
