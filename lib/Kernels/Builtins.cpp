@@ -18,11 +18,11 @@ static SmallVector<std::pair<Value, Value>> findUpdates(Operation *op) {
   return {};
 }
 
-std::unique_ptr<Group> formBuiltin(Operation *op) {
+std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   group->ops.push_back(op);
   group->anchor = op;
-  group->close();
+  group->close(isTaken);
   group->results.assign(op->result_begin(), op->result_end());
   group->tied = findUpdates(op);
   OpBuilder builder(op->getContext());

@@ -21,7 +21,7 @@ bool isEarlyLoad(Operation *op) {
   return true;
 }
 
-void Group::close() {
+void Group::close(IsTaken isTaken) {
   llvm::SetVector<Value> read;
   llvm::SmallPtrSet<Operation *, 16> own(ops.begin(), ops.end()), done;
   auto visit = [&](auto &self, Operation *op) -> void {
@@ -29,7 +29,9 @@ void Group::close() {
       return;
     for (Value operand : op->getOperands()) {
       Operation *source = operand.getDefiningOp();
-      if (source && (own.contains(source) || clones.contains(source) || (clonesFree && isFree(source))))
+      bool computes = source && (own.contains(source) || clones.contains(source) ||
+                                 (clonesFree && isFree(source) && !isTaken(source)));
+      if (computes)
         self(self, source);
       else
         read.insert(operand);
@@ -108,32 +110,33 @@ void Former::add(std::unique_ptr<Group> group) {
   groups.push_back(std::move(group));
 }
 
-static std::unique_ptr<Group> formSingle(Operation *op) {
+static std::unique_ptr<Group> formSingle(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   group->ops.push_back(op);
   group->anchor = op;
   group->clonesFree = true;
-  group->close();
+  group->close(isTaken);
   return group;
 }
 
 void Former::require(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && isKernelOp(op) && !groupOf.contains(op))
-    add(formSingle(op));
+    add(formSingle(op, [&](Operation *other) { return groupOf.contains(other); }));
 }
 
 std::vector<std::unique_ptr<Group>> Former::run() {
+  auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
   for (auto dot : block.getOps<DotOp>())
-    if (auto group = formProduct(dot))
+    if (auto group = formProduct(dot, isTaken))
       add(std::move(group));
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
       continue;
-    if (auto group = formBuiltin(&op))
+    if (auto group = formBuiltin(&op, isTaken))
       add(std::move(group));
     else if (!op.use_empty())
-      add(formSingle(&op));
+      add(formSingle(&op, isTaken));
   }
   for (Operation &op : block.getBody().front())
     if (!isKernelOp(&op))

@@ -5,6 +5,9 @@
 
 namespace par {
 
+/// True for ops that a group computes already.
+using IsTaken = llvm::function_ref<bool(mlir::Operation *)>;
+
 /// The tensor ops of a block that become one kernel.
 struct Group {
   /// Ops that no other group computes, in block order.
@@ -23,8 +26,8 @@ struct Group {
   llvm::SmallVector<mlir::Value> arguments;
   llvm::SmallVector<mlir::Value> results;
 
-  /// Computes `body` and `arguments`.
-  void close();
+  /// Computes `body` and `arguments`; what other groups compute is read from them.
+  void close(IsTaken isTaken);
 };
 
 /// True for ops that cost nothing inside a kernel: each kernel that reads their result computes it anew.
@@ -36,9 +39,9 @@ bool isEarlyLoad(mlir::Operation *op);
 
 /// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
 /// express; null if there is none.
-std::unique_ptr<Group> formProduct(DotOp dot);
+std::unique_ptr<Group> formProduct(DotOp dot, IsTaken isTaken);
 /// The group of an op that the runtime has a kernel for; null for other ops.
-std::unique_ptr<Group> formBuiltin(mlir::Operation *op);
+std::unique_ptr<Group> formBuiltin(mlir::Operation *op, IsTaken isTaken);
 /// Lets a result take over an argument that is read here for the last time.
 void tieAccumulator(Group &group);
 

@@ -31,20 +31,21 @@ static AddOp findAccumulation(Value value, Value &accumulator) {
   return goesBack ? add : AddOp();
 }
 
-static void foldOperand(Group &group, Value operand) {
-  while (isMovement(operand.getDefiningOp())) {
+static void foldOperand(Group &group, Value operand, IsTaken isTaken) {
+  while (isMovement(operand.getDefiningOp()) && !isTaken(operand.getDefiningOp())) {
     group.clones.insert(operand.getDefiningOp());
     operand = operand.getDefiningOp()->getOperand(0);
   }
 }
 
-static std::unique_ptr<Group> buildProduct(DotOp dot, bool foldsOperands, bool foldsResult) {
+static std::unique_ptr<Group> buildProduct(DotOp dot, bool foldsOperands, bool foldsResult,
+                                           IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   group->implementation = "library:matmul";
   group->anchor = dot;
   if (foldsOperands) {
-    foldOperand(*group, dot.getLhs());
-    foldOperand(*group, dot.getRhs());
+    foldOperand(*group, dot.getLhs(), isTaken);
+    foldOperand(*group, dot.getRhs(), isTaken);
   }
   group->ops.push_back(dot);
   Value value = dot.getResult(), accumulator;
@@ -56,7 +57,7 @@ static std::unique_ptr<Group> buildProduct(DotOp dot, bool foldsOperands, bool f
     group->tied.push_back({value, accumulator});
   }
   group->results.push_back(value);
-  group->close();
+  group->close(isTaken);
   return group;
 }
 
@@ -67,12 +68,12 @@ static bool fits(const Group &group) {
   return describeMatmul(*kernel).has_value();
 }
 
-std::unique_ptr<Group> formProduct(DotOp dot) {
+std::unique_ptr<Group> formProduct(DotOp dot, IsTaken isTaken) {
   if (dot->use_empty())
     return nullptr;
   for (bool foldsOperands : {true, false})
     for (bool foldsResult : {true, false})
-      if (auto group = buildProduct(dot, foldsOperands, foldsResult); fits(*group))
+      if (auto group = buildProduct(dot, foldsOperands, foldsResult, isTaken); fits(*group))
         return group;
   return nullptr;
 }
