@@ -10,39 +10,53 @@ static int64_t bytesOf(BufferOp buffer) {
   return type.getNumElements() * element * static_cast<int64_t>(buffer.getDepth());
 }
 
-/// Buffers of temporaries that one block of the entry stores and another one loads, by microbatch.
-static llvm::SmallDenseSet<StringRef> savedBuffers(ProgramOp program, EntryOp entry) {
-  llvm::SmallDenseMap<StringRef, BlockOp> storedBy;
-  llvm::SmallDenseSet<StringRef> saved;
+/// Whether a block runs a fragment of one of these kinds.
+static bool runsKind(BlockOp block, ArrayRef<FragmentKind> kinds) {
+  return llvm::any_of(block.getOps<ExecOp>(), [&](ExecOp exec) {
+    auto fragment = SymbolTable::lookupNearestSymbolFrom<FragmentOp>(block->getParentOfType<ModuleOp>(),
+                                                                     exec.getFragmentAttr());
+    return fragment && llvm::is_contained(kinds, fragment.getKind());
+  });
+}
+
+static bool runsForward(BlockOp block) { return runsKind(block, {FragmentKind::forward}); }
+static bool runsBackward(BlockOp block) {
+  return runsKind(block, {FragmentKind::backward, FragmentKind::weight});
+}
+
+/// Buffers that a forward stores or loads and a backward loads.
+static llvm::SmallDenseSet<StringRef> findSaved(ProgramOp program, EntryOp entry) {
+  llvm::SmallDenseSet<StringRef> forward, backward, saved;
   for (auto name : entry.getBlocks().getAsRange<FlatSymbolRefAttr>()) {
     auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    for (auto load : block.getOps<LoadOp>())
-      if (auto found = storedBy.find(load.getBuffer()); found != storedBy.end() && found->second != block)
-        saved.insert(load.getBuffer());
+    bool ahead = runsForward(block), back = runsBackward(block);
     for (auto store : block.getOps<StoreOp>())
-      storedBy[store.getBuffer()] = block;
+      if (ahead)
+        forward.insert(store.getBuffer());
+    for (auto load : block.getOps<LoadOp>()) {
+      if (ahead)
+        forward.insert(load.getBuffer());
+      if (back)
+        backward.insert(load.getBuffer());
+    }
   }
+  for (StringRef name : backward)
+    if (forward.contains(name))
+      saved.insert(name);
   return saved;
 }
 
 /// The most microbatches whose forward has begun and whose backward has not ended.
 static int64_t countInFlight(ProgramOp program, EntryOp entry) {
-  auto runs = [&](FlatSymbolRefAttr name, ArrayRef<FragmentKind> kinds) {
-    auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    return llvm::any_of(block.getOps<ExecOp>(), [&](ExecOp exec) {
-      auto fragment =
-          SymbolTable::lookupNearestSymbolFrom<FragmentOp>(program->getParentOp(), exec.getFragmentAttr());
-      return fragment && llvm::is_contained(kinds, fragment.getKind());
-    });
-  };
   llvm::SmallDenseSet<int64_t> open;
   size_t most = 0;
   for (auto [name, microbatch] :
        llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
-    if (runs(name, {FragmentKind::forward}))
+    auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
+    if (runsForward(block))
       open.insert(microbatch);
     most = std::max<size_t>(most, open.size());
-    if (runs(name, {FragmentKind::backward, FragmentKind::weight}))
+    if (runsBackward(block))
       open.erase(microbatch);
   }
   return most;
@@ -56,17 +70,15 @@ SmallVector<StageSummary> summarizePrograms(ModuleOp module, StringRef entryName
     auto entry = dyn_cast_or_null<EntryOp>(SymbolTable::lookupSymbolIn(program, entryName));
     llvm::SmallDenseSet<StringRef> saved;
     if (entry)
-      saved = savedBuffers(program, entry);
+      saved = findSaved(program, entry);
     for (BufferOp buffer : program.getOps<BufferOp>()) {
       bool state = buffer.getKind() == BufferKind::state || buffer.getKind() == BufferKind::hyper;
       (state ? summary.stateBytes : summary.otherBytes) += bytesOf(buffer);
-      if (buffer.getKind() == BufferKind::temp && saved.contains(buffer.getSymName()) &&
-          buffer.getIndex() == SlotIndex::mb)
+      if (buffer.getKind() == BufferKind::temp && saved.contains(buffer.getSymName()))
         summary.savedBytes += bytesOf(buffer);
     }
-    if (!entry)
-      continue;
-    summary.inFlight = countInFlight(program, entry);
+    if (entry)
+      summary.inFlight = countInFlight(program, entry);
   }
   return result;
 }

@@ -8,15 +8,18 @@ namespace par {
 /// What the order of one stage's program keeps.
 struct StageSummary {
   std::string stage;
-  /// The most microbatches whose forward has begun and whose last block has not ended.
+  /// The most microbatches whose forward has begun and whose backward has not ended; where there is no
+  /// backward, whose forward has begun.
   int64_t inFlight = 0;
-  /// Bytes on one rank of the buffers with a slot for each microbatch in flight, all slots; inputs left out.
+  /// Bytes on one rank of temporary buffers that forward and backward share, all slots: residuals, received
+  /// activations.
   int64_t savedBytes = 0;
   /// Bytes on one rank of state, and of all other buffers before Memory packs them.
   int64_t stateBytes = 0, otherBytes = 0;
 };
 
-/// Reads the programs of a module after Schedule, in the order of stages; `entry` names the entry counted.
+/// Reads the programs of a module between Schedule and Kernels, in the order of stages; `entry` names the
+/// entry counted.
 llvm::SmallVector<StageSummary> summarizePrograms(mlir::ModuleOp module, llvm::StringRef entry);
 
 } // namespace par
