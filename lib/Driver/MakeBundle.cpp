@@ -60,7 +60,7 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
   const Plan &plan = model.plan;
   BundleOptions options;
   StringRef bytes = (*file)->getBuffer();
-  options.model = {llvm::sys::path::filename(path).str(), bytes.size(),
+  options.model = {path.str(), bytes.size(), // as it was named: where par-run looks first
                    format::sha256({bytes.data(), bytes.size()})};
   options.modelFolder = llvm::sys::path::parent_path(path).str();
   llvm::raw_string_ostream os(options.plan);
