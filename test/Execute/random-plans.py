@@ -237,7 +237,8 @@ class Case:
                 "canonicalize", "cse", "par-verify-split", propagate, "par-expand-composites", propagate, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
                 "par-recompute-fragments" + recompute, "par-verify-recompute" + recompute,
-                f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule"]
+                f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
+                "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
 
     def run(self, par_opt):
         checked = "--par-check-phases=passes=" + ",".join(self.passes)
