@@ -108,7 +108,8 @@ static double numberOf(DenseElementsAttr splat) {
 
 std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) const {
   DictionaryAttr dict = variable.getSourceAttr();
-  if (!dict)
+  // What is compressed cannot be mapped: par-run asks for --weights.
+  if (auto gzip = dict ? dict.getAs<BoolAttr>("gzip") : BoolAttr(); !dict || (gzip && gzip.getValue()))
     return std::nullopt;
   StringRef file = dict.getAs<StringAttr>("file").getValue();
   if (file.consume_front(options.modelFolder))
