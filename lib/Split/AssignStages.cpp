@@ -2,6 +2,7 @@
 #include "par/Split/Passes.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -198,6 +199,14 @@ void Stages::spreadFree(Operation *op) {
   }
 }
 
+static Value join(OpBuilder &builder, StageReduceOp reduce, Value a, Value b) {
+  if (reduce.getKind() == ReduceKind::sum)
+    return AddOp::create(builder, reduce.getLoc(), a, b);
+  if (reduce.getKind() == ReduceKind::max)
+    return MaximumOp::create(builder, reduce.getLoc(), a, b);
+  return AndOp::create(builder, reduce.getLoc(), a, b);
+}
+
 /// Adds up what one stage has to combine, so that one operand a stage is left; with one stage nothing is.
 void Stages::combine(StageReduceOp reduce) {
   OpBuilder builder(reduce);
@@ -209,17 +218,24 @@ void Stages::combine(StageReduceOp reduce) {
       sum = operand;
       continue;
     }
-    Location loc = reduce.getLoc();
-    if (reduce.getKind() == ReduceKind::sum)
-      sum = AddOp::create(builder, loc, sum, operand);
-    else if (reduce.getKind() == ReduceKind::max)
-      sum = MaximumOp::create(builder, loc, sum, operand);
-    else
-      sum = AndOp::create(builder, loc, sum, operand);
+    sum = join(builder, reduce, sum, operand);
     set(sum.getDefiningOp(), stage);
   }
   std::map<int64_t, Value> whole = partial;
-  if (partial.size() > 1) {
+  std::set<int64_t> wanted;
+  for (auto [operand, result] : llvm::zip(reduce.getOperands(), reduce.getResults()))
+    for (OpOperand &use : result.getUses())
+      wanted.insert(std::max<int64_t>(ofUse(use) >= 0 ? ofUse(use) : ofValue(operand), 0));
+  if (partial.size() > 1 && wanted.size() == 1) {
+    // Where one stage alone wants the whole, the others send it their parts.
+    Value sum = partial.begin()->second;
+    for (auto &[stage, value] : llvm::drop_begin(partial)) {
+      sum = join(builder, reduce, sum, value);
+      set(sum.getDefiningOp(), *wanted.begin());
+    }
+    for (auto &[stage, value] : whole)
+      value = sum;
+  } else if (partial.size() > 1) {
     SmallVector<Value> operands;
     for (auto &[stage, value] : partial)
       operands.push_back(value);

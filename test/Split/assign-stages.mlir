@@ -1,6 +1,6 @@
 // Updates go where their variable is, counters are updated on every stage, and a forward value never goes backwards.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=2 --par-assign-stages | FileCheck %s
-// RUN: par-opt %s --par-assign-stages --split-input-file --verify-diagnostics
+// RUN: par-opt %s --par-assign-stages --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=ONE
 
 // CHECK: par.sgd {{.*}}stage = 0
 // CHECK: par.sgd {{.*}}stage = 1
@@ -21,4 +21,33 @@ par.step @eval(%x: tensor<2x4xf32>) -> tensor<4xf32> {
     par.yield [sum] %b : tensor<4xf32>
   }
   par.return %r : tensor<4xf32>
+}
+
+// -----
+
+// A sum over stages that one stage alone wants is made there, of parts that the others send.
+// ONE-LABEL: par.step @norm
+// ONE-NOT: par.stage_reduce
+// ONE: %[[A:.*]] = par.reduce {{.*}}stage = 0
+// ONE: %[[B:.*]] = par.reduce {{.*}}stage = 1
+// ONE: %[[S:.*]] = par.add %[[A]], %[[B]] {stage = 0
+// ONE: par.sqrt %[[S]] {stage = 0
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.variable @w parameter : tensor<4xf32>
+par.variable @v parameter : tensor<4xf32>
+par.step @norm(%x: tensor<2x4xf32>) -> tensor<f32> {
+  %w = par.read @w : tensor<4xf32>
+  %v = par.read @v : tensor<4xf32>
+  %r:2 = par.loop 2 (%x) : (tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %xi: tensor<4xf32>):
+    %a = par.multiply %xi, %w {stage = 0 : i64} : tensor<4xf32>
+    %b = par.multiply %a, %v {stage = 1 : i64} : tensor<4xf32>
+    par.yield [sum, sum] %a, %b : tensor<4xf32>, tensor<4xf32>
+  }
+  %0 = par.reduce sum %r#0 dims [0] : tensor<4xf32> to tensor<f32>
+  %1 = par.reduce sum %r#1 dims [0] : tensor<4xf32> to tensor<f32>
+  %2:2 = par.stage_reduce sum %0, %1 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %3 = par.sqrt %2#0 : tensor<f32>
+  par.return %3 : tensor<f32>
 }
