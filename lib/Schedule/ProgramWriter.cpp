@@ -9,8 +9,11 @@ namespace par {
 ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers,
                              int64_t &tag)
     : activities(activities), order(order), buffers(buffers) {
-  for (const Activity &activity : activities.list)
-    tags.push_back(activity.isCommunication() ? tag++ : -1);
+  for (const Activity &activity : activities.list) {
+    tags.push_back(tag);
+    if (activity.isCommunication())
+      tag += activity.kind == Activity::Kind::Reduce ? activity.stages.size() : 1;
+  }
 }
 
 //===-- Inside a block
@@ -116,30 +119,58 @@ static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value le
   llvm_unreachable("all kinds are handled");
 }
 
-/// A rank combines what its stage has, then reduces with the ranks of the same position on the other stages
-/// that take part.
-void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned stage) {
-  auto reduce = cast<StageReduceOp>(activity.ops.front());
-  Location loc = reduce.getLoc();
+/// What a stage has of a reduction's operands, combined.
+Value ProgramWriter::combineLocally(OpBuilder &builder, StageReduceOp reduce, unsigned stage) {
   Value local;
   for (Value operand : reduce.getOperands()) {
     if (activities.stageOf(operand) != stage)
       continue;
-    Value one = load(builder, loc, operand);
-    local = local ? combine(builder, loc, reduce.getKind(), local, one) : one;
+    Value one = load(builder, reduce.getLoc(), operand);
+    local = local ? combine(builder, reduce.getLoc(), reduce.getKind(), local, one) : one;
   }
+  return local;
+}
+
+/// The ranks of the same position on these stages, one group a position.
+static ArrayAttr groupRanks(OpBuilder &builder, const Activities &activities, ArrayRef<unsigned> stages) {
   SmallVector<Attribute> groups;
-  for (size_t member = 0; member < StageOp(activities.stages[stage]).getRanks().size(); ++member) {
+  for (size_t member = 0; member < StageOp(activities.stages[stages.front()]).getRanks().size(); ++member) {
     SmallVector<int64_t> ranks;
-    for (unsigned other : activity.stages)
-      ranks.push_back(StageOp(activities.stages[other]).getRanks()[member]);
+    for (unsigned stage : stages)
+      ranks.push_back(StageOp(activities.stages[stage]).getRanks()[member]);
     groups.push_back(builder.getDenseI64ArrayAttr(ranks));
   }
-  if (activity.stages.size() > 1)
-    local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
-                                  builder.getArrayAttr(groups), tags[&activity - activities.list.data()])
-                .getResult(0);
+  return builder.getArrayAttr(groups);
+}
+
+/// Stages that want the result reduce it among themselves, each rank with those of its position; before that,
+/// the others send the first one what they have, so that nobody is given what it does not want.
+void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned stage) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  Location loc = reduce.getLoc();
+  int64_t tag = tags[&activity - activities.list.data()];
   SmallVector<Value> needed = activities.resultsOf(activity);
+  SmallVector<unsigned> wanting, others;
+  for (unsigned other : activity.stages)
+    (llvm::any_of(needed, [&](Value value) { return activities.stageOf(value) == other; }) ? wanting : others)
+        .push_back(other);
+  if (wanting.empty())
+    return;
+  Value local = combineLocally(builder, reduce, stage);
+  for (auto [index, other] : llvm::enumerate(others)) {
+    StageOp first = activities.stages[wanting.front()], sender = activities.stages[other];
+    int64_t own = tag + 1 + index;
+    if (other == stage)
+      SendOp::create(builder, loc, local, first.getRanks(), own);
+    if (stage != wanting.front())
+      continue;
+    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), sender.getRanks(), own);
+    local = combine(builder, loc, reduce.getKind(), local, received.getResult(0));
+  }
+  if (wanting.size() > 1 && llvm::is_contained(wanting, stage))
+    local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
+                                  groupRanks(builder, activities, wanting), tag)
+                .getResult(0);
   for (Value result : reduce.getResults())
     if (activities.stageOf(result) == stage && llvm::is_contained(needed, result))
       store(builder, loc, result, local);

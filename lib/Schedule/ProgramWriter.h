@@ -28,6 +28,7 @@ private:
                   Variant variant);
   void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);
   void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned stage);
+  mlir::Value combineLocally(mlir::OpBuilder &builder, StageReduceOp reduce, unsigned stage);
   void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned stage);
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local);
