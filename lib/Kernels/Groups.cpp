@@ -45,7 +45,13 @@ void Group::close(IsTaken isTaken) {
 }
 
 void tieAccumulator(Group &group) {
-  if (!llvm::all_of(group.ops, [](Operation *op) { return op->hasTrait<OpTrait::Elementwise>(); }))
+  // No element may be read after its place is written: one result, element by element.
+  bool elementwise = llvm::all_of(group.ops, [&](Operation *op) {
+    return op->hasTrait<OpTrait::Elementwise>() && group.results.size() == 1 &&
+           getTensorType(op->getResult(0).getType()).getShape() ==
+               getTensorType(group.results[0].getType()).getShape();
+  });
+  if (!elementwise)
     return;
   for (Value argument : group.arguments) {
     auto load = argument.getDefiningOp<LoadOp>();
@@ -96,6 +102,7 @@ private:
   void add(std::unique_ptr<Group> group);
   /// Makes a group of its own for the free op that defines a value somebody reads from outside its kernel.
   void require(Value value);
+  void dropUnread();
 
   BlockOp block;
   std::vector<std::unique_ptr<Group>> groups;
@@ -135,9 +142,8 @@ std::vector<std::unique_ptr<Group>> Former::run() {
       continue;
     if (auto group = formBuiltin(&op, isTaken))
       add(std::move(group));
-    else if (!op.use_empty())
-      add(formSingle(&op, isTaken));
   }
+  fuseGroups(block, groupOf, groups);
   for (Operation &op : block.getBody().front())
     if (!isKernelOp(&op))
       for (Value operand : op.getOperands())
@@ -145,13 +151,25 @@ std::vector<std::unique_ptr<Group>> Former::run() {
   for (size_t index = 0; index < groups.size(); ++index)
     for (Value argument : SmallVector<Value>(groups[index]->arguments))
       require(argument);
-  // Results are what others read.
-  llvm::DenseSet<Value> read;
+  dropUnread();
+  return std::move(groups);
+}
+
+/// Results are what others read; groups without any go.
+void Former::dropUnread() {
+  SmallVector<Value> pending;
   for (Operation &op : block.getBody().front())
     if (!isKernelOp(&op))
-      read.insert_range(op.getOperands());
-  for (auto &group : groups)
-    read.insert_range(group->arguments);
+      pending.append(op.operand_begin(), op.operand_end());
+  llvm::DenseSet<Value> read;
+  llvm::DenseSet<Group *> live;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Group *group = groupOf.lookup(value.getDefiningOp());
+    if (read.insert(value).second && group && live.insert(group).second)
+      pending.append(group->arguments.begin(), group->arguments.end());
+  }
+  llvm::erase_if(groups, [&](const std::unique_ptr<Group> &group) { return !live.contains(group.get()); });
   for (auto &group : groups) {
     if (group->implementation != "generated")
       continue; // all that the call writes
@@ -161,7 +179,6 @@ std::vector<std::unique_ptr<Group>> Former::run() {
           group->results.push_back(result);
     tieAccumulator(*group);
   }
-  return std::move(groups);
 }
 
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block) { return Former(block).run(); }

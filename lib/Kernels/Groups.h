@@ -45,6 +45,11 @@ std::unique_ptr<Group> formBuiltin(mlir::Operation *op, IsTaken isTaken);
 /// Lets a result take over an argument that is read here for the last time.
 void tieAccumulator(Group &group);
 
+/// Forms the groups of all generated ops that no group computes yet: as many ops in one as share their loops. Linear in
+/// the number of ops.
+void fuseGroups(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                std::vector<std::unique_ptr<Group>> &groups);
+
 /// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block);
 

@@ -1,0 +1,228 @@
+#include "Groups.h"
+#include "par/Interfaces/Decomposable.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// How a generated op runs through its elements.
+enum class Pattern {
+  Elementwise, ///< one element of the result for one of each operand
+  Rows,        ///< reads and writes whole rows: a reduction along trailing dims, softmax, norms
+  Movement,    ///< elements from elsewhere: transposes, slices, ...
+  Sum,         ///< a reduction whose rows are no rows of its operand
+};
+
+/// One pass over a block that lets each op join the groups that it reads, where that makes no cycle: a group's depth is
+/// above that of all it depends on, so groups of one depth depend on none of each other, and an op may join those of
+/// the greatest depth among what it reads.
+class Fuser {
+public:
+  Fuser(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf, std::vector<std::unique_ptr<Group>> &groups)
+      : block(block), groupOf(groupOf), groups(groups) {}
+
+  void run();
+
+private:
+  struct State {
+    SmallVector<int64_t> space;
+    int depth = 0;
+    bool open = false;   ///< others may join
+    bool inlined = true; ///< only elementwise ops and movements: can be computed where it is read
+  };
+
+  /// Finds what only products read, which compute it for themselves.
+  void findCloned();
+  void visitFixed(Operation *op);
+  void visitOwned(Operation *op, Group *group);
+  void visit(Operation *op);
+  void collectSources(Operation *op, SetVector<Operation *> &sources);
+  int depthOfSource(Operation *source);
+  bool mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group);
+  void merge(Group *into, Group *from);
+
+  BlockOp block;
+  llvm::DenseMap<Operation *, Group *> &groupOf;
+  std::vector<std::unique_ptr<Group>> &groups;
+  llvm::DenseMap<Group *, State> states;
+  llvm::DenseMap<Operation *, int> fixedDepth;
+  int lastFixed = 0;
+  llvm::DenseSet<Operation *> cloned;
+};
+
+} // namespace
+
+static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
+
+static Pattern patternOf(Operation *op) {
+  if (op->hasTrait<OpTrait::Elementwise>())
+    return Pattern::Elementwise;
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    int64_t kept = shapeOf(reduce.getResult()).size();
+    for (int64_t dim : reduce.getDims())
+      if (dim < kept)
+        return Pattern::Sum;
+    return kept == 0 ? Pattern::Sum : Pattern::Rows;
+  }
+  return isa<DecomposableOpInterface>(op) ? Pattern::Rows : Pattern::Movement;
+}
+
+/// The dims that the op's loops run over.
+static ArrayRef<int64_t> spaceOf(Operation *op, Pattern pattern) {
+  if (pattern == Pattern::Rows || pattern == Pattern::Sum)
+    return shapeOf(op->getOperand(0));
+  return shapeOf(op->getResult(0));
+}
+
+/// Whether loops over both have leading dims in common, up to the end of one of them.
+static bool sharesRows(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  if (a.empty() || b.empty())
+    return a.empty() && b.empty();
+  size_t common = std::min(a.size(), b.size());
+  return a.take_front(common) == b.take_front(common);
+}
+
+void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp();
+    if (source && isFree(source) && !groupOf.contains(source))
+      collectSources(source, sources);
+    else if (source && !isEarlyLoad(source))
+      sources.insert(source);
+  }
+}
+
+int Fuser::depthOfSource(Operation *source) {
+  if (Group *group = groupOf.lookup(source))
+    return states[group].depth;
+  return fixedDepth.lookup(source);
+}
+
+void Fuser::visitFixed(Operation *op) {
+  if (isEarlyLoad(op))
+    return;
+  SetVector<Operation *> sources;
+  collectSources(op, sources);
+  // These keep their order, so that each depends on the one before.
+  for (Operation *source : sources)
+    lastFixed = std::max(lastFixed, depthOfSource(source));
+  fixedDepth[op] = ++lastFixed;
+}
+
+void Fuser::visitOwned(Operation *op, Group *group) {
+  SetVector<Operation *> sources;
+  collectSources(op, sources);
+  State &state = states[group];
+  int depth = state.depth;
+  for (Operation *source : sources)
+    if (groupOf.lookup(source) != group)
+      depth = std::max(depth, depthOfSource(source) + 1);
+  states[group].depth = depth;
+}
+
+bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group) {
+  State &state = states[group];
+  if (!state.open)
+    return false;
+  // A value that is computed where it is read: nobody else may read it.
+  bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
+    return llvm::all_of(other->getUsers(), [&](Operation *user) {
+      while (isFree(user) && !groupOf.contains(user) && user->hasOneUse())
+        user = *user->getUsers().begin();
+      return user == op || groupOf.lookup(user) == group;
+    });
+  });
+  if (pattern == Pattern::Movement || pattern == Pattern::Sum)
+    return onlyHere;
+  return sharesRows(space, state.space);
+}
+
+void Fuser::merge(Group *into, Group *from) {
+  for (Operation *op : from->ops)
+    groupOf[op] = into;
+  into->ops.append(from->ops);
+  State &state = states[into], &other = states[from];
+  if (other.space.size() > state.space.size())
+    state.space = other.space;
+  state.inlined &= other.inlined;
+  from->ops.clear();
+}
+
+void Fuser::visit(Operation *op) {
+  Pattern pattern = patternOf(op);
+  ArrayRef<int64_t> space = spaceOf(op, pattern);
+  SetVector<Operation *> sources;
+  collectSources(op, sources);
+  int depth = 0;
+  for (Operation *source : sources)
+    depth = std::max(depth, depthOfSource(source));
+  SetVector<Group *> candidates;
+  bool joins = !sources.empty();
+  for (Operation *source : sources) {
+    if (depthOfSource(source) < depth)
+      continue;
+    Group *group = groupOf.lookup(source);
+    joins &= group && mayJoin(op, pattern, space, group);
+    candidates.insert(group);
+  }
+  for (Group *group : candidates)
+    joins = joins && (pattern == Pattern::Movement || pattern == Pattern::Sum ||
+                      sharesRows(states[group].space, states[candidates.front()].space));
+  if (!joins) {
+    groups.push_back(std::make_unique<Group>());
+    Group *group = groups.back().get();
+    group->clonesFree = true;
+    group->ops.push_back(op);
+    groupOf[op] = group;
+    states[group] = {SmallVector<int64_t>(space), depth + 1, pattern != Pattern::Sum,
+                     pattern == Pattern::Elementwise || pattern == Pattern::Movement};
+    return;
+  }
+  Group *group = candidates.front();
+  for (Group *other : candidates.getArrayRef().drop_front())
+    merge(group, other);
+  group->ops.push_back(op);
+  groupOf[op] = group;
+  State &state = states[group];
+  if (pattern == Pattern::Movement || space.size() > state.space.size())
+    state.space.assign(space.begin(), space.end());
+  state.open = pattern != Pattern::Sum;
+  state.inlined &= pattern == Pattern::Elementwise || pattern == Pattern::Movement;
+}
+
+void Fuser::findCloned() {
+  for (Operation &op : llvm::reverse(block.getBody().front()))
+    if (isKernelOp(&op) && !groupOf.contains(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          Group *group = groupOf.lookup(user);
+          return cloned.contains(user) || (group && group->clones.contains(&op));
+        }))
+      cloned.insert(&op);
+}
+
+void Fuser::run() {
+  findCloned();
+  for (Operation &op : block.getBody().front()) {
+    if (!isKernelOp(&op))
+      visitFixed(&op);
+    else if (Group *group = groupOf.lookup(&op))
+      visitOwned(&op, group);
+    else if (!isFree(&op) && !cloned.contains(&op))
+      visit(&op);
+  }
+  llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); });
+  for (auto &group : groups) {
+    if (group->anchor)
+      continue;
+    llvm::sort(group->ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    group->anchor = group->ops.back();
+    group->close([&](Operation *other) { return groupOf.contains(other); });
+  }
+}
+
+void fuseGroups(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
+                std::vector<std::unique_ptr<Group>> &groups) {
+  Fuser(block, groupOf, groups).run();
+}
+
+} // namespace par
