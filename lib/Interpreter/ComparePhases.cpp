@@ -41,6 +41,13 @@ public:
     for (OpOperand &use : value.getUses())
       visit(use);
   }
+  /// What is loaded from a buffer.
+  void followBuffer(ProgramOp program, StringRef buffer) {
+    program.walk([&](LoadOp load) {
+      if (load.getBuffer() == buffer)
+        follow(load);
+    });
+  }
   std::optional<int64_t> exception() const { return addresses ? std::nullopt : ignored; }
 
 private:
@@ -61,16 +68,27 @@ private:
       ignored = static_cast<int64_t>(loss.getIgnore());
     } else if (auto loop = dyn_cast<LoopOp>(user)) {
       follow(loop.getBody().getArgument(use.getOperandNumber() + 1));
+    } else if (auto store = dyn_cast<StoreOp>(user)) {
+      followBuffer(user->getParentOfType<ProgramOp>(), store.getBuffer());
+    } else if (auto send = dyn_cast<SendOp>(user)) {
+      user->getParentOfType<ModuleOp>().walk([&](RecvOp recv) {
+        if (recv.getTag() == send.getTag())
+          follow(recv.getResult(use.getOperandNumber()));
+      });
     } else if (isa<RunOp, ExecOp, LaunchOp>(user)) {
       auto callee = user->getAttrOfType<FlatSymbolRefAttr>(isa<LaunchOp>(user) ? "kernel" : "fragment");
       Operation *body = user->getParentOfType<ModuleOp>().lookupSymbol(callee);
       follow(body->getRegion(0).getArgument(use.getOperandNumber()));
+      followIntegers(user);
     } else {
-      for (Value result : user->getResults())
-        if (auto type = dyn_cast<RankedTensorType>(result.getType());
-            type && type.getElementType().isInteger() && !type.getElementType().isInteger(1))
-          follow(result);
+      followIntegers(user);
     }
+  }
+  void followIntegers(Operation *op) {
+    for (Value result : op->getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
+          type && type.getElementType().isInteger() && !type.getElementType().isInteger(1))
+        follow(result);
   }
 
   llvm::DenseSet<Value> seen;
@@ -120,10 +138,7 @@ static Named makeProgramInputs(ModuleOp module, StringRef name, uint64_t seed) {
         shape.insert(shape.begin(), count);
       auto &[whole, range] = found[buffer.getOf()->str()];
       whole = type.clone(shape);
-      program.walk([&](LoadOp load) {
-        if (load.getBuffer() == buffer.getSymName())
-          range.follow(load);
-      });
+      range.followBuffer(program, buffer.getSymName());
     }
   }
   for (auto &[input, what] : found)

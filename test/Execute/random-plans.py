@@ -236,8 +236,11 @@ class Case:
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, "par-expand-composites", propagate, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
-                "par-recompute-fragments" + recompute, "par-verify-recompute" + recompute,
+                "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
+                "par-inline-fragments", "par-form-kernels", "par-verify-kernels",
+                f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
+                *choose.choice([[], ["par-overlap-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
 
     def run(self, par_opt):
