@@ -74,3 +74,36 @@ par.step @eval() {
   }
   par.return
 }
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.step @eval() {
+  par.loop 2 () : () -> () {
+  ^bb0(%i: tensor<i64>):
+    // expected-error @below {{stands in a loop: Schedule knows one level}}
+    par.loop 2 () : () -> () {
+    ^bb0(%j: tensor<i64>):
+      par.yield []
+    }
+    par.yield []
+  }
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.fragment @f(%x: tensor<2x4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<update>, local} {
+  par.return
+}
+!x = !par.dist<tensor<2x4xf32>, @s0, [{}, {}]>
+par.step @eval(%x: !x) {
+  %s = par.loop 2 (%x) : (!x) -> !x {
+  ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<4xf32>, @s0, [{}]>):
+    par.yield [stack] %xi : !par.dist<tensor<4xf32>, @s0, [{}]>
+  }
+  // expected-error @below {{uses a stacked result whole: not supported yet by Schedule}}
+  par.run @f(%s) : (!x) -> ()
+  par.return
+}
