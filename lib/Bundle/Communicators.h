@@ -13,11 +13,11 @@ class Communicators {
 public:
   explicit Communicators(mlir::ModuleOp module);
 
-  /// The groups of these axes on every stage that has them all: "tp", "tp.0+tp.1". A queue beside compute has its own,
-  /// "dp.data".
+  /// The groups of these axes on every stage that has them all: "tp", "tp.0+tp.1". A queue beside compute has
+  /// its own, "dp.data".
   std::string overAxes(llvm::ArrayRef<mlir::StringAttr> axes, llvm::StringRef queue = "");
-  /// The members of two stages in pairs, the sender first: "s0>s1". Fails with an error at `op` unless `peers` are the
-  /// ranks of a stage as large as this one.
+  /// The members of two stages in pairs, the sender first: "s0>s1". Fails with an error at `op` unless
+  /// `peers` are the ranks of a stage as large as this one.
   mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own,
                                        llvm::ArrayRef<int64_t> peers, bool sends);
   /// Groups of world ranks as an op lists them: "stages", "stages.1".

@@ -6,7 +6,8 @@ using namespace mlir;
 
 namespace par {
 
-FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &kernels, const BundleOptions &options) {
+FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &kernels,
+                                     const BundleOptions &options) {
   format::Bundle bundle;
   BundleTables tables(module, kernels);
   if (module.getOps<ProgramOp>().empty())

@@ -42,12 +42,12 @@ static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
 }
 
 /// One all-reduce in place. Memory gives result and operand one buffer.
-LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name, ReduceKind kind,
-                                            uint64_t tag) {
+LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name,
+                                            ReduceKind kind, uint64_t tag) {
   BufferOp from = getBuffer(op->getOperand(index)), to = getBuffer(op->getResult(index));
   if (from != to)
-    return op->emitError() << "reduces " << from.getSymNameAttr() << " to another buffer, " << to.getSymNameAttr()
-                           << "; Memory must give both one";
+    return op->emitError() << "reduces " << from.getSymNameAttr() << " to another buffer, "
+                           << to.getSymNameAttr() << "; Memory must give both one";
   if (failed(checkReduction(op, kind, from.getTensorType())))
     return failure();
   format::Instruction &made = append(op, format::Op::Coll);

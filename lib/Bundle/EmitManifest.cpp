@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace par {
 
-//===-- Ranks ---------------------------------------------------------------------------------------------------===//
+//===-- Ranks
+//---------------------------------------------------------------------------------------------------===//
 
 static StageOp stageOf(ProgramOp program) {
   // A program is a symbol table itself; stages stand beside it.
@@ -21,7 +22,8 @@ LogicalResult ManifestEmitter::emitRanks() {
   if (programs.size() > 1)
     out.mesh.push_back({"stage", static_cast<uint32_t>(programs.size())});
   for (ProgramOp program : programs)
-    for (auto [axis, size] : llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
+    for (auto [axis, size] :
+         llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
       auto same = llvm::find_if(out.mesh, [&](const format::MeshAxis &known) { return known.name == axis; });
       if (same == out.mesh.end())
         out.mesh.push_back({axis.str(), static_cast<uint32_t>(size)});
@@ -37,21 +39,24 @@ LogicalResult ManifestEmitter::emitRanks() {
     MeshAttr mesh = stageOf(program).getMesh();
     for (auto [member, rank] : llvm::enumerate(program.getRanks())) {
       if (rank < 0 || static_cast<size_t>(rank) >= count || taken[rank])
-        return program.emitError() << "has rank " << rank << "; the programs' ranks must be 0 to " << count - 1
-                                   << ", each once";
+        return program.emitError() << "has rank " << rank << "; the programs' ranks must be 0 to "
+                                   << count - 1 << ", each once";
       taken[rank] = true;
       out.ranks[rank].role = role;
       for (const format::MeshAxis &axis : out.mesh) {
         auto name = StringAttr::get(module.getContext(), axis.name);
         bool own = mesh.getSize(name) > 0;
-        out.ranks[rank].coordinate.push_back(own ? mesh.getIndex(member, name) : axis.name == "stage" ? role : 0);
+        out.ranks[rank].coordinate.push_back(own                    ? mesh.getIndex(member, name)
+                                             : axis.name == "stage" ? role
+                                                                    : 0);
       }
     }
   }
   return success();
 }
 
-//===-- Tensors -------------------------------------------------------------------------------------------------===//
+//===-- Tensors
+//-------------------------------------------------------------------------------------------------===//
 
 static format::TensorKind kindOf(VariableKind kind) {
   switch (kind) {
@@ -130,10 +135,12 @@ LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Ten
     return success();
   }
   auto said = options.init.find(tensor.name);
-  StringRef text = said != options.init.end() ? StringRef(said->second) : variable.getInit().value_or("zeros");
+  StringRef text =
+      said != options.init.end() ? StringRef(said->second) : variable.getInit().value_or("zeros");
   std::optional<format::InitRule> rule = parseInitRule(text);
   if (!rule)
-    return variable.emitError() << "has the initialisation rule \"" << text << "\", which is not supported yet";
+    return variable.emitError() << "has the initialisation rule \"" << text
+                                << "\", which is not supported yet";
   tensor.init = *rule;
   return success();
 }
@@ -157,7 +164,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
       return buffer.emitError() << "does not say what it is a shard of (`as`)";
     format::Layout layout = layoutOf(cast<DistType>(*buffer.getDist()), stageOf(program));
     if (held && !mergeLayout(tensor.layout, layout))
-      return buffer.emitError() << "lies on this stage in other parts than on an earlier one: not supported yet";
+      return buffer.emitError()
+             << "lies on this stage in other parts than on an earlier one: not supported yet";
     if (!held)
       tensor.layout = layout;
     held = true;
@@ -169,7 +177,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   if (tensor.kind == format::TensorKind::State || tensor.kind == format::TensorKind::Copy)
     tensor.of = variable.getOf().value_or("");
   tensor.type = dtypeOf(variable.getTensorType().getElementType());
-  tensor.stored = shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored()) : variable.getTensorType());
+  tensor.stored = shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored())
+                                               : variable.getTensorType());
   if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
     tensor.aliases = found->second;
   if (failed(emitInitialValue(variable, tensor)))
@@ -193,7 +202,8 @@ LogicalResult ManifestEmitter::emitTensors() {
   return success();
 }
 
-//===-- Inputs and outputs --------------------------------------------------------------------------------------===//
+//===-- Inputs and outputs
+//--------------------------------------------------------------------------------------===//
 
 /// An input that several entries or stages take is one; all must lay it out in one way.
 LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
@@ -214,7 +224,8 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
     out.inputs.push_back(std::move(input));
     return success();
   }
-  if (same->microbatched != input.microbatched || same->type != input.type || !mergeLayout(same->layout, input.layout))
+  if (same->microbatched != input.microbatched || same->type != input.type ||
+      !mergeLayout(same->layout, input.layout))
     return buffer.emitError() << "takes input \"" << input.name
                               << "\" in other parts than another stage or step does: not supported yet";
   return success();
@@ -222,8 +233,10 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
 
 LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   auto type = cast<RankedTensorType>(fetch.getOperand().getType());
-  format::Output output{fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), type.getRank() == 0, {}};
-  auto same = llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
+  format::Output output{
+      fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), type.getRank() == 0, {}};
+  auto same =
+      llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
   if (same == out.outputs.end())
     same = out.outputs.insert(same, output);
   else if (same->shape != output.shape || same->type != output.type)

@@ -28,7 +28,8 @@ int32_t BundleTables::provenanceOf(Location location) {
   return found->second;
 }
 
-//===-- Tables --------------------------------------------------------------------------------------------------===//
+//===-- Tables
+//--------------------------------------------------------------------------------------------------===//
 
 static format::BufferKind kindOf(BufferKind kind) {
   switch (kind) {
@@ -92,7 +93,8 @@ uint32_t ProgramEmitter::scratch(uint64_t bytes) {
   return index;
 }
 
-//===-- Instructions --------------------------------------------------------------------------------------------===//
+//===-- Instructions
+//--------------------------------------------------------------------------------------------===//
 
 format::Instruction &ProgramEmitter::append(Operation *op, format::Op kind) {
   format::Instruction &made = out.blocks.back().instructions.emplace_back();
@@ -125,7 +127,8 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return success();
   if (auto store = dyn_cast<StoreOp>(op)) {
     if (auto load = store.getOperand().getDefiningOp<LoadOp>())
-      emitCopy(op, getBuffer(load), cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr())));
+      emitCopy(op, getBuffer(load),
+               cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr())));
     return success();
   }
   if (auto fetch = dyn_cast<FetchOp>(op)) {
@@ -144,12 +147,14 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return emitWorldReduce(reduce);
   if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0) {
     auto beside = op->getAttrOfType<StringAttr>("queue");
-    return beside ? emitBeside(op, beside, axes) : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
+    return beside ? emitBeside(op, beside, axes)
+                  : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
   }
   return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
 }
 
-//===-- Inputs --------------------------------------------------------------------------------------------------===//
+//===-- Inputs
+//--------------------------------------------------------------------------------------------------===//
 
 /// Plays the entries: an input is fed by the block that first loads it, for its microbatch or once an entry.
 void ProgramEmitter::findFeeds() {
@@ -178,7 +183,8 @@ void ProgramEmitter::emitFeeds(BlockOp block) {
   }
 }
 
-//===-- Blocks and entries --------------------------------------------------------------------------------------===//
+//===-- Blocks and entries
+//--------------------------------------------------------------------------------------===//
 
 LogicalResult ProgramEmitter::emitBlock(BlockOp block) {
   out.blocks.push_back({block.getSymName().str(), {}});

@@ -48,8 +48,8 @@ private:
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
   void emitCopy(mlir::Operation *op, BufferOp from, BufferOp to);
-  mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
-                                    uint64_t tag);
+  mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm,
+                                    ReduceKind kind, uint64_t tag);
   /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
   mlir::LogicalResult emitBeside(mlir::Operation *op, mlir::StringAttr queue, mlir::ArrayAttr axes);
   /// Before each touch of what such a collective reduces, compute waits.

@@ -35,7 +35,8 @@ std::map<std::string, int64_t> collectInputLimits(ModuleOp module) {
   for (StepOp step : module.getOps<StepOp>()) {
     if (!step.getInputs())
       continue;
-    for (auto [name, argument] : llvm::zip(step.getInputs()->getAsRange<StringAttr>(), step.getBlock().getArguments())) {
+    for (auto [name, argument] :
+         llvm::zip(step.getInputs()->getAsRange<StringAttr>(), step.getBlock().getArguments())) {
       int64_t limit = limitOf(argument), &known = limits[name.str()];
       if (limit && (!known || limit < known))
         known = limit;

@@ -82,8 +82,8 @@ static void merge(const Bucket &bucket) {
   }
   AllReduceOp first = bucket.members.front();
   OpBuilder builder(first);
-  auto merged = AllReduceOp::create(builder, builder.getFusedLoc(locations), TypeRange(ValueRange(inputs)), inputs,
-                                    first.getKind(), first.getAxes());
+  auto merged = AllReduceOp::create(builder, builder.getFusedLoc(locations), TypeRange(ValueRange(inputs)),
+                                    inputs, first.getKind(), first.getAxes());
   size_t at = 0;
   for (AllReduceOp member : bucket.members) {
     member->replaceAllUsesWith(merged.getResults().slice(at, member.getNumResults()));
@@ -99,9 +99,8 @@ void BucketCollectivesPass::runOnBlock(BlockOp block) {
     if (lastOperand(reduce) && (isScalar(reduce) || onlyLeaves(reduce)))
       reduces.push_back(reduce);
   // In the order in which they could start.
-  llvm::stable_sort(reduces, [](AllReduceOp a, AllReduceOp b) {
-    return lastOperand(a)->isBeforeInBlock(lastOperand(b));
-  });
+  llvm::stable_sort(
+      reduces, [](AllReduceOp a, AllReduceOp b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
   SmallVector<Bucket> buckets;
   for (AllReduceOp reduce : reduces) {
     bool joined = false;

@@ -106,8 +106,8 @@ static void flatten(AllToAllOp exchange) {
   for (auto [input, dim] : llvm::zip(exchange.getInputs(), exchange.getSplitDims()))
     inputs.push_back(splitToFront(builder, exchange.getLoc(), input, dim, members));
   SmallVector<int64_t> zeros(inputs.size(), 0);
-  auto flat = AllToAllOp::create(builder, exchange.getLoc(), TypeRange(ValueRange(inputs)), inputs, zeros, zeros,
-                                 exchange.getAxes());
+  auto flat = AllToAllOp::create(builder, exchange.getLoc(), TypeRange(ValueRange(inputs)), inputs, zeros,
+                                 zeros, exchange.getAxes());
   for (auto [dim, from, to] : llvm::zip(exchange.getConcatDims(), flat.getResults(), exchange.getResults()))
     to.replaceAllUsesWith(joinFromFront(builder, exchange.getLoc(), from, dim));
   exchange.erase();

@@ -8,8 +8,8 @@ namespace par {
 /// The op that makes the last operand; null if all come from outside.
 mlir::Operation *lastOperand(AllReduceOp reduce);
 
-/// The first op that needs the results: uses one, or touches a buffer that one has been stored to. Null if none does.
-/// Stores of the results themselves are no need: they can follow the reduction.
+/// The first op that needs the results: uses one, or touches a buffer that one has been stored to. Null if
+/// none does. Stores of the results themselves are no need: they can follow the reduction.
 mlir::Operation *firstNeed(AllReduceOp reduce);
 
 /// All results are single numbers.

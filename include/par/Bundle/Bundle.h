@@ -32,19 +32,19 @@ struct BundleOptions {
   std::map<std::string, std::vector<std::string>> aliases;
   /// Integers of an input are in [0, limit); see collectInputLimits.
   std::map<std::string, int64_t> inputLimits;
-  /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the one that the
-  /// variable has.
+  /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the
+  /// one that the variable has.
   std::map<std::string, std::string> init;
 };
 
-/// The programs of a module as a bundle: one role for each `par.program`, in module order. `kernels` is what Codegen
-/// made of the same module. Fails, with an error at the op, where the format cannot say what the module does. The
-/// outcome is not verified; par::verify::verifyBundle does that.
+/// The programs of a module as a bundle: one role for each `par.program`, in module order. `kernels` is what
+/// Codegen made of the same module. Fails, with an error at the op, where the format cannot say what the
+/// module does. The outcome is not verified; par::verify::verifyBundle does that.
 mlir::FailureOr<format::Bundle> emitBundle(mlir::ModuleOp module, const CompiledKernels &kernels,
                                            const BundleOptions &options);
 
-/// For every integer input of the steps that indexes a table or names a class: how many rows or classes there are.
-/// Call it before Split, where steps still hold tensor ops.
+/// For every integer input of the steps that indexes a table or names a class: how many rows or classes there
+/// are. Call it before Split, where steps still hold tensor ops.
 std::map<std::string, int64_t> collectInputLimits(mlir::ModuleOp module);
 
 } // namespace par
