@@ -44,6 +44,16 @@ void Group::close(IsTaken isTaken) {
   arguments = read.takeVector();
 }
 
+/// True if the value, perhaps reduced over ranks on the way, is stored to the buffer.
+static bool isStoredTo(Value value, StringRef buffer) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    if (auto store = dyn_cast<StoreOp>(use.getOwner()))
+      return store.getBuffer() == buffer;
+    auto reduce = dyn_cast<AllReduceOp>(use.getOwner());
+    return reduce && isStoredTo(reduce->getResult(use.getOperandNumber()), buffer);
+  });
+}
+
 void tieAccumulator(Group &group) {
   // No element may be read after its place is written: one result, element by element.
   bool elementwise = llvm::all_of(group.ops, [&](Operation *op) {
@@ -58,10 +68,8 @@ void tieAccumulator(Group &group) {
     if (!load || !argument.hasOneUse() || !llvm::is_contained(group.ops, *argument.getUsers().begin()))
       continue;
     for (Value result : group.results)
-      for (Operation *user : result.getUsers())
-        if (auto store = dyn_cast<StoreOp>(user))
-          if (store.getBuffer() == load.getBuffer() && result.getType() == argument.getType() && group.tied.empty())
-            group.tied.push_back({result, argument});
+      if (result.getType() == argument.getType() && group.tied.empty() && isStoredTo(result, load.getBuffer()))
+        group.tied.push_back({result, argument});
   }
 }
 
