@@ -86,7 +86,7 @@ static bool sharesRows(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
 void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
-    if (source && isFree(source) && !groupOf.contains(source))
+    if (source && !groupOf.contains(source) && (isFree(source) || cloned.contains(source)))
       collectSources(source, sources);
     else if (source && !isEarlyLoad(source))
       sources.insert(source);
