@@ -127,7 +127,7 @@ TEST(Kernels, Elementwise) {
     for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "erf",
                            "sigmoid", "sin", "cos", "floor", "ceil", "gelu"})
       text += unary(op, type);
-    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum"})
+    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power"})
       text += binary(op, type);
     runAll(text);
   }

@@ -1,17 +1,60 @@
 #include "ExpandMath.h"
 
+#include "FloatMath.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
 namespace par::cpu {
 
+/// The value of one math op on operands of `type`; null for other ops.
+static Value expand(Operation *op, FloatMath math, ValueRange operands) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::ExpOp) { return math.exp(operands[0]); })
+      .Case([&](math::LogOp) { return math.log(operands[0]); })
+      .Case([&](math::TanhOp) { return math.tanh(operands[0]); })
+      .Case([&](math::ErfOp) { return math.erf(operands[0]); })
+      .Case([&](math::SinOp) { return math.sine(operands[0], /*cosine=*/false); })
+      .Case([&](math::CosOp) { return math.sine(operands[0], /*cosine=*/true); })
+      .Case([&](math::PowFOp) { return math.power(operands[0], operands[1]); })
+      .Default([](Operation *) { return Value(); });
+}
+
+static bool isExpanded(Operation *op) {
+  return isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(op);
+}
+
+static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {
+  unsigned from = value.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
+  if (from == width)
+    return value;
+  if (from < width)
+    return arith::ExtFOp::create(builder, loc, to, value);
+  return arith::TruncFOp::create(builder, loc, to, value);
+}
+
 LogicalResult expandMath(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateMathPolynomialApproximationPatterns(patterns);
-  return applyPatternsGreedily(module, std::move(patterns));
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) {
+    if (isExpanded(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    auto type = cast<FloatType>(op->getResult(0).getType());
+    if (type.getWidth() > 64 || (type.isF64() && isa<math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(op)))
+      return op->emitError() << op->getName().stripDialect() << " of " << type << " is not supported yet by Codegen";
+    OpBuilder builder(op);
+    // Narrow floats are computed in f32; powers one step wider, because the logarithm's error is multiplied.
+    bool widen = isa<math::PowFOp>(op) || type.isF64();
+    FloatType inner = widen ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());
+    SmallVector<Value> operands = llvm::map_to_vector(
+        op->getOperands(), [&](Value value) { return convert(builder, op->getLoc(), value, inner); });
+    Value value = expand(op, FloatMath(builder, op->getLoc(), inner), operands);
+    op->getResult(0).replaceAllUsesWith(convert(builder, op->getLoc(), value, type));
+    op->erase();
+  }
+  return success();
 }
 
 } // namespace par::cpu

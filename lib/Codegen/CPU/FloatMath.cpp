@@ -1,0 +1,209 @@
+#include "FloatMath.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+#include <numbers>
+
+using namespace mlir;
+
+namespace par::cpu {
+
+using arith::CmpFPredicate;
+using arith::FastMathFlags;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+//===-- Steps ---------------------------------------------------------------------------------------------------===//
+
+Value FloatMath::number(double value) {
+  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
+}
+Value FloatMath::add(Value x, Value y) { return arith::AddFOp::create(builder, loc, x, y, FastMathFlags::contract); }
+Value FloatMath::subtract(Value x, Value y) {
+  return arith::SubFOp::create(builder, loc, x, y, FastMathFlags::contract);
+}
+Value FloatMath::multiply(Value x, Value y) {
+  return arith::MulFOp::create(builder, loc, x, y, FastMathFlags::contract);
+}
+Value FloatMath::divide(Value x, Value y) { return arith::DivFOp::create(builder, loc, x, y); }
+Value FloatMath::abs(Value x) { return math::AbsFOp::create(builder, loc, x); }
+Value FloatMath::floor(Value x) { return math::FloorOp::create(builder, loc, x); }
+Value FloatMath::compare(CmpFPredicate predicate, Value x, Value y) {
+  return arith::CmpFOp::create(builder, loc, predicate, x, y);
+}
+Value FloatMath::select(Value condition, Value x, Value y) {
+  return arith::SelectOp::create(builder, loc, condition, x, y);
+}
+Value FloatMath::withSign(Value x, Value sign) { return math::CopySignOp::create(builder, loc, x, sign); }
+
+Value FloatMath::polynomial(Value x, ArrayRef<double> c) {
+  Value sum = number(c.back());
+  for (double coefficient : llvm::reverse(c.drop_back()))
+    sum = add(multiply(sum, x), number(coefficient));
+  return sum;
+}
+
+Value FloatMath::clamp(Value x, double low, double high) {
+  // Ordered comparisons: NaN fails both and stays.
+  x = select(compare(CmpFPredicate::OLT, x, number(low)), number(low), x);
+  return select(compare(CmpFPredicate::OGT, x, number(high)), number(high), x);
+}
+
+Type FloatMath::integerType() { return builder.getIntegerType(wide ? 64 : 32); }
+Value FloatMath::integer(int64_t value) {
+  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(integerType(), value));
+}
+Value FloatMath::bits(Value x) { return arith::BitcastOp::create(builder, loc, integerType(), x); }
+Value FloatMath::fromBits(Value x) { return arith::BitcastOp::create(builder, loc, type, x); }
+
+std::pair<Value, Value> FloatMath::round(Value x) {
+  // Adding 1.5 * 2^mantissaBits leaves the nearest integer in the low bits. Unlike a conversion this is defined for
+  // NaN. The sum and the difference must not be folded: no flags.
+  Value magic = number(wide ? 0x1.8p52 : 0x1.8p23);
+  Value shifted = arith::AddFOp::create(builder, loc, x, magic);
+  Value nearest = arith::SubFOp::create(builder, loc, shifted, magic);
+  return {nearest, arith::SubIOp::create(builder, loc, bits(shifted), bits(magic))};
+}
+
+Value FloatMath::powerOfTwo(Value n) {
+  Value exponent = arith::AddIOp::create(builder, loc, n, integer(bias()));
+  return fromBits(arith::ShLIOp::create(builder, loc, exponent, integer(mantissaBits())));
+}
+
+FloatMath::Reduced FloatMath::reduceByLn2(Value x) {
+  // Cody and Waite: the high part of ln 2 has so few bits that n times it is exact.
+  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1, low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  auto [n, integral] = round(multiply(x, number(std::numbers::log2e)));
+  Value rest = subtract(x, multiply(n, number(high)));
+  return {subtract(rest, multiply(n, number(low))), integral, n};
+}
+
+/// 1 / k! from k = first on.
+static SmallVector<double> inverseFactorials(unsigned first, unsigned last) {
+  SmallVector<double> c;
+  double factorial = 1;
+  for (unsigned k = 1; k <= last; ++k) {
+    factorial *= k;
+    if (k >= first)
+      c.push_back(1 / factorial);
+  }
+  return c;
+}
+
+//===-- Functions -----------------------------------------------------------------------------------------------===//
+
+// Taylor series end where the next term is below half a unit of the last place at |r| = ln 2 / 2.
+Value FloatMath::exp(Value x) {
+  Reduced reduced = reduceByLn2(clamp(x, wide ? -750 : -105, wide ? 710 : 90));
+  SmallVector<double> c{1};
+  llvm::append_range(c, inverseFactorials(1, wide ? 13 : 7));
+  Value p = polynomial(reduced.rest, c);
+  // In two steps, because 2^n itself may be no normal number.
+  Value half = arith::ShRSIOp::create(builder, loc, reduced.n, integer(1));
+  Value other = arith::SubIOp::create(builder, loc, reduced.n, half);
+  return multiply(multiply(p, powerOfTwo(half)), powerOfTwo(other));
+}
+
+Value FloatMath::expm1(Value x) {
+  Reduced reduced = reduceByLn2(x);
+  Value p = multiply(reduced.rest, polynomial(reduced.rest, inverseFactorials(1, wide ? 14 : 8)));
+  Value scale = powerOfTwo(reduced.n);
+  return add(multiply(scale, p), subtract(scale, number(1)));
+}
+
+// x = 2^e m with 2/3 <= m < 4/3; log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 1/5, as a series in s^2.
+Value FloatMath::log(Value x) {
+  Value tiny = compare(CmpFPredicate::OLT, x, number(wide ? 0x1p-1022 : 0x1p-126));
+  Value normal = select(tiny, multiply(x, number(wide ? 0x1p54 : 0x1p25)), x);
+  Value two3rds = bits(number(2.0 / 3.0)), offset = arith::SubIOp::create(builder, loc, bits(normal), two3rds);
+  Value e = arith::ShRSIOp::create(builder, loc, offset, integer(mantissaBits()));
+  Value shifted = arith::ShLIOp::create(builder, loc, e, integer(mantissaBits()));
+  Value m = fromBits(arith::SubIOp::create(builder, loc, bits(normal), shifted));
+  Value exponent = arith::SIToFPOp::create(builder, loc, type, e);
+  exponent = add(exponent, select(tiny, number(wide ? -54 : -25), number(0)));
+
+  Value f = subtract(m, number(1)), s = divide(f, add(f, number(2))), square = multiply(s, s);
+  SmallVector<double> c;
+  for (unsigned k = 1; k <= (wide ? 11 : 5); ++k)
+    c.push_back(2.0 / (2 * k + 1));
+  // 2 s = f - s f, which loses nothing where f is small.
+  Value tail = multiply(s, subtract(multiply(square, polynomial(square, c)), f));
+  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1, low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  Value small = add(tail, multiply(exponent, number(low)));
+  Value result = add(multiply(exponent, number(high)), add(f, small));
+
+  // Negative numbers and NaN fail the comparison.
+  result = select(compare(CmpFPredicate::OGE, x, number(0)), result, number(std::numeric_limits<double>::quiet_NaN()));
+  result = select(compare(CmpFPredicate::OEQ, x, number(infinity)), x, result);
+  return select(compare(CmpFPredicate::OEQ, x, number(0)), number(-infinity), result);
+}
+
+Value FloatMath::tanh(Value x) {
+  // Beyond 20 (f32: 10) the result is 1 when rounded.
+  Value twice = multiply(clamp(abs(x), 0, wide ? 20 : 10), number(2));
+  Value e = expm1(twice);
+  return withSign(divide(e, add(e, number(2))), x);
+}
+
+Value FloatMath::erf(Value x) {
+  // |x| < 1: 2 / sqrt(pi) times the sum of (-1)^k x^(2k+1) / (k! (2k + 1)).
+  SmallVector<double> series;
+  double factorial = 1;
+  for (unsigned k = 0; k <= 10; ++k) {
+    factorial *= k == 0 ? 1 : k;
+    series.push_back((k % 2 ? -1 : 1) * 2 * std::numbers::inv_sqrtpi / (factorial * (2 * k + 1)));
+  }
+  Value near = multiply(x, polynomial(multiply(x, x), series));
+  // 1 <= |x| <= 4: 1 - e^g(|x|), g the least-squares fit of log erfc of degree 8 on Chebyshev nodes, whose error is
+  // 8e-10; beyond 4 that is 1 when rounded.
+  static constexpr double fit[] = {0.000296073484, -1.13013608,     -0.631992247,   -0.109923583, 0.0263320935,
+                                   -0.00472819298, 0.000590087657, -4.52593458e-05, 1.59666381e-06};
+  Value magnitude = clamp(abs(x), 0, 4);
+  Value far = withSign(subtract(number(1), exp(polynomial(magnitude, fit))), x);
+  return select(compare(CmpFPredicate::OLT, magnitude, number(1)), near, far);
+}
+
+Value FloatMath::sine(Value x, bool cosine) {
+  // The reduction by pi / 2 is done in f64, so that it holds up to |x| about 2^30.
+  FloatMath exact(builder, loc, builder.getF64Type());
+  Value wideX = wide ? x : arith::ExtFOp::create(builder, loc, builder.getF64Type(), x).getResult();
+  auto [n, integral] = exact.round(exact.multiply(wideX, exact.number(2 / std::numbers::pi)));
+  Value rest = exact.subtract(wideX, exact.multiply(n, exact.number(0x1.921fb544p+0)));
+  rest = exact.subtract(rest, exact.multiply(n, exact.number(0x1.0b4611a626331p-34)));
+  Value r = wide ? rest : arith::TruncFOp::create(builder, loc, type, rest).getResult();
+  Value quadrant = arith::AndIOp::create(builder, loc, integral, exact.integer(3));
+  if (cosine)
+    quadrant = arith::AndIOp::create(builder, loc, arith::AddIOp::create(builder, loc, quadrant, exact.integer(1)),
+                                     exact.integer(3));
+  SmallVector<double> sines{1}, cosines{1};
+  double factorial = 1;
+  for (unsigned k = 1; k <= (wide ? 9 : 6); ++k) {
+    factorial *= -1.0 * (2 * k - 1) * (2 * k);
+    cosines.push_back(1 / factorial);
+    sines.push_back(1 / (factorial * (2 * k + 1)));
+  }
+  Value square = multiply(r, r);
+  Value sin = multiply(r, polynomial(square, sines)), cos = polynomial(square, cosines);
+  auto isBit = [&](int64_t bit) {
+    Value masked = arith::AndIOp::create(builder, loc, quadrant, exact.integer(bit));
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, masked, exact.integer(0));
+  };
+  Value value = select(isBit(1), cos, sin);
+  return select(isBit(2), arith::NegFOp::create(builder, loc, value), value);
+}
+
+Value FloatMath::power(Value x, Value y) {
+  Value magnitude = exp(multiply(y, log(abs(x))));
+  // A negative base has a power where the exponent is an integer, of its sign where that is odd.
+  Value integral = compare(CmpFPredicate::OEQ, floor(y), y);
+  Value halved = multiply(y, number(0.5)), odd = compare(CmpFPredicate::ONE, floor(halved), halved);
+  Value negative = select(odd, arith::NegFOp::create(builder, loc, magnitude), magnitude);
+  negative = select(integral, negative, number(std::numeric_limits<double>::quiet_NaN()));
+  Value result = select(compare(CmpFPredicate::OLT, x, number(0)), negative, magnitude);
+  Value one = arith::OrIOp::create(builder, loc, compare(CmpFPredicate::OEQ, y, number(0)),
+                                   compare(CmpFPredicate::OEQ, x, number(1)));
+  return select(one, number(1), result);
+}
+
+} // namespace par::cpu

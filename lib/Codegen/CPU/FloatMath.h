@@ -1,0 +1,67 @@
+#ifndef PAR_LIB_CODEGEN_CPU_FLOATMATH_H
+#define PAR_LIB_CODEGEN_CPU_FLOATMATH_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace par::cpu {
+
+/// Builds branch-free arithmetic on one float type, f32 or f64, from which functions are made. Additions and
+/// multiplications may be contracted; nothing is reordered, because range reductions live by the order.
+class FloatMath {
+public:
+  FloatMath(mlir::OpBuilder &builder, mlir::Location loc, mlir::FloatType type)
+      : builder(builder), loc(loc), type(type), wide(type.isF64()) {}
+
+  mlir::Value number(double value);
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value subtract(mlir::Value x, mlir::Value y);
+  mlir::Value multiply(mlir::Value x, mlir::Value y);
+  mlir::Value divide(mlir::Value x, mlir::Value y);
+  mlir::Value abs(mlir::Value x);
+  mlir::Value floor(mlir::Value x);
+  mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  /// |x| with the sign of `sign`.
+  mlir::Value withSign(mlir::Value x, mlir::Value sign);
+  /// c[0] + c[1] x + c[2] x^2 + ...
+  mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> c);
+  /// x within [low, high]; NaN stays.
+  mlir::Value clamp(mlir::Value x, double low, double high);
+
+  /// e^x, over the whole domain, subnormal results included.
+  mlir::Value exp(mlir::Value x);
+  /// e^x - 1 without cancellation, for |x| <= 80.
+  mlir::Value expm1(mlir::Value x);
+  mlir::Value log(mlir::Value x);
+  mlir::Value tanh(mlir::Value x);
+  /// f32 alone.
+  mlir::Value erf(mlir::Value x);
+  mlir::Value sine(mlir::Value x, bool cosine);
+  mlir::Value power(mlir::Value x, mlir::Value y);
+
+private:
+  /// x = n ln 2 + rest with |rest| <= ln 2 / 2; n as an integer and as a float.
+  struct Reduced {
+    mlir::Value rest, n, asFloat;
+  };
+  Reduced reduceByLn2(mlir::Value x);
+  /// The nearest integer as a float, and its low bits as an integer of the same width.
+  std::pair<mlir::Value, mlir::Value> round(mlir::Value x);
+  /// 2^n for an n that a normal float has as its exponent.
+  mlir::Value powerOfTwo(mlir::Value n);
+  mlir::Value integer(int64_t value);
+  mlir::Value bits(mlir::Value x);
+  mlir::Value fromBits(mlir::Value x);
+  mlir::Type integerType();
+  unsigned mantissaBits() const { return wide ? 52 : 23; }
+  int64_t bias() const { return wide ? 1023 : 127; }
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::FloatType type;
+  bool wide;
+};
+
+} // namespace par::cpu
+
+#endif

@@ -1,0 +1,86 @@
+// The functions that kernels compute without a library, against libm in double: error in units of the last place over
+// their whole domain, and what they give for zeros, infinities and NaN.
+#include "LoadedKernels.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr int count = 1 << 16;
+
+/// Distance of `got` from `want` in units of the last place of the f32 nearest to `want`; subnormal results count as
+/// zero does.
+double ulps(double want, float got) {
+  if (std::isnan(want) || std::isnan(got))
+    return std::isnan(want) && std::isnan(got) ? 0 : 1e9;
+  auto nearest = static_cast<float>(want);
+  if (std::isinf(nearest) || std::isinf(got))
+    return nearest == got ? 0 : 1e9;
+  double least = std::numeric_limits<float>::min();
+  double unit = std::nextafter(std::max<float>(std::abs(nearest), static_cast<float>(least)), infinity) -
+                std::max<double>(std::abs(nearest), least);
+  return std::abs(want - got) / unit;
+}
+
+struct Function {
+  const char *op;
+  double (*reference)(double);
+  float low, high; ///< of the sampled domain
+  double bound;    ///< ulps
+};
+
+std::string kernelText(const std::string &op) {
+  std::string type = "tensor<" + std::to_string(count) + "xf32>";
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
+         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+}
+
+class MathTest : public testing::TestWithParam<Function> {};
+
+TEST_P(MathTest, IsCloseEverywhere) {
+  Function function = GetParam();
+  LoadedKernels loaded(kernelText(function.op));
+  ASSERT_TRUE(loaded.handle);
+  std::vector<float> in(count), out(count);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(function.low, function.high);
+  for (float &x : in)
+    x = uniform(random);
+  // Small magnitudes, where relative errors hide.
+  for (int i = 0; i < count / 4; ++i)
+    in[i] = std::ldexp(in[i], -static_cast<int>(random() % 40));
+  const float special[] = {0.0f, -0.0f, infinity, -infinity, notANumber, 1e-45f, -1e-45f, 3e38f, -3.4e38f, 1.0f, -1.0f};
+  // Sine and cosine reduce their argument by pi / 2 in f64: beyond 2^30 there is nothing to compare.
+  bool periodic = std::string(function.op) == "sin" || std::string(function.op) == "cos";
+  std::copy_if(std::begin(special), std::end(special), in.begin(),
+               [&](float x) { return !periodic || !std::isfinite(x) || std::abs(x) < 1e9f; });
+  void *pointers[] = {in.data(), out.data()};
+  const par::KernelInfo &info = loaded.compiled.kernels[0];
+  loaded.function(info)(pointers, nullptr, 0, info.tiles);
+  double worst = 0;
+  for (int i = 0; i < count; ++i) {
+    double error = ulps(function.reference(in[i]), out[i]);
+    worst = std::max(worst, error);
+    ASSERT_LE(error, function.bound) << function.op << "(" << in[i] << ") = " << out[i] << ", expected "
+                                     << function.reference(in[i]);
+  }
+  RecordProperty("worst_ulps", std::to_string(worst));
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+INSTANTIATE_TEST_SUITE_P(Codegen, MathTest,
+                         testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
+                                         Function{"tanh", std::tanh, -12, 12, 3},
+                                         Function{"erf", std::erf, -5, 5, 3},
+                                         Function{"sin", std::sin, -1e5, 1e5, 2},
+                                         Function{"cos", std::cos, -1e5, 1e5, 2},
+                                         Function{"sigmoid", sigmoid, -86, 120, 3}),
+                         [](const auto &info) { return info.param.op; });
+
+} // namespace
