@@ -7,6 +7,11 @@ namespace {
 
 using kernels::Access;
 
+/// A gradient as an optimizer's builtin takes it: multiplied by a scalar first, if there is one.
+struct Gradient {
+  Value value, coefficient;
+};
+
 /// Builds the call for a kernel whose body is one op: operands are named by that op's operands and results.
 class CallBuilder {
 public:
@@ -17,6 +22,13 @@ public:
   CallBuilder &read(Value operand) {
     call.operands.push_back({argumentOf(operand), std::nullopt, Access::Read});
     return *this;
+  }
+  /// The operand that comes last, if it is there.
+  CallBuilder &readIf(Value operand) {
+    if (!operand)
+      return *this;
+    others += 2;
+    return read(operand);
   }
   CallBuilder &write(Value result, Access access = Access::Write) {
     call.operands.push_back({std::nullopt, resultOf(result), access});
@@ -62,12 +74,16 @@ private:
   KernelOp kernel;
   BuiltinCall call;
   unsigned leftOut = 0;
+  /// Ops of the body beside the one that is described and the return.
+  unsigned others = 0;
 };
 
 } // namespace
 
 /// Every value has its argument or result, updates are tied as the kernel says, types are those of the table.
 std::optional<BuiltinCall> CallBuilder::finish() {
+  if (kernel.getBlock().getOperations().size() != 2 + others)
+    return std::nullopt;
   if (!call.kernel || call.immediates.size() != call.kernel->immediates.size() ||
       call.operands.size() > call.kernel->operands.size())
     return std::nullopt;
@@ -93,48 +109,67 @@ std::optional<BuiltinCall> CallBuilder::finish() {
   return call;
 }
 
+/// Reads x * broadcast(scalar) as x with a coefficient.
+static Gradient readGradient(Value gradient) {
+  auto product = gradient.getDefiningOp<MultiplyOp>();
+  if (!product)
+    return {gradient, {}};
+  for (auto [value, factor] : {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}}) {
+    auto broadcast = factor.getDefiningOp<BroadcastInDimOp>();
+    if (broadcast && getTensorType(broadcast.getOperand().getType()).getRank() == 0)
+      return {value, broadcast.getOperand()};
+  }
+  return {gradient, {}};
+}
+
 static int64_t countElements(Value value) { return getTensorType(value.getType()).getNumElements(); }
 static double real(FloatAttr value) { return value.getValueAsDouble(); }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, AdamwOp op) {
+  Gradient gradient = readGradient(op.getGradient());
   return CallBuilder(kernel, "adamw")
       .update(op.getWeight(), op.getNewWeight())
-      .read(op.getGradient())
+      .read(gradient.value)
       .update(op.getFirst(), op.getNewFirst())
       .update(op.getSecond(), op.getNewSecond())
       .read(op.getStep())
       .read(op.getLr())
+      .readIf(gradient.coefficient)
       .integers({countElements(op.getWeight())})
       .reals({real(op.getBeta1Attr()), real(op.getBeta2Attr()), real(op.getEpsilonAttr()),
               real(op.getWeightDecayAttr()), 1.0})
-      .integers({0})
+      .integers({gradient.coefficient ? 1 : 0})
       .finish();
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, SgdOp op) {
+  Gradient gradient = readGradient(op.getGradient());
   return CallBuilder(kernel, "sgd")
       .update(op.getWeight(), op.getNewWeight())
-      .read(op.getGradient())
+      .read(gradient.value)
       .read(op.getLr())
+      .readIf(gradient.coefficient)
       .integers({countElements(op.getWeight())})
       .reals({real(op.getWeightDecayAttr()), 1.0})
-      .integers({0})
+      .integers({gradient.coefficient ? 1 : 0})
       .finish();
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, MomentumOp op) {
+  Gradient gradient = readGradient(op.getGradient());
   // The velocity starts as zeros, so that the first step is like all others.
   return CallBuilder(kernel, "momentum")
       .update(op.getWeight(), op.getNewWeight())
-      .read(op.getGradient())
+      .read(gradient.value)
       .update(op.getVelocity(), op.getNewVelocity())
       .read(op.getLr())
+      .readIf(gradient.coefficient)
       .leaveOut()
       .integers({countElements(op.getWeight())})
       .reals({real(op.getMomentumAttr()), real(op.getWeightDecayAttr())})
       .integers({op.getNesterov()})
       .reals({1.0})
-      .integers({0})
+      .integers({gradient.coefficient ? 1 : 0})
       .finish();
 }
 
@@ -187,11 +222,12 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
 }
 
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
-  // The op and its return.
-  if (kernel.getBlock().getOperations().size() != 2)
+  // The op before the return, and at most a gradient's scaling before that.
+  Operation *op = kernel.getTerminator()->getPrevNode();
+  if (!op)
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
-  return llvm::TypeSwitch<Operation *, Call>(&kernel.getBlock().front())
+  return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });

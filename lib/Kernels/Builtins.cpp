@@ -18,8 +18,22 @@ static SmallVector<std::pair<Value, Value>> findUpdates(Operation *op) {
   return {};
 }
 
-std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
+/// The multiplication of an optimizer's gradient by a scalar that nobody else reads.
+static MultiplyOp findScaling(Operation *op) {
+  if (findUpdates(op).empty())
+    return {};
+  auto product = op->getOperand(1).getDefiningOp<MultiplyOp>(); // weight, gradient, ...
+  return product && product->hasOneUse() ? product : MultiplyOp();
+}
+
+static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
+  if (scaling) {
+    group->ops.push_back(scaling);
+    for (Value factor : scaling->getOperands())
+      if (auto broadcast = factor.getDefiningOp<BroadcastInDimOp>())
+        group->clones.insert(broadcast);
+  }
   group->ops.push_back(op);
   group->anchor = op;
   group->close(isTaken);
@@ -32,6 +46,13 @@ std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
     return nullptr;
   group->implementation = "builtin:" + std::string(call->kernel->name);
   return group;
+}
+
+std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
+  if (MultiplyOp scaling = findScaling(op); scaling && !isTaken(scaling))
+    if (auto group = tryBuiltin(op, scaling, isTaken))
+      return group;
+  return tryBuiltin(op, {}, isTaken);
 }
 
 } // namespace par

@@ -9,7 +9,7 @@
 // CHECK: par.kernel @[[SUM:dot.*]](%{{.*}}, %{{.*}}, %[[ACC:.*]]: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {implementation = "library:matmul", tied = array<i64: 2>}
 // CHECK-NEXT: %[[DOT:.*]] = par.dot
 // CHECK-NEXT: par.add %[[ACC]], %[[DOT]]
-// CHECK-DAG: par.kernel @{{.*}} attributes {implementation = "builtin:sgd", tied = array<i64: 0>}
+// CHECK-DAG: par.kernel @{{.*}} attributes {implementation = "builtin:sgd", tied = array<i64: 2>}
 // CHECK-DAG: par.kernel @{{.*}} attributes {implementation = "builtin:cross_entropy"}
 // CHECK-DAG: par.kernel @{{.*}} attributes {implementation = "builtin:cross_entropy_backward"}
 // CHECK-LABEL: par.program @s0.program

@@ -1,0 +1,134 @@
+// Calls of the library and of the runtime's kernels that kernels amount to: numbers worked out by hand.
+#include "par/Kernels/Builtin.h"
+#include "par/Kernels/Matmul.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+
+namespace {
+
+class Calls : public ::testing::Test {
+protected:
+  par::KernelOp parse(const std::string &text) {
+    DialectRegistry registry;
+    par::registerDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    module = parseSourceString<ModuleOp>(text, &context);
+    return module ? *module->getOps<par::KernelOp>().begin() : par::KernelOp();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+using Numbers = SmallVector<int64_t>;
+
+TEST_F(Calls, PlainProduct) {
+  auto call = par::describeMatmul(parse(R"(
+    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<4x5xf32>) -> tensor<2x3x5xf32> attributes {implementation = "library:matmul"} {
+      %0 = par.dot %a, %b contracting [2] x [0] : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
+      par.return %0 : tensor<2x3x5xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(std::tuple(call->m, call->n, call->k), std::tuple(6, 5, 4));
+  EXPECT_EQ(std::tuple(call->lda, call->ldb, call->ldc), std::tuple(4, 5, 5));
+  EXPECT_FALSE(call->transA || call->transB || call->accumulator);
+  EXPECT_TRUE(call->batch.empty());
+}
+
+TEST_F(Calls, WeightGradientAddsToItsSum) {
+  auto call = par::describeMatmul(parse(R"(
+    par.kernel @k(%x: tensor<2x3x4xf32>, %d: tensor<2x3x5xf32>, %s: tensor<4x5xf32>) -> tensor<4x5xf32>
+        attributes {implementation = "library:matmul", tied = array<i64: 2>} {
+      %0 = par.dot %x, %d contracting [0, 1] x [0, 1] : (tensor<2x3x4xf32>, tensor<2x3x5xf32>) -> tensor<4x5xf32>
+      %1 = par.add %s, %0 : tensor<4x5xf32>
+      par.return %1 : tensor<4x5xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(std::tuple(call->m, call->n, call->k), std::tuple(4, 5, 6));
+  EXPECT_TRUE(call->transA);
+  EXPECT_EQ(call->lda, 4);
+  EXPECT_EQ(call->accumulator, 2u);
+  EXPECT_EQ(call->getBeta(), 1);
+}
+
+TEST_F(Calls, HeadsAreBatchesWithStrides) {
+  auto call = par::describeMatmul(parse(R"(
+    par.kernel @k(%p: tensor<2x4x3x5xf32>, %v: tensor<2x5x8xf32>) -> tensor<2x3x8xf32> attributes {implementation = "library:matmul"} {
+      %0 = par.reshape %v : tensor<2x5x8xf32> to tensor<2x5x4x2xf32>
+      %1 = par.transpose %0 [0, 2, 1, 3] : tensor<2x5x4x2xf32> to tensor<2x4x5x2xf32>
+      %2 = par.dot %p, %1 contracting [3] x [2] batching [0, 1] x [0, 1] : (tensor<2x4x3x5xf32>, tensor<2x4x5x2xf32>) -> tensor<2x4x3x2xf32>
+      %3 = par.transpose %2 [0, 2, 1, 3] : tensor<2x4x3x2xf32> to tensor<2x3x4x2xf32>
+      %4 = par.reshape %3 : tensor<2x3x4x2xf32> to tensor<2x3x8xf32>
+      par.return %4 : tensor<2x3x8xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(std::tuple(call->m, call->n, call->k), std::tuple(3, 2, 5));
+  EXPECT_EQ(std::tuple(call->lda, call->ldb, call->ldc), std::tuple(5, 8, 8));
+  EXPECT_EQ(call->batch, (Numbers{2, 4}));
+  EXPECT_EQ(call->strideA, (Numbers{60, 15}));
+  EXPECT_EQ(call->strideB, (Numbers{40, 2}));
+  EXPECT_EQ(call->strideC, (Numbers{24, 2}));
+}
+
+TEST_F(Calls, TurnedRound) {
+  auto call = par::describeMatmul(parse(R"(
+    par.kernel @k(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<5x3xf32> attributes {implementation = "library:matmul"} {
+      %0 = par.dot %a, %b contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+      %1 = par.transpose %0 [1, 0] : tensor<3x5xf32> to tensor<5x3xf32>
+      par.return %1 : tensor<5x3xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(std::tuple(call->lhs, call->rhs), std::tuple(1u, 0u));
+  EXPECT_EQ(std::tuple(call->m, call->n, call->k), std::tuple(5, 3, 4));
+  EXPECT_TRUE(call->transA && call->transB);
+}
+
+TEST_F(Calls, NoStridesForASplitContraction) {
+  EXPECT_FALSE(par::describeMatmul(parse(R"(
+    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>) -> tensor<3x5xf32> attributes {implementation = "library:matmul"} {
+      %0 = par.dot %a, %b contracting [0, 2] x [0, 1] : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<3x5xf32>
+      par.return %0 : tensor<3x5xf32>
+    })")));
+}
+
+TEST_F(Calls, AdamwWithACoefficient) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%g: tensor<4x8xf32>, %c: tensor<f32>, %w: tensor<4x8xf32>, %m: tensor<4x8xf32>, %v: tensor<4x8xf32>,
+                  %t: tensor<f32>, %lr: tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+        attributes {implementation = "builtin:adamw", tied = array<i64: 2, 3, 4>} {
+      %0 = par.broadcast_in_dim %c dims [] : tensor<f32> to tensor<4x8xf32>
+      %1 = par.multiply %g, %0 : tensor<4x8xf32>
+      %2, %3, %4 = par.adamw %w, %1, %m, %v, %t, %lr betas 0.9, 0.95 epsilon 1.0e-8 decay 0.5
+        : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>
+      par.return %2, %3, %4 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kernel->name, "adamw");
+  ASSERT_EQ(call->operands.size(), 7u);
+  EXPECT_EQ(call->operands[0].argument, 2u);
+  EXPECT_EQ(call->operands[0].result, 0u);
+  EXPECT_EQ(call->operands[1].argument, 0u);
+  EXPECT_EQ(call->operands[6].argument, 1u);
+  EXPECT_EQ(call->immediates[0], 32u);
+  EXPECT_EQ(par::kernels::immediateReal(call->immediates[2]), 0.95);
+  EXPECT_EQ(call->immediates[6], 1u);
+  EXPECT_EQ(call->getTiles(), 1u);
+}
+
+TEST_F(Calls, ScatterStartsFromZeros) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%d: tensor<2x3x4xf32>, %i: tensor<2x3xi64>) -> tensor<9x4xf32> attributes {implementation = "builtin:scatter_add_rows"} {
+      %0 = par.scatter_add %d, %i dim 0 size 9 : tensor<2x3x4xf32>, tensor<2x3xi64> to tensor<9x4xf32>
+      par.return %0 : tensor<9x4xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->zeroFirst);
+  EXPECT_EQ(call->immediates, (SmallVector<uint64_t>{6, 4, 9, 0}));
+}
+
+} // namespace
