@@ -38,3 +38,18 @@ par.program @p on @s0 ranks [0] {
     %0 = par.exec @g() : () -> tensor<4xf32>
   }
 }
+
+// -----
+
+par.stage @s0 <> ranks [0]
+// expected-note @below {{the fragment has type '() -> tensor<2xf32>'}}
+par.fragment @h() -> tensor<2xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.constant dense<1.0> : tensor<2xf32>
+  par.return %0 : tensor<2xf32>
+}
+par.program @p on @s0 ranks [0] {
+  par.block @forward {
+    // expected-error @below {{does not have its fragment's type}}
+    %0 = par.exec @h() : () -> tensor<4xf32>
+  }
+}
