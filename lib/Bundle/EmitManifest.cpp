@@ -233,6 +233,11 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
 
 LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   auto type = cast<RankedTensorType>(fetch.getOperand().getType());
+  // A fetched value is the same on all ranks; of a tensor, each may hold a part.
+  if (type.getRank() > 0 && program.getRanks().size() > 1)
+    return fetch.emitError() << "gives \"" << fetch.getName() << "\", " << type << ", on "
+                             << program.getRanks().size()
+                             << " ranks: results that are not one number are not supported yet there";
   format::Output output{
       fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), type.getRank() == 0, {}};
   auto same =

@@ -136,21 +136,24 @@ protected:
     context.loadAllAvailableDialects();
   }
 
-  FailureOr<format::Bundle> emit(std::string text, const BundleOptions &options = {}) {
-    module = parseSourceString<ModuleOp>(tables + text, &context);
+  FailureOr<format::Bundle> emit(const std::string &text, const BundleOptions &options = {}) {
+    return emitWhole(tables + text, options);
+  }
+  FailureOr<format::Bundle> emitWhole(const std::string &text, const BundleOptions &options = {}) {
+    module = parseSourceString<ModuleOp>(text, &context);
     PassManager manager(&context);
     buildMemoryPipeline(manager, {});
     if (!module || failed(manager.run(*module)))
       return failure();
     return emitBundle(*module, compiledKernels(), options);
   }
-  /// The programs above with one piece of text replaced.
+  /// All of the above with one piece of text replaced.
   FailureOr<format::Bundle> emitWith(StringRef from, StringRef to) {
-    std::string text = programs;
+    std::string text = std::string(tables) + programs;
     size_t at = text.find(from.str());
     EXPECT_NE(at, std::string::npos) << from.str();
     text.replace(at, from.size(), to.str());
-    return emit(text);
+    return emitWhole(text);
   }
 
   MLIRContext context{MLIRContext::Threading::DISABLED};
@@ -253,22 +256,91 @@ TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-TEST_F(EmitBundle, refusesPeersThatAreNoStage) {
-  EXPECT_TRUE(failed(emitWith("to [2, 3] tag 0", "to [3, 2] tag 0")));
-  EXPECT_NE(errors.find("talks to ranks that are not those of a stage as large as its own"), std::string::npos)
+/// Each replaces one piece of the programs by another, and says what the error must hold.
+TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
+  struct Case {
+    const char *from, *to, *error;
+  };
+  const Case cases[] = {
+      {"to [2, 3] tag 0", "to [3, 2] tag 0",
+       "talks to ranks that are not those of a stage as large as its own: not supported yet"},
+      {"par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
+       "tensor<f32>\n"
+       "    par.fetch %t as \"norm\" : tensor<f32>\n    %w",
+       "par.world_reduce and %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
+       "tensor<f32>\n"
+       "    %w",
+       "reduces 'tensor<f32>' by and; over ranks that is supported for booleans alone"},
+      {"par.store %i to @step", "%neg = par.negate %i : tensor<f32>\n    par.store %neg to @step",
+       "is left in a program that is to be a bundle"},
+      {"as !par.dist<tensor<3x4xf32>, @s0, [{\"dp\"}, {}]>", "", "does not say what it is a shard of (`as`)"},
+      {"runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]",
+       "runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]\n"
+       "  par.block @other {\n    %w = par.load @w : tensor<2x4xf32>\n"
+       "    par.fetch %w as \"w\" : tensor<2x4xf32>\n  }",
+       "gives \"w\", 'tensor<2x4xf32>', on 2 ranks: results that are not one number are not supported yet "
+       "there"},
+  };
+  for (const Case &one : cases) {
+    errors.clear();
+    EXPECT_TRUE(failed(emitWith(one.from, one.to))) << one.error;
+    EXPECT_NE(errors.find(one.error), std::string::npos) << one.error << "\nfound: " << errors;
+  }
+}
+
+/// The same for what stands beside the programs.
+TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
+  struct Case {
+    const char *from, *to, *error;
+  };
+  const Case cases[] = {
+      {"init \"normal(0.02)\"", "init \"orthogonal\"",
+       "has the initialisation rule \"orthogonal\", which is not supported yet"},
+      {"parameter : tensor<3x4xf32> stored tensor<12xf32> init \"normal(0.02)\" source {file = "
+       "\"/models/m.onnx\", "
+       "offset = 16 : i64, length = 48 : i64}",
+       "parameter : tensor<3x4xf32> value dense<[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, "
+       "4.0]]> : "
+       "tensor<3x4xf32>",
+       "starts from values that stand in the model as text: not supported yet"},
+      {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
+       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>",
+       "is a hyper parameter of several numbers"},
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"magic\"",
+       "has the unknown implementation \"magic\""},
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = "
+       "\"library:matmul\"",
+       "is to be a product of the library, but its body is none"},
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"builtin:sgd\"",
+       "is to be a builtin:sgd, but its body is none"},
+      {"tied = array<i64: -1>", "tied = array<i64: 0>", "values for the 3 operands of the code of @mul"},
+  };
+  for (const Case &one : cases) {
+    errors.clear();
+    EXPECT_TRUE(failed(emitWith(one.from, one.to))) << one.error;
+    EXPECT_NE(errors.find(one.error), std::string::npos) << one.error << "\nfound: " << errors;
+  }
+  errors.clear();
+  EXPECT_TRUE(failed(emit("", {})));
+  EXPECT_NE(errors.find("has no program to make a bundle of"), std::string::npos) << errors;
+  EXPECT_TRUE(failed(emit("par.program @p on @s1 ranks [2, 3] {}")));
+  EXPECT_NE(errors.find("has rank 2; the programs' ranks must be 0 to 1, each once"), std::string::npos)
       << errors;
 }
 
-
 TEST_F(EmitBundle, refusesKernelsWithoutCode) {
-  EXPECT_TRUE(failed(emit("par.kernel @neg(%a: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"} {\n"
-                          "  %0 = par.negate %a : tensor<f32>\n  par.return %0 : tensor<f32>\n}\n"
-                          "par.program @p on @s0 ranks [0, 1] {\n"
-                          "  par.buffer @s state of \"step\" : tensor<f32>\n"
-                          "  par.block @b {\n    %s = par.load @s : tensor<f32>\n"
-                          "    %n = par.launch @neg(%s) : (tensor<f32>) -> tensor<f32>\n"
-                          "    par.store %n to @s : tensor<f32>\n  }\n"
-                          "  par.entry @train runs [@b] microbatches [0]\n}\n")));
+  EXPECT_TRUE(failed(
+      emit("par.kernel @neg(%a: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"} {\n"
+           "  %0 = par.negate %a : tensor<f32>\n  par.return %0 : tensor<f32>\n}\n"
+           "par.program @p on @s0 ranks [0, 1] {\n"
+           "  par.buffer @s state of \"step\" : tensor<f32>\n"
+           "  par.block @b {\n    %s = par.load @s : tensor<f32>\n"
+           "    %n = par.launch @neg(%s) : (tensor<f32>) -> tensor<f32>\n"
+           "    par.store %n to @s : tensor<f32>\n  }\n"
+           "  par.entry @train runs [@b] microbatches [0]\n}\n")));
   EXPECT_NE(errors.find("launches @neg, which Codegen has not compiled"), std::string::npos) << errors;
 }
 
