@@ -17,8 +17,33 @@ StageOp Communicators::stageOf(ArrayRef<int64_t> ranks) {
   return {};
 }
 
+/// How many of the axes from `first` on are X.0, X.1, ...
+static size_t countFactors(ArrayRef<StringAttr> axes, size_t first, StringRef whole) {
+  size_t count = 0;
+  while (first + count < axes.size() && axes[first + count].getValue() == (whole + "." + Twine(count)).str())
+    ++count;
+  return count;
+}
+
+/// The axes as users know them: "tp.0", "tp.1" are the factors of "tp", which the name says where it is all
+/// of them on every stage.
+std::string Communicators::nameOf(ArrayRef<StringAttr> axes) {
+  std::string name;
+  for (size_t i = 0; i < axes.size();) {
+    StringRef whole = axes[i].getValue().rsplit('.').first;
+    size_t here = countFactors(axes, i, whole);
+    bool merged =
+        here > 1 && llvm::none_of(stages, [&](StageOp stage) {
+          return stage.getMesh().getSize(StringAttr::get(stage.getContext(), whole + "." + Twine(here))) > 0;
+        });
+    name += (name.empty() ? "" : "+") + (merged ? whole : axes[i].getValue()).str();
+    i += merged ? here : 1;
+  }
+  return name;
+}
+
 std::string Communicators::overAxes(ArrayRef<StringAttr> axes, StringRef queue) {
-  std::string name = llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), "+");
+  std::string name = nameOf(axes);
   if (!queue.empty())
     name += "." + queue.str();
   if (has(name))

@@ -13,7 +13,7 @@ class Communicators {
 public:
   explicit Communicators(mlir::ModuleOp module);
 
-  /// The groups of these axes on every stage that has them all: "tp", "tp.0+tp.1". A queue beside compute has
+  /// The groups of these axes on every stage that has them all: "tp", "dp+tp". A queue beside compute has
   /// its own, "dp.data".
   std::string overAxes(llvm::ArrayRef<mlir::StringAttr> axes, llvm::StringRef queue = "");
   /// The members of two stages in pairs, the sender first: "s0>s1". Fails with an error at `op` unless
@@ -33,6 +33,7 @@ public:
 
 private:
   bool has(llvm::StringRef name) const;
+  std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);
 
   llvm::SmallVector<StageOp> stages;

@@ -20,7 +20,7 @@ static StageOp stageOf(ProgramOp program) {
 LogicalResult ManifestEmitter::emitRanks() {
   SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
   if (programs.size() > 1)
-    out.mesh.push_back({"stage", static_cast<uint32_t>(programs.size())});
+    out.mesh.push_back({options.stageAxis, static_cast<uint32_t>(programs.size())});
   for (ProgramOp program : programs)
     for (auto [axis, size] :
          llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
@@ -46,9 +46,9 @@ LogicalResult ManifestEmitter::emitRanks() {
       for (const format::MeshAxis &axis : out.mesh) {
         auto name = StringAttr::get(module.getContext(), axis.name);
         bool own = mesh.getSize(name) > 0;
-        out.ranks[rank].coordinate.push_back(own                    ? mesh.getIndex(member, name)
-                                             : axis.name == "stage" ? role
-                                                                    : 0);
+        out.ranks[rank].coordinate.push_back(own                              ? mesh.getIndex(member, name)
+                                             : axis.name == options.stageAxis ? role
+                                                                              : 0);
       }
     }
   }

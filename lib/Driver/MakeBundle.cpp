@@ -71,6 +71,8 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
     options.lr = lrSchedule(plan.train->optimizer.lr);
   options.text = facts.text;
   options.inputLimits = facts.inputLimits;
+  if (!plan.pipeline.over->empty())
+    options.stageAxis = *plan.pipeline.over;
   options.batch = **plan.batch.size;
   options.seed = *plan.seed;
   for (const NameTable::Parameter &parameter : model.names.parameters)

@@ -21,6 +21,8 @@ struct BundleOptions {
   std::string plan, planHash;
   std::optional<format::LrSchedule> lr;
   std::optional<format::TextFeed> text;
+  /// Name of the axis that says which stage a rank is of, if there are several stages.
+  std::string stageAxis = "stage";
   /// Rows of the whole batch.
   uint64_t batch = 1;
   uint64_t seed = 0;
