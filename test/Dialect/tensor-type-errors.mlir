@@ -1,0 +1,136 @@
+// What tensor ops refuse while their result types are inferred.
+// RUN: par-opt %s --split-input-file --verify-diagnostics
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<9x8xf32> {
+  // expected-error @below {{updates 'tensor<4x8xf32>' do not hold the indices' dims at dim 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.scatter_add %x, %i dim 0 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<9x8xf32>
+  par.return %0 : tensor<9x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<3xf32> {
+  // expected-error @below {{operand 'tensor<4x8xf32>' and indices 'tensor<3xi64>' must agree in all dims but 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.take %x, %i dim 1 : tensor<4x8xf32>, tensor<3xi64> to tensor<3xf32>
+  par.return %0 : tensor<3xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x9xf32> {
+  // expected-error @below {{updates 'tensor<4x8xf32>' and indices 'tensor<3xi64>' must have one shape}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.put_add %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
+  par.return %0 : tensor<4x9xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<3xf32> {
+  // expected-error @below {{logits 'tensor<4x8xf32>' must have the dims of labels 'tensor<3xi64>' and one of classes}}
+  // expected-error @below {{failed to infer returned types}}
+  %0, %1 = par.cross_entropy %x, %i ignore -100 : (tensor<4x8xf32>, tensor<3xi64>) -> (tensor<3xf32>, tensor<3xf32>)
+  par.return %0 : tensor<3xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %w: tensor<4xf32>) -> tensor<4x8xf32> {
+  // expected-error @below {{scale 'tensor<4xf32>' and bias 'tensor<4xf32>' must have the shape of the trailing dims of 'tensor<4x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0, %1, %2 = par.layer_norm %x, %w, %w epsilon 1.0e-5
+      : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  par.return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  // expected-error @below {{dims must name different dims of 'tensor<4x8xf32>', found 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.reduce sum %x dims [1, 1] : tensor<4x8xf32> to tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error @below {{starts, limits and strides must have the operand's rank 2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.slice %x [0] to [2] by [1] : tensor<4x8xf32> to tensor<2x8xf32>
+  par.return %0 : tensor<2x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %s: tensor<i64>) -> tensor<5x8xf32> {
+  // expected-error @below {{dim 0 with size 5 is not within the operand}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.dynamic_slice %x at %s dim 0 size 5 : tensor<4x8xf32>, tensor<i64> to tensor<5x8xf32>
+  par.return %0 : tensor<5x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<5x8xf32> {
+  // expected-error @below {{low and high must have the operand's rank 2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.pad %x low [1] high [0] value 0.0 : f32 : tensor<4x8xf32> to tensor<5x8xf32>
+  par.return %0 : tensor<5x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @below {{needs at least one operand}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = "par.concat"() {dim = 0 : i64} : () -> tensor<4x8xf32>
+  par.return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @below {{dim is 2, the operands have rank 2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.concat %x, %x dim 2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  par.return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> tensor<5x8xf32> {
+  // expected-error @below {{operands have ranks 2 and 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
+  par.return %0 : tensor<5x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %y: tensor<4x9xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{operands differ in another dim than 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<4x9xf32>) -> tensor<8x8xf32>
+  par.return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{permutation does not name each dim of the operand once}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.transpose %x [1, 1] : tensor<4x8xf32> to tensor<8x8xf32>
+  par.return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x8x3xf32> {
+  // expected-error @below {{dim is 2, the operand has rank 2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.gather %x, %i dim 2 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x8x3xf32>
+  par.return %0 : tensor<4x8x3xf32>
+}
