@@ -30,7 +30,7 @@ static const Flag flags[] = {
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
     {"--emit", Flag::Value, false, "PHASE", "prints the IR after a phase"},
-    {"--explain", Flag::Value, false, "X", "why a decision was made"},
+    {"--explain", Flag::Value, true, "collectives", "prints every communication, where it is from and what forced it"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
@@ -93,6 +93,7 @@ int main(int argc, char **argv) {
   if (arguments.has("--list"))
     options.list = arguments.last("--list");
   options.stopAfter = arguments.last("--stop-after");
+  options.explain = arguments.last("--explain");
   options.checkPhases = arguments.has("--check-phases");
   options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");

@@ -1,5 +1,6 @@
 #include "par/Driver/Compile.h"
 
+#include "Communication.h"
 #include "Diagnostics.h"
 #include "MakeBundle.h"
 #include "MemoryTable.h"
@@ -43,7 +44,7 @@ private:
   bool stopsAfter(StringRef name);
   int runPhases();
   std::optional<format::Bundle> makeBundle();
-  int prove(format::Bundle &bundle);
+  int prove(const format::Bundle &bundle, std::string &line);
   bool predict(format::Bundle &bundle);
   int finish();
   double seconds() const {
@@ -211,15 +212,15 @@ std::optional<format::Bundle> Compilation::makeBundle() {
 }
 
 /// The line `proved ...`; a bundle that cannot be proved is a bug of a phase, and is not written.
-int Compilation::prove(format::Bundle &bundle) {
+int Compilation::prove(const format::Bundle &bundle, std::string &line) {
   verify::Verdict verdict = verify::verifyBundle(bundle);
   if (!verdict) {
     err << verify::format(verdict, options.output) << "\n";
     return CannotBe;
   }
   const verify::Proof &proof = verdict.proof;
-  if (!quiet())
-    out << "proved  " << proof.programs << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
+  llvm::raw_string_ostream(line)
+        << "proved  " << proof.programs << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
         << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications
         << " communications matched, no deadlock, every buffer live when read\n";
   return Done;
@@ -257,15 +258,22 @@ int Compilation::finish() {
   std::optional<uint64_t> limit = *model.plan.target.memory;
   if (!quiet()) {
     printMemory(memory, limit, out);
-    printCommunication(*bundle, entry(), out);
+    printCommunication(*bundle, entry(), model, out);
   }
   std::string place = model.plan.target.memory.origin.place();
   if (!checkMemory(memory, limit, place.empty() ? options.model : place, err))
     return CannotBe;
-  if (int code = prove(*bundle))
+  if (options.explain == "collectives") {
+    explainCommunication(*bundle, entry(), model, out);
+    return Done;
+  }
+  std::string proof;
+  if (int code = prove(*bundle, proof))
     return code;
   if (!predict(*bundle))
     return Bug;
+  if (!quiet())
+    out << proof;
   format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
   if (!written) {
     err << folder << ": error: " << written.message() << "\n";
@@ -280,6 +288,10 @@ int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ost
   if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter)) {
     err << "par-compile: error: --stop-after takes one of " << llvm::join(phaseNames(), ", ") << ", found \""
         << options.stopAfter << "\"\n";
+    return WrongCommand;
+  }
+  if (!options.explain.empty() && options.explain != "collectives") {
+    err << "par-compile: error: --explain=" << options.explain << " is not supported yet; it takes collectives\n";
     return WrongCommand;
   }
   return Compilation(options, out, err).run();

@@ -4,8 +4,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
-#include <map>
-
 using namespace llvm;
 
 namespace par {
@@ -56,10 +54,10 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
 }
 
 void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_ostream &os) {
-  os << "memory per rank       params      grads     states      saved    buffers       peak   limit\n";
+  os << "memory per rank        params      grads     states      saved    buffers       peak   limit\n";
   for (const RoleMemory &role : roles) {
-    std::string name = "  " + role.name + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
-    os << left_justify(name, 18);
+    std::string name = "  stage " + StringRef(role.name).ltrim('s').str() + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
+    os << left_justify(name, 19);
     for (uint64_t bytes : {role.params, role.grads, role.states, role.saved, role.buffers, role.peak})
       os << right_justify(humanBytes(double(bytes)), 11);
     os << "   " << (limit ? humanBytes(double(*limit)) : "none");
@@ -75,68 +73,12 @@ bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, Stri
     if (!limit || role.peak <= *limit)
       continue;
     fits = false;
-    err << place << ": error: " << role.name << " needs " << humanBytes(double(role.peak)) << " a rank, the limit is "
+    err << place << ": error: stage " << StringRef(role.name).ltrim('s') << " needs " << humanBytes(double(role.peak)) << " a rank, the limit is "
         << humanBytes(double(*limit)) << " (params " << humanBytes(double(role.params)) << ", grads "
         << humanBytes(double(role.grads)) << ", states " << humanBytes(double(role.states)) << ", saved "
         << humanBytes(double(role.saved)) << ", buffers " << humanBytes(double(role.buffers)) << ")\n";
   }
   return fits;
-}
-
-namespace {
-
-/// Communications of one sort by their size.
-struct Traffic {
-  std::map<uint64_t, uint64_t> counts; ///< bytes of one, how many
-  uint64_t bytes = 0;
-};
-using TrafficBySort = std::map<std::pair<std::string, std::string>, Traffic>;
-
-} // namespace
-
-/// What one rank of a role communicates in one run of the entry.
-static TrafficBySort countTraffic(const format::Program &program, uint32_t entry) {
-  TrafficBySort traffic;
-  for (const format::Run &run : program.entries[entry].runs)
-    for (const format::Instruction &instruction : program.blocks[run.block].instructions) {
-      std::string kind;
-      if (instruction.op == format::Op::Coll)
-        kind = std::string(toString(instruction.coll));
-      else if (instruction.op == format::Op::Send || instruction.op == format::Op::Recv)
-        kind = "send, recv";
-      else
-        continue;
-      Traffic &sort = traffic[{program.comms[instruction.comm].name, kind}];
-      uint64_t bytes = instruction.n * sizeOf(instruction.type);
-      ++sort.counts[bytes];
-      sort.bytes += bytes;
-    }
-  return traffic;
-}
-
-void printCommunication(const format::Bundle &bundle, StringRef entry, raw_ostream &os) {
-  TrafficBySort most;
-  for (const format::Program &program : bundle.programs) {
-    uint32_t index = program.findEntry(entry.str());
-    if (index == format::kNone)
-      continue;
-    for (auto &[sort, traffic] : countTraffic(program, index))
-      if (Traffic &known = most[sort]; traffic.bytes >= known.bytes)
-        known = traffic;
-  }
-  if (most.empty())
-    return;
-  os << "communication per rank and step\n";
-  for (auto &[sort, traffic] : most) {
-    os << "  " << left_justify(sort.first, 4) << " " << left_justify(sort.second, 15);
-    std::vector<std::pair<uint64_t, uint64_t>> sizes(traffic.counts.rbegin(), traffic.counts.rend());
-    stable_sort(sizes, [](auto &a, auto &b) { return a.first * a.second > b.first * b.second; });
-    for (auto [i, size] : enumerate(ArrayRef(sizes).take_front(3)))
-      os << (i ? ", " : "") << size.second << " x " << humanBytes(double(size.first));
-    if (sizes.size() > 3)
-      os << " and " << sizes.size() - 3 << " more sizes";
-    os << "\n";
-  }
 }
 
 } // namespace par

@@ -1,4 +1,4 @@
-// What a rank of each stage holds, and what it sends.
+// What a rank of each stage holds.
 #ifndef PAR_LIB_DRIVER_MEMORYTABLE_H
 #define PAR_LIB_DRIVER_MEMORYTABLE_H
 
@@ -23,9 +23,6 @@ void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit
 /// Error 12 for every role above the limit, at `place`. Returns whether all fit.
 bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::StringRef place,
                  llvm::raw_ostream &err);
-
-/// The lines `communication per rank and step`: of every kind over every set of axes the role that does most of it.
-void printCommunication(const format::Bundle &bundle, llvm::StringRef entry, llvm::raw_ostream &os);
 
 /// "14.3 MiB".
 std::string humanBytes(double bytes);

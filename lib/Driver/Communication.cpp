@@ -1,0 +1,200 @@
+#include "Communication.h"
+
+#include "MemoryTable.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace par {
+namespace {
+
+/// Communications of one sort and place: those of a group count as one.
+struct Traffic {
+  std::string axis, kind, where, type;
+  uint64_t bytes = 0, count = 0;
+  bool beside = false; ///< on a queue of its own, beside what follows
+};
+
+/// Collects what one rank of a role communicates in one run of an entry.
+class TrafficCounter {
+public:
+  TrafficCounter(const format::Bundle &bundle, const format::Program &program, StringRef stageAxis)
+      : bundle(bundle), program(program), stageAxis(stageAxis) {}
+
+  std::vector<Traffic> run(uint32_t entry) {
+    for (const format::Run &run : program.entries[entry].runs) {
+      ArrayRef<format::Instruction> all = program.blocks[run.block].instructions;
+      for (size_t n = 0; n < all.size(); ++n) {
+        size_t members = all[n].op == format::Op::Group ? all[n].n : 1;
+        size_t first = n + (all[n].op == format::Op::Group);
+        add(all.slice(first, std::min(members, all.size() - first)));
+        n = first + members - 1;
+      }
+    }
+    std::vector<Traffic> list;
+    for (auto &[key, traffic] : sorts)
+      list.push_back(traffic);
+    return list;
+  }
+
+private:
+  /// Messages of one group over one communicator are one.
+  void add(ArrayRef<format::Instruction> group) {
+    std::map<std::pair<uint32_t, std::string>, Traffic> joined;
+    for (const format::Instruction &instruction : group) {
+      std::string kind;
+      if (instruction.op == format::Op::Coll)
+        kind = std::string(toString(instruction.coll));
+      else if (instruction.op == format::Op::Send)
+        kind = "send, recv"; // counted once, at the sender
+      else
+        continue;
+      Traffic &traffic = joined[{instruction.comm, kind}];
+      StringRef comm = program.comms[instruction.comm].name;
+      traffic.axis = comm.contains('>') || comm == "stages" ? stageAxis.str() : comm.split('.').first.str();
+      traffic.beside = comm.contains('.');
+      traffic.kind = kind;
+      traffic.type = std::string(toString(instruction.type));
+      traffic.bytes += instruction.n * sizeOf(instruction.type);
+      if (instruction.provenance >= 0 && traffic.where.empty())
+        traffic.where = bundle.provenance[instruction.provenance];
+    }
+    for (auto &[key, traffic] : joined) {
+      Traffic &sort = sorts[{traffic.axis, traffic.kind, traffic.bytes, traffic.where}];
+      traffic.count = sort.count + 1;
+      sort = traffic;
+    }
+  }
+
+  const format::Bundle &bundle;
+  const format::Program &program;
+  StringRef stageAxis;
+  std::map<std::tuple<std::string, std::string, uint64_t, std::string>, Traffic> sorts;
+};
+
+/// Finds the rule on a parameter of the module that a communication is from.
+class RuleFinder {
+public:
+  explicit RuleFinder(const ModelPlan &model) : model(model) {
+    PlanErrors known; // the driver has checked the patterns
+    shards = resolveShards(model.plan, model.names, known);
+  }
+
+  /// `attn.c_proj.weight {0: tp}` for `transformer.h.0.attn.c_proj, pytorch_utils.py:119`; empty if no rule is known.
+  std::string ruleFor(StringRef where, StringRef axis, std::string *place = nullptr) const {
+    StringRef module = where.split(',').first;
+    for (const ResolvedShard &shard : shards) {
+      if (shard.kind != ResolvedShard::Parameter || module.empty())
+        continue;
+      const NameTable::Parameter &parameter = model.names.parameters[shard.index];
+      bool here = StringRef(parameter.name).rsplit('.').first == module ||
+                  any_of(parameter.aliases,
+                         [&](const std::string &alias) { return StringRef(alias).rsplit('.').first == module; });
+      for (const auto &[dim, axes] : shard.dims)
+        if (here && is_contained(*axes, axis)) {
+          if (place)
+            *place = axes.origin.comment();
+          return shortName(parameter.name) + " {" + std::to_string(dim) + ": " + axis.str() + "}";
+        }
+    }
+    return "";
+  }
+
+private:
+  static std::string shortName(StringRef name) {
+    SmallVector<StringRef, 8> parts = splitName(name);
+    size_t keep = std::min<size_t>(parts.size(), 3);
+    return join(ArrayRef<StringRef>(parts).take_back(keep), ".");
+  }
+
+  const ModelPlan &model;
+  std::vector<ResolvedShard> shards;
+};
+
+} // namespace
+
+/// What the rank does that communicates most over each axis in each way.
+static std::map<std::pair<std::string, std::string>, std::vector<Traffic>>
+collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
+  std::map<std::pair<std::string, std::string>, std::vector<Traffic>> most;
+  auto total = [](ArrayRef<Traffic> list) {
+    uint64_t bytes = 0;
+    for (const Traffic &traffic : list)
+      bytes += traffic.bytes * traffic.count;
+    return bytes;
+  };
+  for (const format::Program &program : bundle.programs) {
+    uint32_t index = program.findEntry(entry.str());
+    if (index == format::kNone)
+      continue;
+    std::map<std::pair<std::string, std::string>, std::vector<Traffic>> mine;
+    for (Traffic &traffic : TrafficCounter(bundle, program, *model.plan.pipeline.over).run(index))
+      mine[{traffic.axis, traffic.kind}].push_back(traffic);
+    for (auto &[sort, list] : mine)
+      if (total(list) >= total(most[sort]))
+        most[sort] = list;
+  }
+  return most;
+}
+
+void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, raw_ostream &os) {
+  auto most = collect(bundle, entry, model);
+  if (most.empty())
+    return;
+  RuleFinder rules(model);
+  os << "communication per rank and step\n";
+  for (auto &[sort, list] : most) {
+    std::map<uint64_t, uint64_t, std::greater<>> counts;
+    SetVector<StringRef> forced;
+    bool beside = false;
+    for (const Traffic &traffic : list) {
+      counts[traffic.bytes] += traffic.count;
+      beside |= traffic.beside;
+      if (!rules.ruleFor(traffic.where, sort.first).empty())
+        forced.insert(traffic.where);
+    }
+    os << "  " << left_justify(sort.first, 3) << " " << left_justify(sort.second, 12);
+    size_t shown = 0;
+    for (auto [bytes, count] : counts)
+      if (shown++ < 3)
+        os << (shown > 1 ? ", " : "") << count << " x " << humanBytes(double(bytes));
+    if (shown > 3)
+      os << " and " << shown - 3 << " more sizes";
+    if (sort.second == "send, recv")
+      os << " each way";
+    if (beside)
+      os << "   overlapped with the last backward";
+    if (!forced.empty()) {
+      os << "   forced by " << rules.ruleFor(forced.front(), sort.first);
+      if (forced.size() > 1)
+        os << " and " << forced.size() - 1 << " more (--explain=collectives)";
+    }
+    os << "\n";
+  }
+}
+
+void explainCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, raw_ostream &os) {
+  RuleFinder rules(model);
+  for (auto &[sort, list] : collect(bundle, entry, model))
+    for (const Traffic &traffic : list) {
+      os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count << " a step, "
+         << humanBytes(double(traffic.bytes)) << "\n";
+      if (!traffic.where.empty())
+        os << "  where  " << traffic.where << "\n";
+      std::string place, rule = rules.ruleFor(traffic.where, sort.first, &place);
+      if (!rule.empty())
+        os << "  why    " << place << ": " << rule << "\n";
+      else if (is_contained(*model.plan.batch.over, sort.first))
+        os << "  why    " << model.plan.batch.over.origin.comment() << ": batch.over is " << sort.first
+           << ", so what sums over the batch is summed over its ranks\n";
+      else if (sort.first == *model.plan.pipeline.over)
+        os << "  why    " << model.plan.pipeline.cuts.origin.comment() << ": pipeline.cuts lie between\n";
+    }
+}
+
+} // namespace par
