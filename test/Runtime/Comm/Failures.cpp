@@ -62,7 +62,7 @@ std::vector<std::string> leftovers() {
 std::string lostPattern(int rank, const std::string &how) {
   return "\\S+: error: rank " + std::to_string(rank) + " (\\(([a-z]+ [0-9]+(, )?)+\\) )?" + how +
          " (in step [0-9]+|before its first step); noticed by (rank [0-9]+ in [a-z_]+, [^;]+|par-run), after "
-         "[0-9]+\\.[0-9] s; (nothing was saved|last save \\S*ckpt/[0-9]+; go on with --resume auto)\n";
+         "[0-9]+\\.[0-9] s; (nothing was saved|last save \\S+/[0-9]+; go on with --resume auto)\n";
 }
 
 void expectMatch(const std::string &text, const std::string &pattern) {
