@@ -136,7 +136,8 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
     for (Traffic &traffic : TrafficCounter(bundle, program, *model.plan.pipeline.over).run(index))
       mine[{traffic.axis, traffic.kind}].push_back(traffic);
     for (auto &[sort, list] : mine)
-      if (total(list) >= total(most[sort]))
+      // Of equals the first stage.
+      if (total(list) > total(most[sort]))
         most[sort] = list;
   }
   return most;
