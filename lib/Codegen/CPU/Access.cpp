@@ -61,12 +61,17 @@ Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<
   return result;
 }
 
-AffineExpr traceIndex(Value value, ArrayRef<AffineExpr> iteration) {
+AffineExpr traceIndex(Value value, ArrayRef<AffineExpr> iteration, function_ref<AffineExpr(Value)> makeDim) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return iteration[index.getDim()];
   if (auto constant = value.getDefiningOp<arith::ConstantIndexOp>())
     return getAffineConstantExpr(constant.value(), value.getContext());
-  return {};
+  auto trace = [&](Value operand) { return traceIndex(operand, iteration, makeDim); };
+  if (auto sum = value.getDefiningOp<arith::AddIOp>())
+    return trace(sum.getLhs()) + trace(sum.getRhs());
+  if (auto difference = value.getDefiningOp<arith::SubIOp>())
+    return trace(difference.getLhs()) - trace(difference.getRhs());
+  return makeDim(value);
 }
 
 Value stripReshapes(Value value) {

@@ -22,8 +22,10 @@ Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_
 mlir::AffineExpr linearize(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> shape,
                            mlir::MLIRContext *context);
 
-/// What an index operand inside a linalg body is in terms of the iteration; null if only running tells.
-mlir::AffineExpr traceIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> iteration);
+/// What an index inside a linalg body is in terms of the iteration. `makeDim` gives the expression of a value that only
+/// running tells.
+mlir::AffineExpr traceIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> iteration,
+                            llvm::function_ref<mlir::AffineExpr(mlir::Value)> makeDim);
 
 /// The value that reshapes (collapse and expand) view; the value itself if it is no reshape.
 mlir::Value stripReshapes(mlir::Value value);

@@ -214,30 +214,51 @@ private:
     }
     if (combined)
       mapping.map(generic.getMatchingBlockArgument(generic.getDpsInitOperand(0)), combined);
+    emitBody(*generic.getBody(), iteration, mapping);
+    return mapping.lookupOrDefault(generic.getBody()->getTerminator()->getOperand(0));
+  }
+
+  void emitBody(Block &block, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
     Type index = builder.getIndexType();
-    for (Operation &op : generic.getBody()->without_terminator()) {
+    for (Operation &op : block.without_terminator()) {
       if (auto dim = dyn_cast<linalg::IndexOp>(op))
         mapping.map(dim.getResult(),
                     arith::IndexCastOp::create(builder, loc, index, expand(iteration[dim.getDim()])).getResult());
       else if (auto extract = dyn_cast<tensor::ExtractOp>(op))
         mapping.map(extract.getResult(), readExtracted(extract, iteration, mapping));
+      else if (auto choice = dyn_cast<scf::IfOp>(op))
+        emitChoice(choice, iteration, mapping);
       else
         builder.clone(op, mapping);
     }
-    return mapping.lookupOrDefault(generic.getBody()->getTerminator()->getOperand(0));
+  }
+
+  /// A branch, which the vectoriser turns into loads under a mask.
+  void emitChoice(scf::IfOp choice, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
+    auto emitted = scf::IfOp::create(builder, loc, choice.getResultTypes(), mapping.lookup(choice.getCondition()),
+                                     /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    for (auto [from, to] : llvm::zip(choice->getRegions(), emitted->getRegions())) {
+      Memo outer = memo;
+      builder.setInsertionPointToEnd(&to.front());
+      emitBody(from.front(), iteration, mapping);
+      scf::YieldOp::create(builder, loc,
+                           llvm::map_to_vector(from.front().getTerminator()->getOperands(),
+                                               [&](Value value) { return mapping.lookupOrDefault(value); }));
+      memo = std::move(outer);
+    }
+    mapping.map(choice.getResults(), emitted.getResults());
   }
 
   /// Indices that depend on values become dims of their own.
   Value readExtracted(tensor::ExtractOp extract, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
+    auto makeDim = [&](Value value) {
+      dims.push_back(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), mapping.lookup(value)));
+      return builder.getAffineDimExpr(dims.size() - 1);
+    };
     Index indices;
-    for (Value value : extract.getIndices()) {
-      AffineExpr expr = traceIndex(value, iteration);
-      if (!expr) {
-        expr = builder.getAffineDimExpr(dims.size());
-        dims.push_back(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), mapping.lookup(value)));
-      }
-      indices.push_back(expr);
-    }
+    for (Value value : extract.getIndices())
+      indices.push_back(traceIndex(value, iteration, makeDim));
     return readElement(extract.getTensor(), indices);
   }
 

@@ -66,14 +66,13 @@ struct ReadWalk {
   void walkBody(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration) {
     for (OpOperand *input : generic.getDpsInputOperands())
       walkTensor(input->get(), applyMap(generic.getMatchingIndexingMap(input), iteration));
-    for (auto extract : generic.getBody()->getOps<tensor::ExtractOp>()) {
+    auto makeDim = [&](Value value) { return getAffineDimExpr(dims++, value.getContext()); };
+    generic.getBody()->walk([&](tensor::ExtractOp extract) {
       Index index;
-      for (Value value : extract.getIndices()) {
-        AffineExpr expr = traceIndex(value, iteration);
-        index.push_back(expr ? expr : getAffineDimExpr(dims++, value.getContext()));
-      }
+      for (Value value : extract.getIndices())
+        index.push_back(traceIndex(value, iteration, makeDim));
       walkTensor(extract.getTensor(), index);
-    }
+    });
   }
 };
 
@@ -158,10 +157,12 @@ private:
                                        : nest.resultLoops.back();
     int64_t bestScore = 0;
     for (unsigned loop = 0; loop < sizes.size(); ++loop) {
-      int64_t score = !nest.resultLoops.empty() && loop == nest.resultLoops.back() ? 1 : 0;
+      // Large tensors count for more than what is read once a row.
+      bool last = !nest.resultLoops.empty() && loop == nest.resultLoops.back();
+      int64_t score = last ? product(shapeOf(nest.value())) : 0;
       for (const Read &read : nest.reads)
         if (strideAlong(read.address, loop, dims) == 1)
-          score += 2;
+          score += 2 * product(shapeOf(read.source));
       if (sizes[loop] > 1 && score > bestScore) {
         bestScore = score;
         best = loop;
@@ -184,9 +185,12 @@ private:
   }
 
   static bool isExpensive(linalg::GenericOp generic) {
-    return llvm::any_of(*generic.getBody(), [](Operation &op) {
-      return isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp>(op));
-    });
+    return generic.getBody()
+        ->walk([](Operation *op) {
+          bool slow = isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp>(op));
+          return slow ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// Next to reductions, expensive values that several nests need, or that one nest would compute many times over, get

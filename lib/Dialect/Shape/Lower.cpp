@@ -1,6 +1,7 @@
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -23,10 +24,13 @@ Value buildStart(OpBuilder &builder, Location loc, Value start) {
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
 }
 
-/// index + offset, clamped to [0, size): an address that is always there, for elements that a select then drops.
-Value clampIndex(OpBuilder &builder, Location loc, Value index, int64_t size) {
-  Value low = arith::MaxSIOp::create(builder, loc, index, buildIndexConstant(builder, loc, 0));
-  return arith::MinSIOp::create(builder, loc, low, buildIndexConstant(builder, loc, size - 1));
+/// `then` where the condition holds, else `otherwise`: what does not hold is not read.
+Value buildChoice(OpBuilder &builder, Location loc, Value condition,
+                  function_ref<Value(OpBuilder &)> then, function_ref<Value(OpBuilder &)> otherwise) {
+  auto yield = [](function_ref<Value(OpBuilder &)> build) {
+    return [build](OpBuilder &nested, Location loc) { scf::YieldOp::create(nested, loc, build(nested)); };
+  };
+  return scf::IfOp::create(builder, loc, condition, yield(then), yield(otherwise)).getResult(0);
 }
 
 /// low <= index < high.
@@ -128,12 +132,11 @@ struct SliceLowering : LowerableOpInterface::ExternalModel<SliceLowering, SliceO
 struct DynamicSliceLowering : LowerableOpInterface::ExternalModel<DynamicSliceLowering, DynamicSliceOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto slice = cast<DynamicSliceOp>(op);
-    RankedTensorType from = typeOf(operands[0]), to = typeOf(slice.getResult());
+    RankedTensorType to = typeOf(slice.getResult());
     auto body = [&](OpBuilder &nested, Location loc, ValueRange) -> Value {
       SmallVector<Value> indices = buildIndices(nested, loc, to.getRank());
       Value &along = indices[slice.getDim()];
       along = arith::AddIOp::create(nested, loc, along, buildStart(nested, loc, operands[1]));
-      along = clampIndex(nested, loc, along, from.getDimSize(slice.getDim()));
       return tensor::ExtractOp::create(nested, loc, operands[0], indices);
     };
     return SmallVector<Value>{buildElements(builder, op->getLoc(), to, {}, {}, body)};
@@ -151,9 +154,10 @@ struct UpdateSliceLowering : LowerableOpInterface::ExternalModel<UpdateSliceLowe
       Value offset = arith::SubIOp::create(nested, loc, indices[dim], start);
       Value inside = buildInside(nested, loc, offset, buildIndexConstant(nested, loc, 0),
                                  buildIndexConstant(nested, loc, size));
-      indices[dim] = clampIndex(nested, loc, offset, size);
-      Value part = tensor::ExtractOp::create(nested, loc, operands[1], indices);
-      return arith::SelectOp::create(nested, loc, inside, part, args[0]);
+      indices[dim] = offset;
+      return buildChoice(nested, loc, inside,
+          [&](OpBuilder &then) { return tensor::ExtractOp::create(then, loc, operands[1], indices); },
+          [&](OpBuilder &) { return args[0]; });
     };
     return SmallVector<Value>{buildElements(builder, op->getLoc(), type, operands[0], body)};
   }
@@ -174,15 +178,37 @@ struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
         Value here = buildInside(nested, loc, indices[dim], buildIndexConstant(nested, loc, low),
                                  buildIndexConstant(nested, loc, low + size));
         inside = inside ? arith::AndIOp::create(nested, loc, inside, here).getResult() : here;
-        Value shifted = arith::SubIOp::create(nested, loc, indices[dim], buildIndexConstant(nested, loc, low));
-        indices[dim] = clampIndex(nested, loc, shifted, size);
+        indices[dim] = arith::SubIOp::create(nested, loc, indices[dim], buildIndexConstant(nested, loc, low));
       }
-      Value part = tensor::ExtractOp::create(nested, loc, operands[0], indices);
-      return inside ? arith::SelectOp::create(nested, loc, inside, part, value).getResult() : part;
+      auto read = [&](OpBuilder &then) -> Value {
+        return tensor::ExtractOp::create(then, loc, operands[0], indices);
+      };
+      if (!inside)
+        return read(nested);
+      return buildChoice(nested, loc, inside, read, [&](OpBuilder &) { return value; });
     };
     return SmallVector<Value>{buildElements(builder, op->getLoc(), to, {}, {}, body)};
   }
 };
+
+/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`.
+Value choosePart(OpBuilder &builder, Location loc, ValueRange inputs, ArrayRef<Value> indices, int64_t dim,
+                 int64_t start) {
+  RankedTensorType first = typeOf(inputs.front());
+  auto read = [&](OpBuilder &then) -> Value {
+    SmallVector<Value> shifted(indices);
+    shifted[dim] = arith::SubIOp::create(then, loc, indices[dim], buildIndexConstant(then, loc, start));
+    return tensor::ExtractOp::create(then, loc, inputs.front(), shifted);
+  };
+  if (inputs.size() == 1)
+    return read(builder);
+  int64_t end = start + first.getDimSize(dim);
+  Value here = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, indices[dim],
+                                     buildIndexConstant(builder, loc, end));
+  return buildChoice(builder, loc, here, read, [&](OpBuilder &otherwise) {
+    return choosePart(otherwise, loc, inputs.drop_front(), indices, dim, end);
+  });
+}
 
 struct ConcatLowering : LowerableOpInterface::ExternalModel<ConcatLowering, ConcatOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
@@ -191,18 +217,7 @@ struct ConcatLowering : LowerableOpInterface::ExternalModel<ConcatLowering, Conc
     int64_t dim = concat.getDim();
     auto body = [&](OpBuilder &nested, Location loc, ValueRange) -> Value {
       SmallVector<Value> indices = buildIndices(nested, loc, type.getRank());
-      Value along = indices[dim], value;
-      int64_t start = 0;
-      for (Value input : operands) {
-        int64_t size = typeOf(input).getDimSize(dim);
-        Value from = buildIndexConstant(nested, loc, start);
-        indices[dim] = clampIndex(nested, loc, arith::SubIOp::create(nested, loc, along, from), size);
-        Value part = tensor::ExtractOp::create(nested, loc, input, indices);
-        Value behind = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::sge, along, from);
-        value = value ? arith::SelectOp::create(nested, loc, behind, part, value).getResult() : part;
-        start += size;
-      }
-      return value;
+      return choosePart(nested, loc, operands, indices, dim, 0);
     };
     return SmallVector<Value>{buildElements(builder, op->getLoc(), type, {}, {}, body)};
   }
