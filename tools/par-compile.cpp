@@ -26,10 +26,10 @@ static const Flag flags[] = {
     {"--color", Flag::Maybe, false, "auto", ""},
     {"--json", Flag::Nothing, false, "", ""},
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
-    {"--check", Flag::Nothing, false, "", "all but writing code"},
+    {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
-    {"--emit", Flag::Value, false, "PHASE", "prints the IR after a phase"},
+    {"--emit", Flag::Value, true, "PHASE|trace", "prints the IR after a phase, or the simulated step as a Perfetto trace"},
     {"--explain", Flag::Value, true, "collectives", "prints every communication, where it is from and what forced it"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
@@ -94,6 +94,11 @@ int main(int argc, char **argv) {
     options.list = arguments.last("--list");
   options.stopAfter = arguments.last("--stop-after");
   options.explain = arguments.last("--explain");
+  if (std::string emit = arguments.last("--emit"); emit == "trace")
+    options.emitTrace = true;
+  else if (!emit.empty())
+    options.stopAfter = emit;
+  options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");
   options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");

@@ -51,7 +51,7 @@ private:
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
   StringRef entry() const { return model.plan.train ? "train" : "predict"; }
-  bool quiet() const { return options.quiet || !options.stopAfter.empty(); }
+  bool quiet() const { return options.quiet || options.emitTrace || !options.stopAfter.empty(); }
 
   const CompileOptions &options;
   llvm::raw_ostream &out, &err;
@@ -239,6 +239,10 @@ bool Compilation::predict(format::Bundle &bundle) {
     return false;
   }
   bundle.manifest.predictedNs = simulation->step;
+  if (options.emitTrace) {
+    writeTrace(*simulation, bundle, out);
+    return true;
+  }
   if (!quiet())
     out << "predicted "
         << simulation->describe(*model.plan.pipeline.schedule, *model.plan.pipeline.stages,
@@ -274,6 +278,8 @@ int Compilation::finish() {
     return Bug;
   if (!quiet())
     out << proof;
+  if (options.check || options.emitTrace)
+    return Done;
   format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
   if (!written) {
     err << folder << ": error: " << written.message() << "\n";

@@ -24,6 +24,8 @@ struct CompileOptions {
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
   std::string explain;               ///< "collectives": every communication and what forced it, and stop
   bool checkPhases = false;          ///< interpret the program before and after every phase and compare
+  bool check = false;                ///< all but writing the bundle
+  bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
   bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
 };
