@@ -1,180 +1,10 @@
 #include "par/Interpreter/Interpreter.h"
 
-#include "llvm/ADT/Hashing.h"
-#include "llvm/Support/xxhash.h"
-
 #include <cmath>
-#include <random>
 
 using namespace mlir;
 
 namespace par::interp {
-
-/// The same name and seed give the same values everywhere.
-static std::mt19937_64 generatorFor(StringRef name, uint64_t seed) {
-  return std::mt19937_64(llvm::xxh3_64bits(name) ^ (seed * 0x9E3779B97F4A7C15ull));
-}
-
-static Tensor randomTensor(StringRef name, RankedTensorType type, uint64_t seed, int64_t below) {
-  std::mt19937_64 generator = generatorFor(name, seed);
-  Tensor tensor(type);
-  if (tensor.isFloat()) {
-    for (double &x : tensor.mutableFloats())
-      x = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
-  } else {
-    for (int64_t &x : tensor.mutableInts())
-      x = static_cast<int64_t>(generator() % static_cast<uint64_t>(below));
-  }
-  return tensor;
-}
-
-namespace {
-/// What integers may be, from what their values flow into; follows ops that keep integers.
-class IntegerRange {
-public:
-  int64_t below = 1 << 20;        ///< the smallest table that they address
-  std::optional<int64_t> ignored; ///< a label that the loss leaves out, if they address nothing else
-
-  void follow(Value value) {
-    if (!seen.insert(value).second)
-      return;
-    for (OpOperand &use : value.getUses())
-      visit(use);
-  }
-  /// What is loaded from a buffer.
-  void followBuffer(ProgramOp program, StringRef buffer) {
-    program.walk([&](LoadOp load) {
-      if (load.getBuffer() == buffer)
-        follow(load);
-    });
-  }
-  std::optional<int64_t> exception() const { return addresses ? std::nullopt : ignored; }
-
-private:
-  void address(OpOperand &use, Value table, int64_t dim) {
-    if (use.getOperandNumber() != 1)
-      return;
-    below = std::min(below, cast<RankedTensorType>(table.getType()).getDimSize(dim));
-    addresses = true;
-  }
-  void visit(OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (auto gather = dyn_cast<GatherOp>(user))
-      return address(use, gather.getOperand(), gather.getDim());
-    if (auto take = dyn_cast<TakeOp>(user))
-      return address(use, take.getOperand(), take.getDim());
-    if (auto loss = dyn_cast<CrossEntropyOp>(user)) {
-      below = std::min(below, cast<RankedTensorType>(loss.getLogits().getType()).getShape().back());
-      ignored = static_cast<int64_t>(loss.getIgnore());
-    } else if (auto loop = dyn_cast<LoopOp>(user)) {
-      follow(loop.getBody().getArgument(use.getOperandNumber() + 1));
-    } else if (auto store = dyn_cast<StoreOp>(user)) {
-      followBuffer(user->getParentOfType<ProgramOp>(), store.getBuffer());
-    } else if (auto send = dyn_cast<SendOp>(user)) {
-      user->getParentOfType<ModuleOp>().walk([&](RecvOp recv) {
-        if (recv.getTag() == send.getTag())
-          follow(recv.getResult(use.getOperandNumber()));
-      });
-    } else if (isa<RunOp, ExecOp, LaunchOp>(user)) {
-      auto callee = user->getAttrOfType<FlatSymbolRefAttr>(isa<LaunchOp>(user) ? "kernel" : "fragment");
-      Operation *body = user->getParentOfType<ModuleOp>().lookupSymbol(callee);
-      follow(body->getRegion(0).getArgument(use.getOperandNumber()));
-      followIntegers(user);
-    } else {
-      followIntegers(user);
-    }
-  }
-  void followIntegers(Operation *op) {
-    for (Value result : op->getResults())
-      if (auto type = dyn_cast<RankedTensorType>(result.getType());
-          type && type.getElementType().isInteger() && !type.getElementType().isInteger(1))
-        follow(result);
-  }
-
-  llvm::DenseSet<Value> seen;
-  bool addresses = false;
-};
-} // namespace
-
-static Tensor makeInput(StringRef name, RankedTensorType type, uint64_t seed, const IntegerRange &range) {
-  Tensor input = randomTensor(name, type, seed, range.below);
-  // Every fifth label or so is one that the loss ignores.
-  if (auto ignored = range.exception(); ignored && !input.isFloat())
-    for (int64_t &x : input.mutableInts())
-      if (x % 5 == 1)
-        x = *ignored;
-  return input;
-}
-
-Named makeInputs(StepOp step, uint64_t seed) {
-  Named inputs;
-  for (BlockArgument argument : step.getArguments()) {
-    std::string name = step.getInputs()
-                           ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
-                           : std::to_string(argument.getArgNumber());
-    IntegerRange range;
-    range.follow(argument);
-    inputs[name] = makeInput(name, getTensorType(argument.getType()), seed, range);
-  }
-  return inputs;
-}
-
-/// Inputs of programs' entries are buffers; what is fed once a microbatch is as long as there are
-/// microbatches.
-static Named makeProgramInputs(ModuleOp module, StringRef name, uint64_t seed) {
-  Named inputs;
-  std::map<std::string, std::pair<RankedTensorType, IntegerRange>> found;
-  for (auto program : module.getOps<ProgramOp>()) {
-    auto entry = dyn_cast_or_null<EntryOp>(SymbolTable::lookupSymbolIn(program, name));
-    int64_t count = 1;
-    for (int64_t microbatch : entry ? entry.getMicrobatches() : ArrayRef<int64_t>())
-      count = std::max(count, microbatch + 1);
-    for (auto buffer : program.getOps<BufferOp>()) {
-      if (buffer.getKind() != BufferKind::input || !buffer.getOf() || !buffer.getDist())
-        continue;
-      RankedTensorType type = cast<DistType>(*buffer.getDist()).getTensor();
-      SmallVector<int64_t> shape(type.getShape());
-      if (buffer.getSliced())
-        shape.insert(shape.begin(), count);
-      auto &[whole, range] = found[buffer.getOf()->str()];
-      whole = type.clone(shape);
-      range.followBuffer(program, buffer.getSymName());
-    }
-  }
-  for (auto &[input, what] : found)
-    inputs[input] = makeInput(input, what.first, seed, what.second);
-  return inputs;
-}
-
-Named makeInputs(ModuleOp module, StringRef entry, uint64_t seed) {
-  if (auto step = module.lookupSymbol<StepOp>(entry))
-    return makeInputs(step, seed);
-  return makeProgramInputs(module, entry, seed);
-}
-
-Named makeVariables(ModuleOp module, uint64_t seed) {
-  Named variables;
-  for (auto variable : module.getOps<VariableOp>()) {
-    std::string name = variable.getSymName().str();
-    if (variable.getKind() == VariableKind::copy || variable.getValue())
-      continue;
-    Tensor value = randomTensor(name, variable.getTensorType(), seed, 2);
-    // Weights as large as after a usual initialisation: products neither vanish nor saturate what follows.
-    if (RankedTensorType type = variable.getTensorType(); value.isFloat() && type.getRank() > 1)
-      for (double &x : value.mutableFloats())
-        x *= 2 / std::sqrt(static_cast<double>(type.getDimSize(0)));
-    // Second moments and counts are not negative; a step has been done before.
-    if (variable.getKind() == VariableKind::state)
-      for (double &x : value.mutableFloats())
-        x = std::fabs(x);
-    if (variable.getKind() == VariableKind::counter && value.isFloat())
-      llvm::fill(value.mutableFloats(), 1);
-    if (variable.getKind() == VariableKind::hyper && value.isFloat())
-      llvm::fill(value.mutableFloats(), 0.1);
-    variables[name] = value;
-  }
-  return variables;
-}
 
 /// How far two tensors are apart, and the largest element.
 static std::pair<double, double> distance(const Tensor &expected, const Tensor &got) {
@@ -228,30 +58,43 @@ static LogicalResult compareNamed(Operation *at, StringRef what, const Named &be
 static Operation *findEntry(ModuleOp module, StringRef name) {
   if (auto step = module.lookupSymbol<StepOp>(name))
     return step;
-  for (auto program : module.getOps<ProgramOp>())
-    return SymbolTable::lookupSymbolIn(program, name);
-  return nullptr;
+  return SymbolTable::lookupSymbolIn(*module.getOps<ProgramOp>().begin(), name);
 }
 
-LogicalResult comparePhases(ModuleOp before, ModuleOp after, uint64_t seed, double tolerance) {
-  Named variables = makeVariables(before, seed);
-  for (StringRef name : entryNames(before)) {
-    Operation *at = findEntry(after, name);
-    if (!at)
-      return findEntry(before, name)->emitError() << "is gone after the phase";
-    Named inputs = makeInputs(before, name, seed);
-    FailureOr<Outcome> expected = runEntry(before, name, variables, inputs), got = failure();
-    if (succeeded(expected))
-      got = runEntry(after, name, variables, inputs);
-    // Sums over microbatches are no results of programs; what is written tells of them.
-    bool programs = !isa<StepOp>(at);
-    if (failed(got) || failed(compareNamed(at, "output", expected->outputs, got->outputs, tolerance, true)) ||
-        failed(compareNamed(at, "gradient of", expected->accumulators, got->accumulators, tolerance,
-                            !programs)) ||
-        failed(compareNamed(at, "variable", expected->written, got->written, tolerance, true)))
+static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got, double tolerance) {
+  // Sums over microbatches are no results of programs; what is written tells of them.
+  bool programs = !isa<StepOp>(at);
+  return success(
+      succeeded(compareNamed(at, "output", expected.outputs, got.outputs, tolerance, true)) &&
+      succeeded(compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance, !programs)) &&
+      succeeded(compareNamed(at, "variable", expected.written, got.written, tolerance, true)));
+}
+
+LogicalResult PhaseCheck::check(ModuleOp module) {
+  SmallVector<StringRef> names = entryNames(module);
+  for (auto &[name, entry] : entries)
+    if (!llvm::is_contained(names, name))
+      return mlir::emitError(module.getLoc()) << "entry @" << name << " is gone after the phase";
+  Named variables = makeVariables(module, seed);
+  for (StringRef name : names) {
+    auto [at, first] = entries.try_emplace(name.str());
+    Entry &entry = at->second;
+    if (first)
+      entry.inputs = makeInputs(module, name, seed);
+    FailureOr<Outcome> outcome = runEntry(module, name, variables, entry.inputs);
+    if (failed(outcome))
+      return failure();
+    if (first)
+      entry.outcome = std::move(*outcome);
+    else if (failed(compareOutcomes(findEntry(module, name), entry.outcome, *outcome, tolerance)))
       return failure();
   }
   return success();
+}
+
+LogicalResult comparePhases(ModuleOp before, ModuleOp after, uint64_t seed, double tolerance) {
+  PhaseCheck check(seed, tolerance);
+  return success(succeeded(check.check(before)) && succeeded(check.check(after)));
 }
 
 } // namespace par::interp

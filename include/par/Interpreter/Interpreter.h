@@ -64,9 +64,27 @@ Named makeVariables(mlir::ModuleOp module, uint64_t seed);
 /// Names of the module's steps, or of its programs' entries.
 llvm::SmallVector<llvm::StringRef> entryNames(mlir::ModuleOp module);
 
-/// Compares two forms of the same entries on the same random values: outputs, accumulators and written
-/// variables that both have. Prints each difference above `tolerance` of the tensor's largest element as an
-/// error.
+/// Holds what entries compute after each phase against what they computed when they were first seen: outputs,
+/// accumulators and written variables, on the same random inputs. Each difference above `tolerance` of the tensor's
+/// largest element is an error.
+class PhaseCheck {
+public:
+  explicit PhaseCheck(uint64_t seed, double tolerance = 1e-9) : seed(seed), tolerance(tolerance) {}
+
+  /// Interprets every entry of the module once; new ones are what later modules are held against.
+  mlir::LogicalResult check(mlir::ModuleOp module);
+
+private:
+  struct Entry {
+    Named inputs;
+    Outcome outcome;
+  };
+  uint64_t seed;
+  double tolerance;
+  std::map<std::string, Entry> entries;
+};
+
+/// Two forms of the same entries, with a check of their own.
 mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed,
                                   double tolerance = 1e-9);
 
