@@ -51,7 +51,8 @@ static Value lowerAxisIndex(AxisIndexOp op, func::FuncOp function, OpBuilder &bu
     auto known = llvm::find_if(immediates, [&](const ImmediateInfo &other) {
       return other.axes == info.axes && other.which == which;
     });
-    unsigned firstImmediate = function.getNumArguments() - immediates.size(), position = known - immediates.begin();
+    unsigned firstImmediate = function.getNumArguments() - immediates.size(),
+             position = known - immediates.begin();
     if (known == immediates.end()) {
       immediates.push_back(info);
       (void)function.insertArgument(function.getNumArguments(), builder.getI64Type(), {}, op.getLoc());
@@ -69,13 +70,15 @@ FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<
   expandComposites(*expanded);
 
   auto builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = func::FuncOp::create(builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  auto function =
+      func::FuncOp::create(builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   IRMapping mapping;
   mapping.map(expanded->getBody().getArguments(), entry->getArguments());
   for (Operation &op : expanded->getBody().front()) {
-    SmallVector<Value> operands = llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
     if (isa<ReturnOp>(op)) {
       func::ReturnOp::create(builder, op.getLoc(), operands);
       continue;
@@ -86,7 +89,8 @@ FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<
     }
     auto lowerable = dyn_cast<LowerableOpInterface>(op);
     if (!lowerable)
-      return op.emitOpError() << "in kernel @" << kernel.getSymName() << " has no lowering: not supported yet";
+      return op.emitOpError() << "in kernel @" << kernel.getSymName()
+                              << " has no lowering: not supported yet";
     Lowered values = lowerable.lower(builder, operands);
     if (failed(values))
       return failure();

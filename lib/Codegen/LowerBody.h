@@ -10,8 +10,9 @@ namespace par {
 /// The dialects that a lowered kernel is made of.
 void loadLoweringDialects(mlir::MLIRContext &context);
 
-/// A kernel's body as linalg on tensors in a function of `module` (the kernel's name): arguments are the kernel's, then
-/// one i64 for every immediate. Composites are taken apart. Fails at an op that has no lowering.
+/// A kernel's body as linalg on tensors in a function of `module` (the kernel's name): arguments are the
+/// kernel's, then one i64 for every immediate. Composites are taken apart. Fails at an op that has no
+/// lowering.
 mlir::FailureOr<mlir::func::FuncOp> lowerBody(KernelOp kernel, mlir::ModuleOp module,
                                               std::vector<ImmediateInfo> &immediates);
 

@@ -6,7 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/// Memory with an unreadable page before and after: it ends at one, or begins at one, so that an access outside traps.
+/// Memory with an unreadable page before and after: it ends at one, or begins at one, so that an access
+/// outside traps.
 class GuardedBuffer {
 public:
   GuardedBuffer(size_t bytes, bool atEnd) {

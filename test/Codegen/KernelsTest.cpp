@@ -112,8 +112,9 @@ void runAll(const std::string &text) {
 
 /// A kernel of one op on f32 tensors of a shape.
 std::string unary(const std::string &op, const std::string &type) {
-  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
-         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type +
+         " attributes {implementation = \"generated\"} {\n" + "  %0 = par." + op + " %a : " + type +
+         "\n  par.return %0 : " + type + "\n}\n";
 }
 std::string binary(const std::string &op, const std::string &type) {
   return "par.kernel @" + op + "(%a: " + type + ", %b: " + type + ") -> " + type +
@@ -124,8 +125,8 @@ std::string binary(const std::string &op, const std::string &type) {
 TEST(Kernels, Elementwise) {
   for (std::string type : {"tensor<f32>", "tensor<3x37xf32>"}) {
     std::string text;
-    for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "erf",
-                           "sigmoid", "sin", "cos", "floor", "ceil", "gelu"})
+    for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh",
+                           "erf", "sigmoid", "sin", "cos", "floor", "ceil", "gelu"})
       text += unary(op, type);
     for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power"})
       text += binary(op, type);

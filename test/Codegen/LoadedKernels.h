@@ -3,8 +3,8 @@
 
 #include "par/Codegen/Codegen.h"
 
-#include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 
@@ -32,7 +32,8 @@ struct LoadedKernels {
     compiled = std::move(*result);
     std::string path = testing::TempDir() + "par-kernels-XXXXXX";
     int file = mkstemp(path.data());
-    if (write(file, compiled.object.data(), compiled.object.size()) == static_cast<ssize_t>(compiled.object.size()))
+    if (write(file, compiled.object.data(), compiled.object.size()) ==
+        static_cast<ssize_t>(compiled.object.size()))
       handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     close(file);
     unlink(path.c_str());

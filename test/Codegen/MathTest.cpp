@@ -1,5 +1,5 @@
-// The functions that kernels compute without a library, against libm in double: error in units of the last place over
-// their whole domain, and what they give for zeros, infinities and NaN.
+// The functions that kernels compute without a library, against libm in double: error in units of the last
+// place over their whole domain, and what they give for zeros, infinities and NaN.
 #include "LoadedKernels.h"
 
 #include <cmath>
@@ -13,8 +13,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
 constexpr int count = 1 << 16;
 
-/// Distance of `got` from `want` in units of the last place of the f32 nearest to `want`; subnormal results count as
-/// zero does.
+/// Distance of `got` from `want` in units of the last place of the f32 nearest to `want`; subnormal results
+/// count as zero does.
 double ulps(double want, float got) {
   if (std::isnan(want) || std::isnan(got))
     return std::isnan(want) && std::isnan(got) ? 0 : 1e9;
@@ -36,8 +36,9 @@ struct Function {
 
 std::string kernelText(const std::string &op) {
   std::string type = "tensor<" + std::to_string(count) + "xf32>";
-  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
-         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type +
+         " attributes {implementation = \"generated\"} {\n" + "  %0 = par." + op + " %a : " + type +
+         "\n  par.return %0 : " + type + "\n}\n";
 }
 
 class MathTest : public testing::TestWithParam<Function> {};
@@ -54,7 +55,8 @@ TEST_P(MathTest, IsCloseEverywhere) {
   // Small magnitudes, where relative errors hide.
   for (int i = 0; i < count / 4; ++i)
     in[i] = std::ldexp(in[i], -static_cast<int>(random() % 40));
-  const float special[] = {0.0f, -0.0f, infinity, -infinity, notANumber, 1e-45f, -1e-45f, 3e38f, -3.4e38f, 1.0f, -1.0f};
+  const float special[] = {0.0f,    -0.0f, infinity, -infinity, notANumber, 1e-45f,
+                           -1e-45f, 3e38f, -3.4e38f, 1.0f,      -1.0f};
   // Sine and cosine reduce their argument by pi / 2 in f64: beyond 2^30 there is nothing to compare.
   bool periodic = std::string(function.op) == "sin" || std::string(function.op) == "cos";
   std::copy_if(std::begin(special), std::end(special), in.begin(),
@@ -74,13 +76,12 @@ TEST_P(MathTest, IsCloseEverywhere) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-INSTANTIATE_TEST_SUITE_P(Codegen, MathTest,
-                         testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
-                                         Function{"tanh", std::tanh, -12, 12, 3},
-                                         Function{"erf", std::erf, -5, 5, 3},
-                                         Function{"sin", std::sin, -1e5, 1e5, 2},
-                                         Function{"cos", std::cos, -1e5, 1e5, 2},
-                                         Function{"sigmoid", sigmoid, -86, 120, 3}),
-                         [](const auto &info) { return info.param.op; });
+INSTANTIATE_TEST_SUITE_P(
+    Codegen, MathTest,
+    testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
+                    Function{"tanh", std::tanh, -12, 12, 3}, Function{"erf", std::erf, -5, 5, 3},
+                    Function{"sin", std::sin, -1e5, 1e5, 2}, Function{"cos", std::cos, -1e5, 1e5, 2},
+                    Function{"sigmoid", sigmoid, -86, 120, 3}),
+    [](const auto &info) { return info.param.op; });
 
 } // namespace

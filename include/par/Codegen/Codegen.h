@@ -10,8 +10,8 @@ namespace par {
 
 /// What compiled kernels are made for.
 struct CodegenOptions {
-  /// A level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the best
-  /// level of this machine.
+  /// A level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the
+  /// best level of this machine.
   std::string isa;
   /// Threads that optimise and emit kernels; the result does not depend on it.
   unsigned threads = 2;
@@ -26,23 +26,23 @@ struct OperandInfo {
   uint64_t bytes = 0;
 };
 
-/// The value of an immediate: coordinate(axes[which]) times the product of the sizes of the axes behind it, in the mesh
-/// of the rank that launches. A `par.axis_index over axes` is the sum of its immediates, so that one kernel serves
-/// meshes of different sizes.
+/// The value of an immediate: coordinate(axes[which]) times the product of the sizes of the axes behind it,
+/// in the mesh of the rank that launches. A `par.axis_index over axes` is the sum of its immediates, so that
+/// one kernel serves meshes of different sizes.
 struct ImmediateInfo {
   llvm::SmallVector<std::string> axes;
   unsigned which = 0;
 };
 
-/// One generated kernel, as a launch sees it. ABI: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0,
-/// uint32_t tile1), computes tiles [tile0, tile1) of `tiles`.
+/// One generated kernel, as a launch sees it. ABI: void k(void *const *ptr, const uint64_t *imm, uint32_t
+/// tile0, uint32_t tile1), computes tiles [tile0, tile1) of `tiles`.
 struct KernelInfo {
   /// Symbol of the par.kernel.
   std::string kernel;
   /// Symbol in the object; kernels with equal bodies share it.
   std::string symbol;
-  /// `ptr` in this order: the kernel's arguments; its results that are tied to no argument; if scratchBytes is not 0, a
-  /// scratch buffer (Write). A tied argument is ReadWrite. No operands may overlap.
+  /// `ptr` in this order: the kernel's arguments; its results that are tied to no argument; if scratchBytes
+  /// is not 0, a scratch buffer (Write). A tied argument is ReadWrite. No operands may overlap.
   std::vector<OperandInfo> operands;
   uint64_t scratchBytes = 0;
   uint32_t tiles = 1;
@@ -50,8 +50,8 @@ struct KernelInfo {
 };
 
 struct CompiledKernels {
-  /// A shared object (ELF, x86-64) that needs nothing, leaves no symbol undefined and runs nothing when loaded. Empty
-  /// if the module has no generated kernel.
+  /// A shared object (ELF, x86-64) that needs nothing, leaves no symbol undefined and runs nothing when
+  /// loaded. Empty if the module has no generated kernel.
   std::string object;
   /// The isa that was compiled for.
   std::string isa;
@@ -59,8 +59,8 @@ struct CompiledKernels {
   std::vector<KernelInfo> kernels;
 };
 
-/// Compiles the module's generated kernels. Fails, with an error at the op, where a body holds an op without a lowering.
-/// The module is not changed.
+/// Compiles the module's generated kernels. Fails, with an error at the op, where a body holds an op without
+/// a lowering. The module is not changed.
 llvm::FailureOr<CompiledKernels> compileKernels(mlir::ModuleOp module, const CodegenOptions &options = {});
 
 /// The best psABI level of this machine ("x86-64-v3"), or its plain processor name if it has none.

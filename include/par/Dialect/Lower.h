@@ -10,7 +10,8 @@ namespace par {
 
 /// The values of one lowered op.
 using Lowered = llvm::FailureOr<llvm::SmallVector<mlir::Value>>;
-/// Computes one element from the elements of the inputs. `mlir::linalg::IndexOp`s in it give the iteration's indices.
+/// Computes one element from the elements of the inputs. `mlir::linalg::IndexOp`s in it give the iteration's
+/// indices.
 using ElementBody = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
 /// A linalg.generic over the elements of `type`, all parallel; input i is read through maps[i].
@@ -20,11 +21,11 @@ mlir::Value buildElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Ra
 mlir::Value buildElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                           mlir::ValueRange inputs, ElementBody body);
 
-/// A linalg.generic that combines: the result is read and written through resultMap, whose missing dims are reduced;
-/// the body's last argument is what has been combined so far, `start` at first.
+/// A linalg.generic that combines: the result is read and written through resultMap, whose missing dims are
+/// reduced; the body's last argument is what has been combined so far, `start` at first.
 mlir::Value buildReduction(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
-                           mlir::TypedAttr start, mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
-                           mlir::AffineMap resultMap, ElementBody body);
+                           mlir::TypedAttr start, mlir::ValueRange inputs,
+                           llvm::ArrayRef<mlir::AffineMap> maps, mlir::AffineMap resultMap, ElementBody body);
 
 /// Index of the iteration along `dim`, and constants, as values of the index type.
 mlir::Value buildIndex(mlir::OpBuilder &builder, mlir::Location loc, int64_t dim);
@@ -32,7 +33,8 @@ mlir::Value buildIndexConstant(mlir::OpBuilder &builder, mlir::Location loc, int
 /// A zero, or a number, of an element type.
 mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
 
-/// Addition that a reduction may reorder (reassoc, contract), and elementwise arithmetic that may be contracted.
+/// Addition that a reduction may reorder (reassoc, contract), and elementwise arithmetic that may be
+/// contracted.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 mlir::Value buildProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 

@@ -33,13 +33,14 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
     behind /= size;
     AffineExpr expr = behind == 1 ? address : address.floorDiv(behind);
     // Of the first dim that is not 1 nothing is left to cut off.
-    index.push_back(size == 1 ? getAffineConstantExpr(0, address.getContext())
+    index.push_back(size == 1              ? getAffineConstantExpr(0, address.getContext())
                     : behind * size == all ? expr
                                            : expr % size);
   }
 }
 
-Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to, MLIRContext *context) {
+Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                   MLIRContext *context) {
   Index result;
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {

@@ -5,7 +5,8 @@
 
 namespace par::cpu {
 
-/// One expression a tensor dim, over the loops of a nest; dims past the loops are indices known only when running.
+/// One expression a tensor dim, over the loops of a nest; dims past the loops are indices known only when
+/// running.
 using Index = llvm::SmallVector<mlir::AffineExpr>;
 
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor);
@@ -13,17 +14,17 @@ llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor);
 /// `map` applied to the iteration.
 Index applyMap(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> iteration);
 
-/// The index in a tensor of shape `to` of what has `index` in its reshape of shape `from`. Dims that agree stay as they
-/// are, so that loops over leading dims are still recognised.
-Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
-                   mlir::MLIRContext *context);
+/// The index in a tensor of shape `to` of what has `index` in its reshape of shape `from`. Dims that agree
+/// stay as they are, so that loops over leading dims are still recognised.
+Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from,
+                   llvm::ArrayRef<int64_t> to, mlir::MLIRContext *context);
 
 /// Row-major address in elements.
 mlir::AffineExpr linearize(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> shape,
                            mlir::MLIRContext *context);
 
-/// What an index inside a linalg body is in terms of the iteration. `makeDim` gives the expression of a value that only
-/// running tells.
+/// What an index inside a linalg body is in terms of the iteration. `makeDim` gives the expression of a value
+/// that only running tells.
 mlir::AffineExpr traceIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> iteration,
                             llvm::function_ref<mlir::AffineExpr(mlir::Value)> makeDim);
 

@@ -14,8 +14,8 @@ static AffineExpr writtenAddress(const Nest &nest) {
   return simplifyAffineExpr(address, nest.op->getNumOperands() + 64, 0);
 }
 
-/// True if `read`, by `reader`, is over before `writer` stores to the same bytes: it comes earlier in the row and keeps
-/// to the row, or it reads the very element that is written.
+/// True if `read`, by `reader`, is over before `writer` stores to the same bytes: it comes earlier in the row
+/// and keeps to the row, or it reads the very element that is written.
 static bool precedes(const KernelPlan &plan, const Nest &reader, const Nest &writer, const Read &read) {
   MLIRContext *context = reader.op->getContext();
   ArrayRef<int64_t> shape = shapeOf(read.source), written = shapeOf(writer.value());
@@ -42,9 +42,9 @@ LogicalResult checkTied(func::FuncOp function, const KernelPlan &plan, const Ker
           if (!argument || buffers.arguments[argument.getArgNumber()] != buffers.results[result])
             continue;
           if (!precedes(plan, reader, writer, read))
-            return emitError(function.getLoc())
-                   << "kernel @" << function.getName() << ": result " << result << " cannot take over argument "
-                   << argument.getArgNumber() << ", which is read after parts of the result are stored";
+            return emitError(function.getLoc()) << "kernel @" << function.getName() << ": result " << result
+                                                << " cannot take over argument " << argument.getArgNumber()
+                                                << ", which is read after parts of the result are stored";
         }
   return success();
 }

@@ -14,16 +14,18 @@ struct KernelBuffers {
   unsigned count = 0;
 };
 
-/// Builds, beside `function`, what computes it: an exported function `symbol` with the kernel ABI and a private one with
-/// a pointer an operand, none of which overlap.
+/// Builds, beside `function`, what computes it: an exported function `symbol` with the kernel ABI and a
+/// private one with a pointer an operand, none of which overlap.
 void emitLoops(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
                llvm::StringRef symbol);
 
 /// Fails where a nest would read a tied argument after its storage has got the result.
-mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers);
+mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan,
+                              const KernelBuffers &buffers);
 
 /// Fails where a nest would read a tied argument after its storage has got the result.
-mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers);
+mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan,
+                              const KernelBuffers &buffers);
 
 } // namespace par::cpu
 

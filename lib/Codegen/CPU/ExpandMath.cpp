@@ -42,8 +42,10 @@ LogicalResult expandMath(ModuleOp module) {
   });
   for (Operation *op : ops) {
     auto type = cast<FloatType>(op->getResult(0).getType());
-    if (type.getWidth() > 64 || (type.isF64() && isa<math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(op)))
-      return op->emitError() << op->getName().stripDialect() << " of " << type << " is not supported yet by Codegen";
+    if (type.getWidth() > 64 ||
+        (type.isF64() && isa<math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(op)))
+      return op->emitError() << op->getName().stripDialect() << " of " << type
+                             << " is not supported yet by Codegen";
     OpBuilder builder(op);
     // Narrow floats are computed in f32; powers one step wider, because the logarithm's error is multiplied.
     bool widen = isa<math::PowFOp>(op) || type.isF64();

@@ -5,8 +5,8 @@
 
 namespace par::cpu {
 
-/// Replaces exp, log, tanh, erf, sin, cos and pow by arithmetic that vectorises and needs no library. f32 to a few units
-/// in the last place; narrower floats through f32. Fails on f64.
+/// Replaces exp, log, tanh, erf, sin, cos and pow by arithmetic that vectorises and needs no library. f32 to
+/// a few units in the last place; narrower floats through f32. Fails on f64.
 mlir::LogicalResult expandMath(mlir::ModuleOp module);
 
 } // namespace par::cpu

@@ -14,12 +14,15 @@ using arith::FastMathFlags;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-//===-- Steps ---------------------------------------------------------------------------------------------------===//
+//===-- Steps
+//---------------------------------------------------------------------------------------------------===//
 
 Value FloatMath::number(double value) {
   return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
 }
-Value FloatMath::add(Value x, Value y) { return arith::AddFOp::create(builder, loc, x, y, FastMathFlags::contract); }
+Value FloatMath::add(Value x, Value y) {
+  return arith::AddFOp::create(builder, loc, x, y, FastMathFlags::contract);
+}
 Value FloatMath::subtract(Value x, Value y) {
   return arith::SubFOp::create(builder, loc, x, y, FastMathFlags::contract);
 }
@@ -58,8 +61,8 @@ Value FloatMath::bits(Value x) { return arith::BitcastOp::create(builder, loc, i
 Value FloatMath::fromBits(Value x) { return arith::BitcastOp::create(builder, loc, type, x); }
 
 std::pair<Value, Value> FloatMath::round(Value x) {
-  // Adding 1.5 * 2^mantissaBits leaves the nearest integer in the low bits. Unlike a conversion this is defined for
-  // NaN. The sum and the difference must not be folded: no flags.
+  // Adding 1.5 * 2^mantissaBits leaves the nearest integer in the low bits. Unlike a conversion this is
+  // defined for NaN. The sum and the difference must not be folded: no flags.
   Value magic = number(wide ? 0x1.8p52 : 0x1.8p23);
   Value shifted = arith::AddFOp::create(builder, loc, x, magic);
   Value nearest = arith::SubFOp::create(builder, loc, shifted, magic);
@@ -73,7 +76,8 @@ Value FloatMath::powerOfTwo(Value n) {
 
 FloatMath::Reduced FloatMath::reduceByLn2(Value x) {
   // Cody and Waite: the high part of ln 2 has so few bits that n times it is exact.
-  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1, low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1,
+         low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
   auto [n, integral] = round(multiply(x, number(std::numbers::log2e)));
   Value rest = subtract(x, multiply(n, number(high)));
   return {subtract(rest, multiply(n, number(low))), integral, n};
@@ -91,7 +95,8 @@ static SmallVector<double> inverseFactorials(unsigned first, unsigned last) {
   return c;
 }
 
-//===-- Functions -----------------------------------------------------------------------------------------------===//
+//===-- Functions
+//-----------------------------------------------------------------------------------------------===//
 
 // Taylor series end where the next term is below half a unit of the last place at |r| = ln 2 / 2.
 Value FloatMath::exp(Value x) {
@@ -112,11 +117,13 @@ Value FloatMath::expm1(Value x) {
   return add(multiply(scale, p), subtract(scale, number(1)));
 }
 
-// x = 2^e m with 2/3 <= m < 4/3; log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 1/5, as a series in s^2.
+// x = 2^e m with 2/3 <= m < 4/3; log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 1/5, as a series in
+// s^2.
 Value FloatMath::log(Value x) {
   Value tiny = compare(CmpFPredicate::OLT, x, number(wide ? 0x1p-1022 : 0x1p-126));
   Value normal = select(tiny, multiply(x, number(wide ? 0x1p54 : 0x1p25)), x);
-  Value two3rds = bits(number(2.0 / 3.0)), offset = arith::SubIOp::create(builder, loc, bits(normal), two3rds);
+  Value two3rds = bits(number(2.0 / 3.0)),
+        offset = arith::SubIOp::create(builder, loc, bits(normal), two3rds);
   Value e = arith::ShRSIOp::create(builder, loc, offset, integer(mantissaBits()));
   Value shifted = arith::ShLIOp::create(builder, loc, e, integer(mantissaBits()));
   Value m = fromBits(arith::SubIOp::create(builder, loc, bits(normal), shifted));
@@ -129,12 +136,14 @@ Value FloatMath::log(Value x) {
     c.push_back(2.0 / (2 * k + 1));
   // 2 s = f - s f, which loses nothing where f is small.
   Value tail = multiply(s, subtract(multiply(square, polynomial(square, c)), f));
-  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1, low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1,
+         low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
   Value small = add(tail, multiply(exponent, number(low)));
   Value result = add(multiply(exponent, number(high)), add(f, small));
 
   // Negative numbers and NaN fail the comparison.
-  result = select(compare(CmpFPredicate::OGE, x, number(0)), result, number(std::numeric_limits<double>::quiet_NaN()));
+  result = select(compare(CmpFPredicate::OGE, x, number(0)), result,
+                  number(std::numeric_limits<double>::quiet_NaN()));
   result = select(compare(CmpFPredicate::OEQ, x, number(infinity)), x, result);
   return select(compare(CmpFPredicate::OEQ, x, number(0)), number(-infinity), result);
 }
@@ -155,10 +164,11 @@ Value FloatMath::erf(Value x) {
     series.push_back((k % 2 ? -1 : 1) * 2 * std::numbers::inv_sqrtpi / (factorial * (2 * k + 1)));
   }
   Value near = multiply(x, polynomial(multiply(x, x), series));
-  // 1 <= |x| <= 4: 1 - e^g(|x|), g the least-squares fit of log erfc of degree 8 on Chebyshev nodes, whose error is
-  // 8e-10; beyond 4 that is 1 when rounded.
-  static constexpr double fit[] = {0.000296073484, -1.13013608,     -0.631992247,   -0.109923583, 0.0263320935,
-                                   -0.00472819298, 0.000590087657, -4.52593458e-05, 1.59666381e-06};
+  // 1 <= |x| <= 4: 1 - e^g(|x|), g the least-squares fit of log erfc of degree 8 on Chebyshev nodes, whose
+  // error is 8e-10; beyond 4 that is 1 when rounded.
+  static constexpr double fit[] = {0.000296073484, -1.13013608,     -0.631992247,
+                                   -0.109923583,   0.0263320935,    -0.00472819298,
+                                   0.000590087657, -4.52593458e-05, 1.59666381e-06};
   Value magnitude = clamp(abs(x), 0, 4);
   Value far = withSign(subtract(number(1), exp(polynomial(magnitude, fit))), x);
   return select(compare(CmpFPredicate::OLT, magnitude, number(1)), near, far);
@@ -174,8 +184,8 @@ Value FloatMath::sine(Value x, bool cosine) {
   Value r = wide ? rest : arith::TruncFOp::create(builder, loc, type, rest).getResult();
   Value quadrant = arith::AndIOp::create(builder, loc, integral, exact.integer(3));
   if (cosine)
-    quadrant = arith::AndIOp::create(builder, loc, arith::AddIOp::create(builder, loc, quadrant, exact.integer(1)),
-                                     exact.integer(3));
+    quadrant = arith::AndIOp::create(
+        builder, loc, arith::AddIOp::create(builder, loc, quadrant, exact.integer(1)), exact.integer(3));
   SmallVector<double> sines{1}, cosines{1};
   double factorial = 1;
   for (unsigned k = 1; k <= (wide ? 9 : 6); ++k) {

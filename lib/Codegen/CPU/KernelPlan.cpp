@@ -28,7 +28,8 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 
 uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
   Value value = nest.value();
-  return product(shapeOf(value).drop_front(rows.size())) * elementBytes(getElementTypeOrSelf(value.getType()));
+  return product(shapeOf(value).drop_front(rows.size())) *
+         elementBytes(getElementTypeOrSelf(value.getType()));
 }
 
 namespace {
@@ -187,14 +188,15 @@ private:
   static bool isExpensive(linalg::GenericOp generic) {
     return generic.getBody()
         ->walk([](Operation *op) {
-          bool slow = isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp>(op));
+          bool slow =
+              isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp>(op));
           return slow ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
   }
 
-  /// Next to reductions, expensive values that several nests need, or that one nest would compute many times over, get
-  /// nests of their own.
+  /// Next to reductions, expensive values that several nests need, or that one nest would compute many times
+  /// over, get nests of their own.
   bool keepShared() {
     if (llvm::none_of(out.nests, [](const Nest &nest) { return nest.isReduction(); }))
       return false;
@@ -219,7 +221,8 @@ private:
     return changed;
   }
 
-  /// The leading dims that the results of all nests share, as far as every nest reads only its own row of the others.
+  /// The leading dims that the results of all nests share, as far as every nest reads only its own row of the
+  /// others.
   void chooseRows() {
     if (out.nests.empty())
       return;

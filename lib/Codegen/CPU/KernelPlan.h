@@ -19,7 +19,8 @@ struct Read {
 /// Where the value of a nest lies.
 enum class Place { Register, Stack, Scratch, Result };
 
-/// A linalg.generic that is computed into a place of its own; every other one is computed where its elements are read.
+/// A linalg.generic that is computed into a place of its own; every other one is computed where its elements
+/// are read.
 struct Nest {
   mlir::linalg::GenericOp op;
   std::vector<Read> reads;
@@ -37,8 +38,8 @@ struct Nest {
   bool isReduction() const { return !reducedLoops.empty(); }
 };
 
-/// The loops of one kernel: an outer nest over `rows`, the leading dims that all nests share, and in it, in this order,
-/// the rest of every nest.
+/// The loops of one kernel: an outer nest over `rows`, the leading dims that all nests share, and in it, in
+/// this order, the rest of every nest.
 struct KernelPlan {
   std::vector<Nest> nests;
   llvm::DenseMap<mlir::Value, unsigned> nestOf;

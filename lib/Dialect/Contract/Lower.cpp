@@ -37,17 +37,17 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
                                    widen(nested, loc, args[1], element));
       return buildSum(nested, loc, args[2], product);
     };
-    return SmallVector<Value>{buildReduction(builder, op->getLoc(), type, builder.getZeroAttr(element), operands, maps,
-                                             AffineMap::getMultiDimIdentityMap(loops, builder.getContext())
-                                                 .getMajorSubMap(type.getRank()),
-                                             body)};
+    return SmallVector<Value>{buildReduction(
+        builder, op->getLoc(), type, builder.getZeroAttr(element), operands, maps,
+        AffineMap::getMultiDimIdentityMap(loops, builder.getContext()).getMajorSubMap(type.getRank()), body)};
   }
 };
 
 } // namespace
 
 void registerContractLowerings(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotLowering>(*context); });
+  registry.addExtension(
+      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotLowering>(*context); });
 }
 
 } // namespace par

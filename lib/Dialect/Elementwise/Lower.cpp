@@ -168,9 +168,10 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp, XorOp,
-           NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, SinOp,
-           CosOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp, ConvertOp>(context);
+    attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp,
+           XorOp, NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp,
+           SigmoidOp, SinOp, CosOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp,
+           ConvertOp>(context);
   });
 }
 

@@ -55,18 +55,20 @@ struct TakeLowering : LowerableOpInterface::ExternalModel<TakeLowering, TakeOp> 
   }
 };
 
-/// result[.., r, ..] = sum over i of (index i == r ? update i : 0): no order of stores to keep, and it vectorises along
-/// the dims behind. Big tables are the builtin's work.
-Value buildOneHotSum(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands, AffineMap updates,
-                     AffineMap indices, AffineMap result, int64_t dim) {
+/// result[.., r, ..] = sum over i of (index i == r ? update i : 0): no order of stores to keep, and it
+/// vectorises along the dims behind. Big tables are the builtin's work.
+Value buildOneHotSum(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands,
+                     AffineMap updates, AffineMap indices, AffineMap result, int64_t dim) {
   Type element = type.getElementType();
   auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
     Value row = buildIndex(nested, loc, dim);
-    Value here = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
+    Value here =
+        arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
     Value part = arith::SelectOp::create(nested, loc, here, args[0], buildNumber(nested, loc, element, 0));
     return buildSum(nested, loc, args[2], part);
   };
-  return buildReduction(builder, loc, type, builder.getZeroAttr(element), operands, {updates, indices}, result, body);
+  return buildReduction(builder, loc, type, builder.getZeroAttr(element), operands, {updates, indices},
+                        result, body);
 }
 
 struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLowering, ScatterAddOp> {

@@ -70,9 +70,9 @@ struct ReduceLowering : LowerableOpInterface::ExternalModel<ReduceLowering, Redu
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
       return combine(nested, loc, reduce.getKind(), args[1], args[0]);
     };
-    return SmallVector<Value>{buildReduction(builder, op->getLoc(), type,
-                                             getNeutral(builder, reduce.getKind(), type.getElementType()), operands,
-                                             builder.getMultiDimIdentityMap(rank), resultMap, body)};
+    return SmallVector<Value>{buildReduction(
+        builder, op->getLoc(), type, getNeutral(builder, reduce.getKind(), type.getElementType()), operands,
+        builder.getMultiDimIdentityMap(rank), resultMap, body)};
   }
 };
 

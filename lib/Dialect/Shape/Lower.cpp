@@ -12,7 +12,8 @@ namespace {
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Yields the one input's element: ops that only move elements differ in the map.
-Value buildMove(OpBuilder &builder, Location loc, RankedTensorType type, Value operand, ArrayRef<AffineExpr> from) {
+Value buildMove(OpBuilder &builder, Location loc, RankedTensorType type, Value operand,
+                ArrayRef<AffineExpr> from) {
   AffineMap map = AffineMap::get(type.getRank(), 0, from, builder.getContext());
   return buildElements(builder, loc, type, operand, map,
                        [](OpBuilder &, Location, ValueRange args) { return args[0]; });
@@ -25,8 +26,8 @@ Value buildStart(OpBuilder &builder, Location loc, Value start) {
 }
 
 /// `then` where the condition holds, else `otherwise`: what does not hold is not read.
-Value buildChoice(OpBuilder &builder, Location loc, Value condition,
-                  function_ref<Value(OpBuilder &)> then, function_ref<Value(OpBuilder &)> otherwise) {
+Value buildChoice(OpBuilder &builder, Location loc, Value condition, function_ref<Value(OpBuilder &)> then,
+                  function_ref<Value(OpBuilder &)> otherwise) {
   auto yield = [](function_ref<Value(OpBuilder &)> build) {
     return [build](OpBuilder &nested, Location loc) { scf::YieldOp::create(nested, loc, build(nested)); };
   };
@@ -96,8 +97,8 @@ struct ReshapeLowering : LowerableOpInterface::ExternalModel<ReshapeLowering, Re
       return SmallVector<Value>{tensor::CollapseShapeOp::create(builder, op->getLoc(), to, value,
                                                                 ArrayRef<ReassociationIndices>())};
     if (fromRank == 0)
-      return SmallVector<Value>{tensor::ExpandShapeOp::create(builder, op->getLoc(), to, value,
-                                                              ArrayRef<ReassociationIndices>())};
+      return SmallVector<Value>{
+          tensor::ExpandShapeOp::create(builder, op->getLoc(), to, value, ArrayRef<ReassociationIndices>())};
     if (fromRank != 1) {
       auto flat = RankedTensorType::get({to.getNumElements()}, to.getElementType());
       value = tensor::CollapseShapeOp::create(builder, op->getLoc(), flat, value, group(fromRank));
@@ -125,7 +126,8 @@ struct SliceLowering : LowerableOpInterface::ExternalModel<SliceLowering, SliceO
     SmallVector<AffineExpr> exprs;
     for (auto [dim, start] : llvm::enumerate(slice.getStarts()))
       exprs.push_back(builder.getAffineDimExpr(dim) * slice.getStrides()[dim] + start);
-    return SmallVector<Value>{buildMove(builder, op->getLoc(), typeOf(slice.getResult()), operands[0], exprs)};
+    return SmallVector<Value>{
+        buildMove(builder, op->getLoc(), typeOf(slice.getResult()), operands[0], exprs)};
   }
 };
 
@@ -155,7 +157,8 @@ struct UpdateSliceLowering : LowerableOpInterface::ExternalModel<UpdateSliceLowe
       Value inside = buildInside(nested, loc, offset, buildIndexConstant(nested, loc, 0),
                                  buildIndexConstant(nested, loc, size));
       indices[dim] = offset;
-      return buildChoice(nested, loc, inside,
+      return buildChoice(
+          nested, loc, inside,
           [&](OpBuilder &then) { return tensor::ExtractOp::create(then, loc, operands[1], indices); },
           [&](OpBuilder &) { return args[0]; });
     };

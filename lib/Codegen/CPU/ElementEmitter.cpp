@@ -1,0 +1,231 @@
+#include "ElementEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace par::cpu {
+
+ElementEmitter::ElementEmitter(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
+                               LLVM::LLVMFuncOp target)
+    : builder(function.getContext()), loc(function.getLoc()), function(function), plan(plan),
+      buffers(buffers), target(target) {
+  dims.resize(maxLoops);
+}
+
+Value ElementEmitter::constant(int64_t value) {
+  return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
+}
+
+Value ElementEmitter::pointer(unsigned operand) { return target.getArgument(operand); }
+
+void ElementEmitter::bindImmediates() {
+  unsigned next = buffers.count;
+  for (BlockArgument argument : function.getArguments())
+    if (argument.getType().isInteger(64))
+      immediates[argument] = target.getArgument(next++);
+}
+
+void ElementEmitter::allocateStack() {
+  auto type = LLVM::LLVMPointerType::get(builder.getContext());
+  for (const Nest &nest : plan.nests)
+    if (nest.place == Place::Stack)
+      stack[nest.value()] = LLVM::AllocaOp::create(builder, loc, type, builder.getI8Type(),
+                                                   constant(plan.bytesPerRow(nest)), /*alignment=*/64);
+}
+
+Type ElementEmitter::memoryType(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
+}
+
+Value ElementEmitter::elementPointer(Value base, Type element, Value address) {
+  return LLVM::GEPOp::create(builder, loc, base.getType(), memoryType(element), base,
+                             ArrayRef<LLVM::GEPArg>{address});
+}
+
+Value ElementEmitter::load(Value base, Type element, Value address) {
+  Value value =
+      LLVM::LoadOp::create(builder, loc, memoryType(element), elementPointer(base, element, address));
+  if (element.isInteger(1))
+    value = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value,
+                                  arith::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(0)));
+  return value;
+}
+
+void ElementEmitter::store(Value value, Value base, Value address) {
+  Type element = value.getType();
+  if (element.isInteger(1))
+    value = arith::ExtUIOp::create(builder, loc, builder.getI8Type(), value);
+  LLVM::StoreOp::create(builder, loc, value, elementPointer(base, element, address));
+}
+
+Value ElementEmitter::expand(AffineExpr expr) {
+  if (auto constantExpr = dyn_cast<AffineConstantExpr>(expr))
+    return constant(constantExpr.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  Value lhs = expand(binary.getLHS()), rhs = expand(binary.getRHS());
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return arith::AddIOp::create(builder, loc, lhs, rhs, arith::IntegerOverflowFlags::nsw);
+  case AffineExprKind::Mul:
+    return arith::MulIOp::create(builder, loc, lhs, rhs, arith::IntegerOverflowFlags::nsw);
+  case AffineExprKind::Mod:
+    return arith::RemUIOp::create(builder, loc, lhs, rhs);
+  default:
+    return arith::DivUIOp::create(builder, loc, lhs, rhs);
+  }
+}
+
+AffineExpr ElementEmitter::simplify(AffineExpr expr) { return simplifyAffineExpr(expr, dims.size(), 0); }
+
+ElementEmitter::MemoKey ElementEmitter::makeKey(Value value, ArrayRef<AffineExpr> index) {
+  std::vector<void *> key;
+  for (AffineExpr expr : index)
+    key.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
+  return {value.getAsOpaquePointer(), key};
+}
+
+Value ElementEmitter::readElement(Value tensor, ArrayRef<AffineExpr> index) {
+  Value source = stripReshapes(tensor);
+  Index sourceIndex = reshapeIndex(index, shapeOf(tensor), shapeOf(source), builder.getContext());
+  MemoKey key = makeKey(source, sourceIndex);
+  if (auto known = memo.find(key); known != memo.end())
+    return known->second;
+  Value value = computeElement(source, sourceIndex, linearize(index, shapeOf(tensor), builder.getContext()));
+  memo[key] = value;
+  return value;
+}
+
+Value ElementEmitter::computeElement(Value source, ArrayRef<AffineExpr> index, AffineExpr address) {
+  Type element = getElementTypeOrSelf(source.getType());
+  if (auto argument = dyn_cast<BlockArgument>(source))
+    return load(pointer(buffers.arguments[argument.getArgNumber()]), element, expand(simplify(address)));
+  if (auto nest = plan.nestOf.find(source); nest != plan.nestOf.end())
+    return readNest(plan.nests[nest->second], index, address);
+  if (auto generic = genericOf(source))
+    return computeBody(generic, index, {});
+  if (auto fill = source.getDefiningOp<linalg::FillOp>())
+    return clone(fill.getInputs()[0]);
+  if (auto elements = source.getDefiningOp<tensor::FromElementsOp>())
+    return scalarOf(elements.getElements()[0]);
+  auto dense = cast<DenseElementsAttr>(source.getDefiningOp<arith::ConstantOp>().getValue());
+  if (dense.isSplat())
+    return arith::ConstantOp::create(builder, loc, dense.getSplatValue<TypedAttr>());
+  return load(addressOf(dense), element, expand(simplify(address)));
+}
+
+Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, AffineExpr address) {
+  Value value = nest.value();
+  if (auto known = registers.find(value); known != registers.end())
+    return known->second;
+  Type element = getElementTypeOrSelf(value.getType());
+  if (nest.place == Place::Result)
+    return load(pointer(buffers.results[nest.results.front()]), element, expand(simplify(address)));
+  return load(baseOf(nest), element, expand(simplify(addressInRow(nest, index))));
+}
+
+Value ElementEmitter::baseOf(const Nest &nest) {
+  if (nest.place == Place::Stack)
+    return stack.lookup(nest.value());
+  return elementPointer(pointer(buffers.scratch), builder.getI8Type(), constant(nest.offset));
+}
+
+AffineExpr ElementEmitter::addressInRow(const Nest &nest, ArrayRef<AffineExpr> index) {
+  size_t rows = plan.rows.size();
+  return linearize(index.drop_front(rows), shapeOf(nest.value()).drop_front(rows), builder.getContext());
+}
+
+Value ElementEmitter::clone(Value scalar) { return builder.clone(*scalar.getDefiningOp())->getResult(0); }
+
+Value ElementEmitter::scalarOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return immediates.lookup(argument);
+  Operation *op = value.getDefiningOp();
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, scalarOf(operand));
+  return builder.clone(*op, mapping)->getResult(0);
+}
+
+Value ElementEmitter::addressOf(DenseElementsAttr dense) {
+  Type element = dense.getElementType();
+  DenseElementsAttr stored = dense;
+  if (element.isInteger(1)) {
+    SmallVector<int8_t> bytes;
+    for (bool value : dense.getValues<bool>())
+      bytes.push_back(value);
+    stored = DenseElementsAttr::get(RankedTensorType::get(dense.getType().getShape(), builder.getI8Type()),
+                                    ArrayRef<int8_t>(bytes));
+  }
+  auto flat = cast<DenseElementsAttr>(stored).reshape(
+      RankedTensorType::get({stored.getNumElements()}, memoryType(element)));
+  OpBuilder outside(target);
+  std::string name = (target.getName() + ".data" + Twine(globals++)).str();
+  auto type = LLVM::LLVMArrayType::get(memoryType(element), stored.getNumElements());
+  auto global =
+      LLVM::GlobalOp::create(outside, loc, type, true, LLVM::Linkage::Internal, name, flat, /*alignment=*/64);
+  return LLVM::AddressOfOp::create(builder, loc, global);
+}
+
+Value ElementEmitter::computeBody(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration, Value combined) {
+  IRMapping mapping;
+  for (OpOperand *input : generic.getDpsInputOperands()) {
+    BlockArgument argument = generic.getMatchingBlockArgument(input);
+    if (!argument.use_empty())
+      mapping.map(argument,
+                  readElement(input->get(), applyMap(generic.getMatchingIndexingMap(input), iteration)));
+  }
+  if (combined)
+    mapping.map(generic.getMatchingBlockArgument(generic.getDpsInitOperand(0)), combined);
+  emitBody(*generic.getBody(), iteration, mapping);
+  return mapping.lookupOrDefault(generic.getBody()->getTerminator()->getOperand(0));
+}
+
+void ElementEmitter::emitBody(Block &block, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
+  Type index = builder.getIndexType();
+  for (Operation &op : block.without_terminator()) {
+    if (auto dim = dyn_cast<linalg::IndexOp>(op))
+      mapping.map(
+          dim.getResult(),
+          arith::IndexCastOp::create(builder, loc, index, expand(iteration[dim.getDim()])).getResult());
+    else if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      mapping.map(extract.getResult(), readExtracted(extract, iteration, mapping));
+    else if (auto choice = dyn_cast<scf::IfOp>(op))
+      emitChoice(choice, iteration, mapping);
+    else
+      builder.clone(op, mapping);
+  }
+}
+
+void ElementEmitter::emitChoice(scf::IfOp choice, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
+  auto emitted =
+      scf::IfOp::create(builder, loc, choice.getResultTypes(), mapping.lookup(choice.getCondition()),
+                        /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  for (auto [from, to] : llvm::zip(choice->getRegions(), emitted->getRegions())) {
+    Memo outer = memo;
+    builder.setInsertionPointToEnd(&to.front());
+    emitBody(from.front(), iteration, mapping);
+    scf::YieldOp::create(builder, loc,
+                         llvm::map_to_vector(from.front().getTerminator()->getOperands(),
+                                             [&](Value value) { return mapping.lookupOrDefault(value); }));
+    memo = std::move(outer);
+  }
+  mapping.map(choice.getResults(), emitted.getResults());
+}
+
+Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineExpr> iteration,
+                                    IRMapping &mapping) {
+  auto makeDim = [&](Value value) {
+    dims.push_back(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), mapping.lookup(value)));
+    return builder.getAffineDimExpr(dims.size() - 1);
+  };
+  Index indices;
+  for (Value value : extract.getIndices())
+    indices.push_back(traceIndex(value, iteration, makeDim));
+  return readElement(extract.getTensor(), indices);
+}
+
+} // namespace par::cpu

@@ -1,0 +1,85 @@
+#ifndef PAR_LIB_CODEGEN_CPU_ELEMENTEMITTER_H
+#define PAR_LIB_CODEGEN_CPU_ELEMENTEMITTER_H
+
+#include "EmitLoops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+namespace par::cpu {
+
+/// Emits what computes one element of a tensor at the builder's place: loads from where tensors lie, the
+/// bodies of the generics that are computed where they are read. Elements that are known already are not
+/// computed again.
+class ElementEmitter {
+public:
+  /// Loops of one nest at most; dims from there on are indices known when running.
+  static constexpr size_t maxLoops = 32;
+  using MemoKey = std::pair<void *, std::vector<void *>>;
+  using Memo = std::map<MemoKey, mlir::Value>;
+
+  ElementEmitter(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
+                 mlir::LLVM::LLVMFuncOp target);
+
+  mlir::Value constant(int64_t value);
+  mlir::Value pointer(unsigned operand);
+  void bindImmediates();
+  void allocateStack();
+  mlir::Value load(mlir::Value base, mlir::Type element, mlir::Value address);
+  void store(mlir::Value value, mlir::Value base, mlir::Value address);
+  /// Indices and sizes are never negative: division is unsigned.
+  mlir::Value expand(mlir::AffineExpr expr);
+  mlir::AffineExpr simplify(mlir::AffineExpr expr);
+  /// One element of a tensor, computed on the spot or read from where it lies.
+  mlir::Value readElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
+  mlir::Value baseOf(const Nest &nest);
+  mlir::AffineExpr addressInRow(const Nest &nest, llvm::ArrayRef<mlir::AffineExpr> index);
+  /// The body of a generic at an iteration; `combined` is its last argument, for reductions.
+  mlir::Value computeBody(mlir::linalg::GenericOp generic, llvm::ArrayRef<mlir::AffineExpr> iteration,
+                          mlir::Value combined);
+
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  /// Values of dims: at first the loops of the nest that is being emitted, from maxLoops on indices known
+  /// when running, of all nests, so that no two of them are confused.
+  llvm::SmallVector<mlir::Value> dims;
+  /// Elements known at this place.
+  Memo memo;
+  /// Values of nests that have one element a row.
+  llvm::DenseMap<mlir::Value, mlir::Value> registers;
+
+private:
+  static mlir::Type memoryType(mlir::Type element);
+  mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value address);
+  static MemoKey makeKey(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  mlir::Value computeElement(mlir::Value source, llvm::ArrayRef<mlir::AffineExpr> index,
+                             mlir::AffineExpr address);
+  mlir::Value readNest(const Nest &nest, llvm::ArrayRef<mlir::AffineExpr> index, mlir::AffineExpr address);
+  mlir::Value clone(mlir::Value scalar);
+  /// A scalar of the function's own level: an immediate, or arithmetic on some.
+  mlir::Value scalarOf(mlir::Value value);
+  /// Address of a constant that is no splat, which becomes data of the object.
+  mlir::Value addressOf(mlir::DenseElementsAttr dense);
+  void emitBody(mlir::Block &block, llvm::ArrayRef<mlir::AffineExpr> iteration, mlir::IRMapping &mapping);
+  /// A branch, which the vectoriser turns into loads under a mask.
+  void emitChoice(mlir::scf::IfOp choice, llvm::ArrayRef<mlir::AffineExpr> iteration,
+                  mlir::IRMapping &mapping);
+  /// Indices that depend on values become dims of their own.
+  mlir::Value readExtracted(mlir::tensor::ExtractOp extract, llvm::ArrayRef<mlir::AffineExpr> iteration,
+                            mlir::IRMapping &mapping);
+
+  mlir::func::FuncOp function;
+  const KernelPlan &plan;
+  const KernelBuffers &buffers;
+  mlir::LLVM::LLVMFuncOp target;
+  llvm::DenseMap<mlir::Value, mlir::Value> immediates, stack;
+  unsigned globals = 0;
+};
+
+} // namespace par::cpu
+
+#endif
