@@ -60,26 +60,8 @@ static bool splitFiles(const Arguments &arguments, CompileOptions &options) {
   return true;
 }
 
-int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
-  Arguments arguments;
-  if (!parseArguments(argc, argv, flags, arguments, errs()))
-    return WrongCommand;
-  if (arguments.has("--help")) {
-    printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
-    return Done;
-  }
-  if (arguments.has("--version")) {
-    outs() << "par 0.1, plan language 1\n";
-    return Done;
-  }
-  if (arguments.has("--print-schema")) {
-    printPlanSchema(outs());
-    return Done;
-  }
-  CompileOptions options;
-  if (!splitFiles(arguments, options))
-    return WrongCommand;
+/// What the flags ask for.
+static void readFlags(const Arguments &arguments, CompileOptions &options) {
   for (const Arguments::Given &given : arguments.flags) {
     if (given.flag == "--set")
       options.settings.push_back(given.value);
@@ -103,6 +85,29 @@ int main(int argc, char **argv) {
   options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  Arguments arguments;
+  if (!parseArguments(argc, argv, flags, arguments, errs()))
+    return WrongCommand;
+  if (arguments.has("--help")) {
+    printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
+    return Done;
+  }
+  if (arguments.has("--version")) {
+    outs() << "par 0.1, plan language 1\n";
+    return Done;
+  }
+  if (arguments.has("--print-schema")) {
+    printPlanSchema(outs());
+    return Done;
+  }
+  CompileOptions options;
+  if (!splitFiles(arguments, options))
+    return WrongCommand;
+  readFlags(arguments, options);
   if (options.model.empty() && !options.printPlan) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;

@@ -7,7 +7,8 @@ namespace par {
 #define GEN_PASS_DEF_ANNOTATEVARIABLESPASS
 #include "par/Annotate/Passes.h.inc"
 
-/// For every dim of the stored shape the dims [first, last) of the variable's own: Import unfolds a dim into parts.
+/// For every dim of the stored shape the dims [first, last) of the variable's own: Import unfolds a dim into
+/// parts.
 static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable) {
   ArrayRef<int64_t> own = variable.getTensorType().getShape();
   if (!variable.getStored())
@@ -25,7 +26,8 @@ static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable
 }
 
 /// Shards the variable by a rule on its stored shape.
-static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan, ModuleOp module) {
+static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan,
+                                   ModuleOp module) {
   SmallVector<std::pair<int64_t, int64_t>> groups = unfoldedDims(variable);
   SmallVector<int64_t> dimOf;
   // Of an unfolded dim the first own dim counts the parts; each part is sharded.

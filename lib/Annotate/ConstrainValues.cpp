@@ -16,7 +16,8 @@ namespace {
 /// Places the constraints of one step.
 class Constrainer {
 public:
-  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module)
+      : step(step), model(model), module(module) {}
 
   LogicalResult apply(const ResolvedShard &rule);
 

@@ -57,8 +57,8 @@ struct CreateStagesPass : impl::CreateStagesPassBase<CreateStagesPass> {
       for (int64_t rank = 0; rank < *plan.ranks; ++rank)
         if (coordinateOn(plan, *plan.pipeline.over, rank) == stage)
           ranks.push_back(rank);
-      StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage), mesh,
-                      ranks);
+      StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage),
+                      mesh, ranks);
     }
   }
 };

@@ -82,7 +82,8 @@ private:
     for (Operation *op : group) {
       groupOf[op] = index;
       int64_t bytes = 0;
-      for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+      for (Value value :
+           llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
         bytes += bytesOf(value);
       int64_t share = microbatches * ranks;
       node.forward += hardware.localTime(flopsOf(op) / share, bytes / share);

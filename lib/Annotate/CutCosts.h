@@ -10,12 +10,13 @@ namespace par {
 /// Ops that stay together: neighbours of one module.
 using OpGroup = llvm::SmallVector<mlir::Operation *>;
 
-/// Groups of consecutive ops of one module, in order: intervals of a topological order, so that their graph is one of
-/// forward edges only. `ops` are the ops that are to be on a stage.
+/// Groups of consecutive ops of one module, in order: intervals of a topological order, so that their graph
+/// is one of forward edges only. `ops` are the ops that are to be on a stage.
 std::vector<OpGroup> groupByModule(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Nodes: the groups with their time, what their weights with gradients and optimizer states take, and what they save;
-/// values: what crosses groups, weights of several groups among them. Figures are of one rank and one microbatch.
+/// Nodes: the groups with their time, what their weights with gradients and optimizer states take, and what
+/// they save; values: what crosses groups, weights of several groups among them. Figures are of one rank and
+/// one microbatch.
 llvm::Expected<StageCutProblem> makeCutProblem(llvm::ArrayRef<OpGroup> groups, const Plan &plan);
 
 } // namespace par

@@ -33,10 +33,10 @@ private:
   StepOp step;
   const ModelPlan &model;
   ModuleOp module;
-  std::vector<Operation *> ops;             ///< that a parameter flows into, in order
-  DenseMap<Operation *, bool> active;       ///< whether a graph input flows into it
-  DenseMap<Operation *, int64_t> hint;      ///< least stage that the cuts say
-  DenseMap<Operation *, int64_t> stage;     ///< the outcome
+  std::vector<Operation *> ops;         ///< that a parameter flows into, in order
+  DenseMap<Operation *, bool> active;   ///< whether a graph input flows into it
+  DenseMap<Operation *, int64_t> hint;  ///< least stage that the cuts say
+  DenseMap<Operation *, int64_t> stage; ///< the outcome
 };
 
 } // namespace
@@ -61,7 +61,8 @@ void Cutter::findOps() {
   }
 }
 
-/// Everything in the matched modules, or the matched nodes where no module matches, is on `stageIndex` or later.
+/// Everything in the matched modules, or the matched nodes where no module matches, is on `stageIndex` or
+/// later.
 void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
   for (Operation *op : ops) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
@@ -72,7 +73,8 @@ void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
       return from->module == name || from->module.starts_with((name + ".").str());
     });
     if (matches.modules.empty())
-      inside = llvm::any_of(matches.nodes, [&](unsigned index) { return from->path == model.names.nodes[index].name; });
+      inside = llvm::any_of(matches.nodes,
+                            [&](unsigned index) { return from->path == model.names.nodes[index].name; });
     if (inside)
       hint[op] = std::max(hint.lookup(op), stageIndex);
   }
@@ -156,7 +158,8 @@ void Cutter::assign() {
     stage[op] = first;
   }
   for (Operation *op : ops)
-    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"), OpBuilder(op).getI64IntegerAttr(stage[op]));
+    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"),
+                        OpBuilder(op).getI64IntegerAttr(stage[op]));
 }
 
 LogicalResult Cutter::checkNotEmpty() {

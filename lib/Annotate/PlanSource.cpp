@@ -84,6 +84,9 @@ NameTable namesOfModule(ModuleOp module) {
     if (auto inputs = step.getInputs())
       for (auto [name, type] : llvm::zip(*inputs, step.getArgumentTypes()))
         names.inputs.push_back({cast<StringAttr>(name).str(), spellShape(cast<RankedTensorType>(type)), ""});
+    if (auto outputs = step.getOutputs())
+      for (auto [name, type] : llvm::zip(*outputs, step.getResultTypes()))
+        names.outputs.push_back({cast<StringAttr>(name).str(), spellShape(cast<RankedTensorType>(type)), ""});
     step.walk([&](Operation *op) {
       std::optional<Provenance> from = getProvenance(op->getLoc());
       if (!from || !isTensorOp(op))

@@ -7,7 +7,8 @@
 namespace par {
 
 /// The given plan, or the one in `files`, completed with the names of `module`. Emits what is wrong with it.
-mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files, const ModelPlan *given);
+mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files,
+                                    const ModelPlan *given);
 
 /// Emits errors of the plan at their places. Returns failure if there is any.
 mlir::LogicalResult emitPlanErrors(const PlanErrors &errors, mlir::ModuleOp module);
@@ -15,10 +16,10 @@ mlir::LogicalResult emitPlanErrors(const PlanErrors &errors, mlir::ModuleOp modu
 /// Where the plan says something; the module's own location for a default.
 mlir::Location planLocation(const Origin &origin, mlir::ModuleOp module);
 
-/// A sharding of `rank` dims by a rule: the dims that it names over refined axes; all dims open unless it is closed.
-/// `dimOf` says which dim of the tensor a dim of the rule is.
-ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank, llvm::ArrayRef<int64_t> dimOf,
-                           mlir::MLIRContext *context);
+/// A sharding of `rank` dims by a rule: the dims that it names over refined axes; all dims open unless it is
+/// closed. `dimOf` says which dim of the tensor a dim of the rule is.
+ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank,
+                           llvm::ArrayRef<int64_t> dimOf, mlir::MLIRContext *context);
 
 } // namespace par
 

@@ -85,7 +85,8 @@ public:
     shards = resolveShards(model.plan, model.names, known);
   }
 
-  /// `attn.c_proj.weight {0: tp}` for `transformer.h.0.attn.c_proj, pytorch_utils.py:119`; empty if no rule is known.
+  /// `attn.c_proj.weight {0: tp}` for `transformer.h.0.attn.c_proj, pytorch_utils.py:119`; empty if no rule
+  /// is known.
   std::string ruleFor(StringRef where, StringRef axis, std::string *place = nullptr) const {
     StringRef module = where.split(',').first;
     for (const ResolvedShard &shard : shards) {
@@ -93,8 +94,9 @@ public:
         continue;
       const NameTable::Parameter &parameter = model.names.parameters[shard.index];
       bool here = StringRef(parameter.name).rsplit('.').first == module ||
-                  any_of(parameter.aliases,
-                         [&](const std::string &alias) { return StringRef(alias).rsplit('.').first == module; });
+                  any_of(parameter.aliases, [&](const std::string &alias) {
+                    return StringRef(alias).rsplit('.').first == module;
+                  });
       for (const auto &[dim, axes] : shard.dims)
         if (here && is_contained(*axes, axis)) {
           if (place)
@@ -143,7 +145,8 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
   return most;
 }
 
-void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, raw_ostream &os) {
+void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
+                        raw_ostream &os) {
   auto most = collect(bundle, entry, model);
   if (most.empty())
     return;
@@ -179,12 +182,13 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
   }
 }
 
-void explainCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, raw_ostream &os) {
+void explainCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
+                          raw_ostream &os) {
   RuleFinder rules(model);
   for (auto &[sort, list] : collect(bundle, entry, model))
     for (const Traffic &traffic : list) {
-      os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count << " a step, "
-         << humanBytes(double(traffic.bytes)) << "\n";
+      os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count
+         << " a step, " << humanBytes(double(traffic.bytes)) << "\n";
       if (!traffic.where.empty())
         os << "  where  " << traffic.where << "\n";
       std::string place, rule = rules.ruleFor(traffic.where, sort.first, &place);

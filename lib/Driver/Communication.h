@@ -11,7 +11,8 @@ namespace par {
 void printCommunication(const format::Bundle &bundle, llvm::StringRef entry, const ModelPlan &model,
                         llvm::raw_ostream &os);
 
-/// --explain=collectives: every communication of an entry with the module it is from and the rule that forced it.
+/// --explain=collectives: every communication of an entry with the module it is from and the rule that forced
+/// it.
 void explainCommunication(const format::Bundle &bundle, llvm::StringRef entry, const ModelPlan &model,
                           llvm::raw_ostream &os);
 

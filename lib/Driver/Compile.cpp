@@ -145,7 +145,8 @@ int Compilation::run() {
   if (options.list) {
     if (printNames(model.names, *options.list, out))
       return Done;
-    err << "par-compile: error: --list takes params, modules, nodes or inputs, found \"" << *options.list << "\"\n";
+    err << "par-compile: error: --list takes params, modules, nodes or inputs, found \"" << *options.list
+        << "\"\n";
     return WrongCommand;
   }
   if (!readPlanFor())
@@ -181,7 +182,8 @@ int Compilation::runPhases() {
       return Done;
   }
   if (llvm::none_of(module->getOps<KernelOp>(), [](KernelOp) { return true; })) {
-    err << options.model << ": error: writing a bundle is not supported yet; --stop-after=PHASE prints the program\n";
+    err << options.model
+        << ": error: writing a bundle is not supported yet; --stop-after=PHASE prints the program\n";
     return WrongInput;
   }
   return finish();
@@ -222,10 +224,10 @@ int Compilation::prove(const format::Bundle &bundle, std::string &line) {
     return CannotBe;
   }
   const verify::Proof &proof = verdict.proof;
-  llvm::raw_string_ostream(line)
-        << "proved  " << proof.programs << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
-        << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications
-        << " communications matched, no deadlock, every buffer live when read\n";
+  llvm::raw_string_ostream(line) << "proved  " << proof.programs
+                                 << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
+                                 << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications
+                                 << " communications matched, no deadlock, every buffer live when read\n";
   return Done;
 }
 
@@ -300,7 +302,8 @@ int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ost
     return WrongCommand;
   }
   if (!options.explain.empty() && options.explain != "collectives") {
-    err << "par-compile: error: --explain=" << options.explain << " is not supported yet; it takes collectives\n";
+    err << "par-compile: error: --explain=" << options.explain
+        << " is not supported yet; it takes collectives\n";
     return WrongCommand;
   }
   return Compilation(options, out, err).run();

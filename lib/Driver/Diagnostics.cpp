@@ -10,7 +10,8 @@ using namespace mlir;
 namespace par {
 
 PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, llvm::raw_ostream &err)
-    : model(model.str()), err(err), handler(context, [this](Diagnostic &diagnostic) { return print(diagnostic); }) {}
+    : model(model.str()), err(err),
+      handler(context, [this](Diagnostic &diagnostic) { return print(diagnostic); }) {}
 
 /// Shows a line of a file with a caret, if the file can be read.
 static void showLine(FileLineColLoc place, llvm::raw_ostream &os) {

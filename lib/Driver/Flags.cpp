@@ -50,7 +50,8 @@ static StringRef nearestFlag(ArrayRef<Flag> table, StringRef name) {
   return nearest;
 }
 
-bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arguments &arguments, raw_ostream &err) {
+bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arguments &arguments,
+                    raw_ostream &err) {
   StringRef tool = sys::path::filename(argv[0]);
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i];

@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace par {
 
-/// How --text feeds the step: the first integer input of rank 2 takes tokens; labels that the compiler attached are the
-/// next ones, labels that the model shifts itself the same.
+/// How --text feeds the step: the first integer input of rank 2 takes tokens; labels that the compiler
+/// attached are the next ones, labels that the model shifts itself the same.
 static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan &plan) {
   auto steps = module.getOps<StepOp>();
   if (steps.empty() || !(*steps.begin()).getInputs())

@@ -14,10 +14,10 @@ struct StepFacts {
 };
 StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 
-/// Everything of the options that plan, model file and module say. Fails where the model cannot be hashed; `reason`
-/// then says why.
-std::optional<BundleOptions> bundleOptions(const ModelPlan &model, llvm::StringRef path, const StepFacts &facts,
-                                           std::string &reason);
+/// Everything of the options that plan, model file and module say. Fails where the model cannot be hashed;
+/// `reason` then says why.
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, llvm::StringRef path,
+                                           const StepFacts &facts, std::string &reason);
 
 } // namespace par
 

@@ -33,7 +33,8 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
       uint64_t bytes = buffer.bytes() * buffer.at.size();
       if (buffer.kind == format::BufferKind::State) {
         const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
-        bool state = tensor && (tensor->kind == format::TensorKind::State || tensor->kind == format::TensorKind::Counter);
+        bool state = tensor && (tensor->kind == format::TensorKind::State ||
+                                tensor->kind == format::TensorKind::Counter);
         (state ? role.states : role.params) += bytes;
       } else if (isAccumulator(buffer)) {
         role.grads += bytes;
@@ -56,7 +57,8 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
 void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_ostream &os) {
   os << "memory per rank        params      grads     states      saved    buffers       peak   limit\n";
   for (const RoleMemory &role : roles) {
-    std::string name = "  stage " + StringRef(role.name).ltrim('s').str() + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
+    std::string name = "  stage " + StringRef(role.name).ltrim('s').str() + " (" +
+                       std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
     os << left_justify(name, 19);
     for (uint64_t bytes : {role.params, role.grads, role.states, role.saved, role.buffers, role.peak})
       os << right_justify(humanBytes(double(bytes)), 11);
@@ -67,16 +69,18 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
   }
 }
 
-bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, StringRef place, raw_ostream &err) {
+bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, StringRef place,
+                 raw_ostream &err) {
   bool fits = true;
   for (const RoleMemory &role : roles) {
     if (!limit || role.peak <= *limit)
       continue;
     fits = false;
-    err << place << ": error: stage " << StringRef(role.name).ltrim('s') << " needs " << humanBytes(double(role.peak)) << " a rank, the limit is "
-        << humanBytes(double(*limit)) << " (params " << humanBytes(double(role.params)) << ", grads "
-        << humanBytes(double(role.grads)) << ", states " << humanBytes(double(role.states)) << ", saved "
-        << humanBytes(double(role.saved)) << ", buffers " << humanBytes(double(role.buffers)) << ")\n";
+    err << place << ": error: stage " << StringRef(role.name).ltrim('s') << " needs "
+        << humanBytes(double(role.peak)) << " a rank, the limit is " << humanBytes(double(*limit))
+        << " (params " << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads))
+        << ", states " << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved))
+        << ", buffers " << humanBytes(double(role.buffers)) << ")\n";
   }
   return fits;
 }

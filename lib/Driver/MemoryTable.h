@@ -14,7 +14,8 @@ struct RoleMemory {
   uint64_t params = 0, grads = 0, states = 0, saved = 0, buffers = 0, peak = 0;
 };
 
-/// One row a role: state by its tensor's kind; accumulators of gradients; what has a slot for each microbatch.
+/// One row a role: state by its tensor's kind; accumulators of gradients; what has a slot for each
+/// microbatch.
 std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
 
 /// The lines `memory per rank ...`, one a role.

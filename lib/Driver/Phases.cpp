@@ -16,8 +16,8 @@ using namespace mlir;
 namespace par {
 
 ArrayRef<StringRef> phaseNames() {
-  static constexpr StringRef names[] = {"import",    "annotate",  "train",     "split",
-                                        "propagate", "partition", "recompute", "schedule",
+  static constexpr StringRef names[] = {"import",    "annotate",    "train",     "split",
+                                        "propagate", "partition",   "recompute", "schedule",
                                         "kernels",   "collectives", "memory"};
   return names;
 }
@@ -38,7 +38,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
   PropagateOptions propagate;
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
-  phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
+  phases.push_back(
+      {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [](OpPassManager &manager) { buildPartitionPipeline(manager); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule);
@@ -47,7 +48,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.device;
   phases.push_back({"schedule", [schedule](OpPassManager &manager) {
-                      // What the runtime's collectives want of their operands, while fragments can be rewritten.
+                      // What the runtime's collectives want of their operands, while fragments can be
+                      // rewritten.
                       manager.addPass(createFlattenCollectivesPass());
                       buildSchedulePipeline(manager, schedule);
                     }});

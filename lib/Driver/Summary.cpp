@@ -75,10 +75,12 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
       auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
     }
-  os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " " << *plan.precision << "\n";
+  os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " "
+     << *plan.precision << "\n";
 }
 
-/// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for transformer.ln_f.
+/// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for
+/// transformer.ln_f.
 static std::string unitOf(StringRef module, const llvm::StringSet<> &containers) {
   SmallVector<StringRef, 8> parts = splitName(module);
   for (size_t i = 1; i < parts.size(); ++i)
@@ -135,7 +137,8 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
   os << "stages  ";
   for (size_t stage = 0; stage < count; ++stage) {
     os << (stage ? "   " : "") << stage << ": " << llvm::join(units[stage], ", ") << " ("
-       << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %" << (stage ? ")" : " of the work)");
+       << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %"
+       << (stage ? ")" : " of the work)");
   }
   os << "\n";
 }

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "par/Plan/NameTable.h"
-#include "par/Plan/Schema.h"
+#include "PlanBuilder.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
 namespace par {
-namespace {
 
 int64_t toInt(const PlanNode &node) {
   int64_t number = 0;
@@ -35,255 +34,116 @@ PlanAxes toAxes(const PlanNode &node) {
   return axes;
 }
 
-/// Reads the tree by path; what is absent gets the given default.
-class Builder {
-public:
-  Builder(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}
+Plan PlanBuilder::run() {
+  Plan plan;
+  plan.par = integer("par", 1);
+  target(plan.target);
+  meshAndDims(plan);
+  inputs(plan);
+  batch(plan);
+  if (const PlanEntry *entry = root.find("train"))
+    train(plan.train.emplace(), entry->origin);
+  plan.precision = word("precision", "f32");
+  shards(plan);
+  pipeline(plan);
+  recompute(plan);
+  plan.collectives.bucket = {25ull << 20, Origin()};
+  if (const PlanNode *node = root.at("collectives.bucket"))
+    plan.collectives.bucket = {*parseSize(node->text), node->origin};
+  plan.collectives.overlap = boolean("collectives.overlap", true);
+  plan.collectives.deterministic = boolean("collectives.deterministic", false);
+  plan.seed = integer("seed", 0);
+  return plan;
+}
 
-  Plan run() {
-    Plan plan;
-    plan.par = integer("par", 1);
-    target(plan.target);
-    meshAndDims(plan);
-    inputs(plan);
-    batch(plan);
-    if (const PlanEntry *entry = root.find("train"))
-      train(plan.train.emplace(), entry->origin);
-    plan.precision = word("precision", "f32");
-    shards(plan);
-    pipeline(plan);
-    recompute(plan);
-    plan.collectives.bucket = {25ull << 20, Origin()};
-    if (const PlanNode *node = root.at("collectives.bucket"))
-      plan.collectives.bucket = {*parseSize(node->text), node->origin};
-    plan.collectives.overlap = boolean("collectives.overlap", true);
-    plan.collectives.deterministic = boolean("collectives.deterministic", false);
-    plan.seed = integer("seed", 0);
-    return plan;
-  }
+void PlanBuilder::target(PlanTarget &target) {
+  target.device = {"cpu", Origin()};
+  if (const PlanNode *node = shorthand("target", "device"))
+    target.device = {node->text, node->origin};
+  if (const PlanNode *node = root.at("target.memory"))
+    target.memory = {*parseSize(node->text), node->origin};
+  target.isa = word("target.isa", "native");
+}
 
-private:
-  Said<int64_t> integer(StringRef path, int64_t fallback) {
-    const PlanNode *node = root.at(path);
-    return node ? Said<int64_t>{toInt(*node), node->origin} : Said<int64_t>{fallback, Origin()};
-  }
-  Said<double> number(StringRef path, double fallback) {
-    const PlanNode *node = root.at(path);
-    return node ? Said<double>{toNumber(*node), node->origin} : Said<double>{fallback, Origin()};
-  }
-  Said<bool> boolean(StringRef path, bool fallback) {
-    const PlanNode *node = root.at(path);
-    return node ? Said<bool>{node->text == "true", node->origin} : Said<bool>{fallback, Origin()};
-  }
-  Said<std::string> word(StringRef path, StringRef fallback) {
-    const PlanNode *node = root.at(path);
-    return node ? Said<std::string>{node->text, node->origin} : Said<std::string>{fallback.str(), Origin()};
-  }
-  Said<std::optional<int64_t>> optionalInteger(StringRef path) {
-    const PlanNode *node = root.at(path);
-    if (!node)
-      return {std::nullopt, Origin()};
-    return {toInt(*node), node->origin};
-  }
-  /// A key that is a word or a mapping with that word under `inner`.
-  const PlanNode *shorthand(StringRef path, StringRef inner) {
-    const PlanNode *node = root.at(path);
-    if (node && node->kind == PlanNode::Map)
-      return node->at(inner);
-    return node;
-  }
-
-  SaidPattern pattern(StringRef text, const Origin &origin) {
-    std::string why;
-    // The tree was checked: a pattern that does not parse cannot come here.
-    return {NamePattern::parse(text, why).value_or(NamePattern()), origin};
-  }
-  std::vector<SaidPattern> patterns(const PlanNode &list) {
-    std::vector<SaidPattern> result;
-    for (const PlanNode &item : list.items)
-      result.push_back(pattern(item.text, item.origin));
-    return result;
-  }
-
-  void target(PlanTarget &target) {
-    target.device = {"cpu", Origin()};
-    if (const PlanNode *node = shorthand("target", "device"))
-      target.device = {node->text, node->origin};
-    if (const PlanNode *node = root.at("target.memory"))
-      target.memory = {*parseSize(node->text), node->origin};
-    target.isa = word("target.isa", "native");
-  }
-
-  void meshAndDims(Plan &plan) {
-    int64_t product = 1;
-    Origin meshOrigin;
-    std::string shape;
-    if (const PlanEntry *mesh = root.find("mesh"))
-      for (const PlanEntry &axis : mesh->value.entries) {
-        plan.mesh.push_back({axis.key, {toInt(axis.value), axis.value.origin}});
-        meshOrigin = axis.value.origin;
-        // A mesh is at most a few thousand ranks; a product that overflows is far above any limit.
-        if (__builtin_mul_overflow(product, toInt(axis.value), &product))
-          product = INT64_MAX;
-        shape += (shape.empty() ? "" : " x ") + axis.key + " " + axis.value.text;
-      }
-    plan.ranks = integer("ranks", product);
-    if (plan.ranks.given() && *plan.ranks != product)
-      errors.error(plan.ranks.origin, PlanMessage::ranksDiffer, *plan.ranks, product,
-                   shape.empty() ? "no axes: one rank" : shape);
-    if (const PlanEntry *dims = root.find("dims"))
-      for (const PlanEntry &dim : dims->value.entries)
-        plan.dims.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
-  }
-
-  void inputs(Plan &plan) {
-    const PlanEntry *inputs = root.find("inputs");
-    if (!inputs)
-      return;
-    for (const PlanEntry &entry : inputs->value.entries) {
-      PlanInput input{pattern(entry.key, entry.origin), std::nullopt, std::nullopt};
-      if (const PlanEntry *batch = entry.value.find("batch")) {
-        input.batch.emplace();
-        input.batch->origin = batch->value.origin;
-        if (!batch->value.isWord("none"))
-          input.batch->value = toInt(batch->value);
-      }
-      if (const PlanEntry *value = entry.value.find("value"))
-        input.value = Said<std::string>{value->value.text, value->value.origin};
-      plan.inputs.push_back(std::move(input));
+void PlanBuilder::meshAndDims(Plan &plan) {
+  int64_t product = 1;
+  Origin meshOrigin;
+  std::string shape;
+  if (const PlanEntry *mesh = root.find("mesh"))
+    for (const PlanEntry &axis : mesh->value.entries) {
+      plan.mesh.push_back({axis.key, {toInt(axis.value), axis.value.origin}});
+      meshOrigin = axis.value.origin;
+      // A mesh is at most a few thousand ranks; a product that overflows is far above any limit.
+      if (__builtin_mul_overflow(product, toInt(axis.value), &product))
+        product = INT64_MAX;
+      shape += (shape.empty() ? "" : " x ") + axis.key + " " + axis.value.text;
     }
-  }
+  plan.ranks = integer("ranks", product);
+  if (plan.ranks.given() && *plan.ranks != product)
+    errors.error(plan.ranks.origin, PlanMessage::ranksDiffer, *plan.ranks, product,
+                 shape.empty() ? "no axes: one rank" : shape);
+  if (const PlanEntry *dims = root.find("dims"))
+    for (const PlanEntry &dim : dims->value.entries)
+      plan.dims.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
+}
 
-  void batch(Plan &plan) {
-    if (const PlanNode *node = shorthand("batch", "size"))
-      plan.batch.size = {toInt(*node), node->origin};
-    plan.batch.dim = word("batch.dim", "");
-    plan.batch.microbatches = optionalInteger("batch.microbatches");
-    plan.batch.microbatchSize = optionalInteger("batch.microbatch_size");
-    if (const PlanNode *node = root.at("batch.over"))
-      plan.batch.over = {toAxes(*node), node->origin};
-    else if (llvm::any_of(plan.mesh, [](const auto &axis) { return axis.first == "dp"; }))
-      plan.batch.over = {{"dp"}, Origin()};
-  }
-
-  void train(PlanTrain &train, const Origin &origin) {
-    train.origin = origin;
-    loss(train.loss);
-    optimizer(train.optimizer);
-    if (const PlanNode *node = root.at("train.freeze"))
-      train.freeze = patterns(*node);
-    if (const PlanNode *node = root.at("train.only")) {
-      train.only = patterns(*node);
-      if (!train.freeze.empty())
-        errors.error(node->origin, PlanMessage::freezeAndOnly);
+void PlanBuilder::inputs(Plan &plan) {
+  const PlanEntry *inputs = root.find("inputs");
+  if (!inputs)
+    return;
+  for (const PlanEntry &entry : inputs->value.entries) {
+    PlanInput input{pattern(entry.key, entry.origin), std::nullopt, std::nullopt};
+    if (const PlanEntry *batch = entry.value.find("batch")) {
+      input.batch.emplace();
+      input.batch->origin = batch->value.origin;
+      if (!batch->value.isWord("none"))
+        input.batch->value = toInt(batch->value);
     }
-    if (const PlanNode *node = root.at("train.init"))
-      for (const PlanEntry &entry : node->entries)
-        train.init.push_back({pattern(entry.key, entry.origin), {entry.value.text, entry.value.origin}});
-    if (const PlanNode *node = root.at("train.groups"))
-      for (const PlanEntry &entry : node->entries)
-        train.groups.push_back(group(entry));
-    if (const PlanNode *node = shorthand("train.clip", "norm"); node && !node->isWord("none"))
-      train.clip = {toNumber(*node), node->origin};
+    if (const PlanEntry *value = entry.value.find("value"))
+      input.value = Said<std::string>{value->value.text, value->value.origin};
+    plan.inputs.push_back(std::move(input));
   }
+}
 
-  PlanGroup group(const PlanEntry &entry) {
-    PlanGroup group{pattern(entry.key, entry.origin), std::nullopt, std::nullopt, std::nullopt};
-    auto read = [&](StringRef key, std::optional<Said<double>> &into) {
-      if (const PlanEntry *inner = entry.value.find(key))
-        into = Said<double>{toNumber(inner->value), inner->value.origin};
-    };
-    read("lr", group.lr);
-    read("lr_scale", group.lrScale);
-    read("weight_decay", group.weightDecay);
-    return group;
-  }
+void PlanBuilder::batch(Plan &plan) {
+  if (const PlanNode *node = shorthand("batch", "size"))
+    plan.batch.size = {toInt(*node), node->origin};
+  plan.batch.dim = word("batch.dim", "");
+  plan.batch.microbatches = optionalInteger("batch.microbatches");
+  plan.batch.microbatchSize = optionalInteger("batch.microbatch_size");
+  if (const PlanNode *node = root.at("batch.over"))
+    plan.batch.over = {toAxes(*node), node->origin};
+  else if (llvm::any_of(plan.mesh, [](const auto &axis) { return axis.first == "dp"; }))
+    plan.batch.over = {{"dp"}, Origin()};
+}
 
-  void loss(PlanLoss &loss) {
-    loss.labels = word("train.loss.labels", "labels");
-    loss.output = word("train.loss.output", "");
-    loss.ignore = integer("train.loss.ignore", -100);
-    loss.shift = integer("train.loss.shift", 0);
-    const PlanNode *node = root.at("train.loss");
-    if (!node)
-      return;
-    if (node->kind == PlanNode::Map) {
-      loss.kind = word("train.loss.kind", "cross_entropy");
-      return;
+void PlanBuilder::shards(Plan &plan) {
+  const PlanEntry *shard = root.find("shard");
+  if (!shard)
+    return;
+  for (const PlanEntry &entry : shard->value.entries) {
+    PlanShard rule;
+    rule.name = pattern(entry.key, entry.origin);
+    rule.replicated = entry.value.isWord("replicated");
+    NamePattern::Form form = rule.name.pattern.form();
+    if (form == NamePattern::Grad || form == NamePattern::State)
+      errors.error(entry.origin, PlanMessage::keyNotYet,
+                   form == NamePattern::Grad ? "grad(...) in shard" : "state(...) in shard");
+    for (const PlanEntry &option : entry.value.entries) {
+      const PlanNode &value = option.value;
+      int64_t dim;
+      if (!StringRef(option.key).getAsInteger(10, dim))
+        rule.dims.push_back({dim, {toAxes(value), value.origin}});
+      else if (option.key == "closed")
+        rule.closed = Said<bool>{value.text == "true", value.origin};
+      else if (option.key == "blocks")
+        rule.blocks = Said<int64_t>{toInt(value), value.origin};
     }
-    // One word is a kind of loss, any other text the name of a scalar output.
-    bool kind = node->text == "cross_entropy" || node->text == "mse" || node->text == "l1";
-    (kind ? loss.kind : loss.output) = {node->text, node->origin};
+    plan.shard.push_back(std::move(rule));
   }
+}
 
-  void optimizer(PlanOptimizer &optimizer) {
-    const PlanNode *kind = shorthand("train.optimizer", "kind");
-    optimizer.kind = {kind ? kind->text : "adamw", kind ? kind->origin : Origin()};
-    bool adamw = *optimizer.kind == "adamw";
-    const PlanNode *peak = shorthand("train.optimizer.lr", "peak");
-    optimizer.lr.peak = {peak ? toNumber(*peak) : 1e-3, peak ? peak->origin : Origin()};
-    optimizer.lr.warmup = integer("train.optimizer.lr.warmup", 0);
-    optimizer.lr.decay = word("train.optimizer.lr.decay", "constant");
-    optimizer.lr.steps = integer("train.optimizer.lr.steps", 0);
-    optimizer.lr.floor = number("train.optimizer.lr.floor", 0);
-    if (*optimizer.lr.decay == "cosine" && *optimizer.lr.steps <= *optimizer.lr.warmup)
-      errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps);
-    optimizer.momentum = number("train.optimizer.momentum", 0.9);
-    optimizer.nesterov = boolean("train.optimizer.nesterov", false);
-    optimizer.eps = number("train.optimizer.eps", 1e-8);
-    optimizer.weightDecay = number("train.optimizer.weight_decay", adamw ? 0.01 : 0);
-    optimizer.beta1 = {0.9, Origin()};
-    optimizer.beta2 = {0.999, Origin()};
-    if (const PlanNode *betas = root.at("train.optimizer.betas")) {
-      if (betas->items.size() != 2)
-        errors.error(betas->origin, PlanMessage::wrongValue, "train.optimizer.betas", "two numbers",
-                     std::to_string(betas->items.size()));
-      optimizer.beta1 = {toNumber(betas->items.front()), betas->items.front().origin};
-      optimizer.beta2 = {toNumber(betas->items.back()), betas->items.back().origin};
-    }
-    static constexpr std::pair<const char *, const char *> owners[] = {
-        {"momentum", "momentum"}, {"nesterov", "momentum"}, {"betas", "adamw"}, {"eps", "adamw"}};
-    const PlanNode *map = root.at("train.optimizer");
-    for (auto [option, owner] : owners)
-      if (const PlanEntry *entry = map ? map->find(option) : nullptr; entry && *optimizer.kind != owner)
-        errors.error(entry->origin, PlanMessage::optionOfOther, option, owner, *optimizer.kind);
-  }
-
-  void shards(Plan &plan) {
-    const PlanEntry *shard = root.find("shard");
-    if (!shard)
-      return;
-    for (const PlanEntry &entry : shard->value.entries) {
-      PlanShard rule;
-      rule.name = pattern(entry.key, entry.origin);
-      rule.replicated = entry.value.isWord("replicated");
-      NamePattern::Form form = rule.name.pattern.form();
-      if (form == NamePattern::Grad || form == NamePattern::State)
-        errors.error(entry.origin, PlanMessage::keyNotYet,
-                     form == NamePattern::Grad ? "grad(...) in shard" : "state(...) in shard");
-      for (const PlanEntry &option : entry.value.entries) {
-        const PlanNode &value = option.value;
-        int64_t dim;
-        if (!StringRef(option.key).getAsInteger(10, dim))
-          rule.dims.push_back({dim, {toAxes(value), value.origin}});
-        else if (option.key == "closed")
-          rule.closed = Said<bool>{value.text == "true", value.origin};
-        else if (option.key == "blocks")
-          rule.blocks = Said<int64_t>{toInt(value), value.origin};
-      }
-      plan.shard.push_back(std::move(rule));
-    }
-  }
-
-  void pipeline(Plan &plan);
-  void cuts(PlanPipeline &pipeline);
-  void recompute(Plan &plan);
-
-  const PlanNode &root;
-  PlanErrors &errors;
-};
-
-void Builder::pipeline(Plan &plan) {
+void PlanBuilder::pipeline(Plan &plan) {
   PlanPipeline &pipeline = plan.pipeline;
   if (const PlanNode *over = root.at("pipeline.over"))
     pipeline.over = {over->isWord("none") ? "" : over->text, over->origin};
@@ -295,19 +155,20 @@ void Builder::pipeline(Plan &plan) {
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
-    errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin, PlanMessage::axisTwoRoles,
-                 *pipeline.over, "batch.over", "pipeline.over");
+    errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin,
+                 PlanMessage::axisTwoRoles, *pipeline.over, "batch.over", "pipeline.over");
   if (*pipeline.stages != width) {
-    std::string need = pipeline.over->empty()
-                           ? std::string("a mesh axis to lie on (pipeline.over)")
-                           : formatv("{0} stage{1}, one on each rank of \"{2}\"", width, width == 1 ? "" : "s",
-                                     *pipeline.over).str();
-    errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule, need, *pipeline.stages);
+    std::string need = pipeline.over->empty() ? std::string("a mesh axis to lie on (pipeline.over)")
+                                              : formatv("{0} stage{1}, one on each rank of \"{2}\"", width,
+                                                        width == 1 ? "" : "s", *pipeline.over)
+                                                    .str();
+    errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule, need,
+                 *pipeline.stages);
   }
   cuts(pipeline);
 }
 
-void Builder::cuts(PlanPipeline &pipeline) {
+void PlanBuilder::cuts(PlanPipeline &pipeline) {
   pipeline.cuts = {PlanPipeline::AutoCuts, Origin()};
   const PlanNode *cuts = root.at("pipeline.cuts");
   if (!cuts)
@@ -340,7 +201,7 @@ void Builder::cuts(PlanPipeline &pipeline) {
     errors.error(only.value.origin, PlanMessage::cutCounts, pipeline.counts.size(), *pipeline.stages);
 }
 
-void Builder::recompute(Plan &plan) {
+void PlanBuilder::recompute(Plan &plan) {
   plan.recompute.kind = {PlanRecompute::None, Origin()};
   const PlanEntry *entry = root.find("recompute");
   if (!entry)
@@ -359,8 +220,6 @@ void Builder::recompute(Plan &plan) {
     plan.recompute.each = pattern(each->value.text, each->value.origin);
   }
 }
-
-} // namespace
 
 int64_t Plan::axisSize(StringRef axis) const {
   for (const auto &[name, size] : mesh)
@@ -391,14 +250,15 @@ static void checkInterleaved(const PlanNode &tree, PlanErrors &errors) {
 
 std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<std::string> recipes, PlanErrors &errors) {
   size_t before = errors.size();
-  Plan plan = Builder(tree, errors).run();
+  Plan plan = PlanBuilder(tree, errors).run();
   plan.recipes = recipes;
   if (errors.size() != before)
     return std::nullopt;
   return plan;
 }
 
-std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> settings, PlanErrors &errors) {
+std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> settings,
+                             PlanErrors &errors) {
   PlanLayers layers(errors);
   for (const std::string &file : files)
     layers.addFile(file);

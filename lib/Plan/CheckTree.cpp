@@ -16,9 +16,9 @@ namespace par {
 
 std::optional<uint64_t> parseSize(StringRef text) {
   static constexpr std::pair<const char *, uint64_t> units[] = {
-      {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
-      {"KB", 1000},        {"MB", 1000000},     {"GB", 1000000000},  {"TB", 1000000000000},
-      {"B", 1},
+      {"KiB", 1ull << 10}, {"MiB", 1ull << 20},   {"GiB", 1ull << 30},
+      {"TiB", 1ull << 40}, {"KB", 1000},          {"MB", 1000000},
+      {"GB", 1000000000},  {"TB", 1000000000000}, {"B", 1},
   };
   uint64_t factor = 1;
   for (auto [unit, bytes] : units)
@@ -27,7 +27,8 @@ std::optional<uint64_t> parseSize(StringRef text) {
       break;
     }
   double number;
-  if (text.trim().empty() || text.trim().getAsDouble(number) || !(number >= 0) || number * double(factor) > 1e18)
+  if (text.trim().empty() || text.trim().getAsDouble(number) || !(number >= 0) ||
+      number * double(factor) > 1e18)
     return std::nullopt;
   return uint64_t(std::llround(number * double(factor)));
 }
@@ -146,7 +147,8 @@ private:
       errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, nearest);
       return;
     }
-    std::string all = llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
+    std::string all =
+        llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
     errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
   }
 
@@ -178,7 +180,8 @@ private:
         break;
     }
     if (notYet)
-      errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(), spell(values));
+      errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(),
+                   spell(values));
     else
       errors.error(entry.value.origin, PlanMessage::wrongValue, place, spell(values), entry.value.describe());
   }
@@ -232,11 +235,25 @@ private:
     if (alternative == "<axes>")
       checkAxes(value, place);
     static constexpr std::pair<const char *, int64_t> least[] = {
-        {"ranks", 1},  {"mesh.<axis>", 1},      {"dims.<symbol>", 1},           {"batch", 1},
-        {"batch.size", 1}, {"batch.microbatches", 1}, {"batch.microbatch_size", 1}, {"pipeline.stages", 1},
-        {"par", 1},    {"seed", 0},             {"train.optimizer.lr.warmup", 0}, {"train.optimizer.lr.steps", 1},
-        {"shard.<pattern>.blocks", 1}, {"train.clip", 0}, {"train.clip.norm", 0}, {"train.optimizer.eps", 0},
-        {"train.optimizer.weight_decay", 0}, {"train.optimizer.lr", 0}, {"train.optimizer.lr.peak", 0},
+        {"ranks", 1},
+        {"mesh.<axis>", 1},
+        {"dims.<symbol>", 1},
+        {"batch", 1},
+        {"batch.size", 1},
+        {"batch.microbatches", 1},
+        {"batch.microbatch_size", 1},
+        {"pipeline.stages", 1},
+        {"par", 1},
+        {"seed", 0},
+        {"train.optimizer.lr.warmup", 0},
+        {"train.optimizer.lr.steps", 1},
+        {"shard.<pattern>.blocks", 1},
+        {"train.clip", 0},
+        {"train.clip.norm", 0},
+        {"train.optimizer.eps", 0},
+        {"train.optimizer.weight_decay", 0},
+        {"train.optimizer.lr", 0},
+        {"train.optimizer.lr.peak", 0},
     };
     for (auto [path, minimum] : least) {
       double number;
@@ -267,11 +284,20 @@ private:
   /// "gpipe|1f1b|!zb-h1" as "gpipe or 1f1b", "<int>|<map>" as "a whole number or a mapping".
   static std::string spell(StringRef values) {
     static constexpr std::pair<const char *, const char *> sorts[] = {
-        {"<int>", "a whole number"}, {"<number>", "a number"},       {"<bool>", "true or false"},
-        {"<size>", "a size (25MiB)"}, {"<map>", "a mapping"},        {"<list>", "a list"},
-        {"<axis>", "an axis"},       {"<axes>", "one axis or a list"}, {"<symbol>", "a symbol"},
-        {"<pattern>", "a pattern"},  {"<patterns>", "a list of patterns"}, {"<ints>", "a list of whole numbers"},
-        {"<numbers>", "a list of numbers"}, {"<text>", "a name"},
+        {"<int>", "a whole number"},
+        {"<number>", "a number"},
+        {"<bool>", "true or false"},
+        {"<size>", "a size (25MiB)"},
+        {"<map>", "a mapping"},
+        {"<list>", "a list"},
+        {"<axis>", "an axis"},
+        {"<axes>", "one axis or a list"},
+        {"<symbol>", "a symbol"},
+        {"<pattern>", "a pattern"},
+        {"<patterns>", "a list of patterns"},
+        {"<ints>", "a list of whole numbers"},
+        {"<numbers>", "a list of numbers"},
+        {"<text>", "a name"},
         {"<init>", "zeros, ones, normal(s) or uniform(a)"},
     };
     SmallVector<StringRef> alternatives;
@@ -304,7 +330,8 @@ bool checkPlanTree(const PlanNode &tree, PlanErrors &errors) {
   // A newer language may mean something else by every other key: say only that.
   if (const PlanEntry *par = tree.find("par")) {
     int64_t language;
-    if (par->value.kind == PlanNode::Scalar && !StringRef(par->value.text).getAsInteger(10, language) && language > 1) {
+    if (par->value.kind == PlanNode::Scalar && !StringRef(par->value.text).getAsInteger(10, language) &&
+        language > 1) {
       errors.error(par->value.origin, PlanMessage::newerLanguage, language);
       return false;
     }

@@ -36,7 +36,9 @@ static std::string ranksOver(const Plan &plan) {
   int64_t ranks = plan.axesSize(*plan.batch.over);
   if (plan.batch.over->empty())
     return "1 rank";
-  return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s", llvm::join(*plan.batch.over, "\", \"")).str();
+  return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s",
+                 llvm::join(*plan.batch.over, "\", \""))
+      .str();
 }
 
 /// Where to say that the batch does not split: at the size, else at what it is split into.
@@ -57,7 +59,9 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
     if (batch.size->has_value()) {
       int64_t share = std::max<int64_t>(1, **batch.size / over);
       bool sized = batch.microbatchSize->has_value();
-      count = sized ? std::max<int64_t>(1, share / **batch.microbatchSize) : p > 1 ? largestDivisor(share, 4 * p) : 1;
+      count = sized   ? std::max<int64_t>(1, share / **batch.microbatchSize)
+              : p > 1 ? largestDivisor(share, 4 * p)
+                      : 1;
     }
     batch.microbatches = {count, Origin::automatic()};
   }
@@ -68,14 +72,14 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   if (size % unit != 0) {
     int64_t below = size / unit * unit;
     int64_t first = below > 0 ? below : unit;
-    errors.error(splitOrigin(batch), PlanMessage::batchDoesNotSplit, size, microbatches, ranksOver(plan), first,
-                 first + unit);
+    errors.error(splitOrigin(batch), PlanMessage::batchDoesNotSplit, size, microbatches, ranksOver(plan),
+                 first, first + unit);
     return false;
   }
   int64_t each = size / unit;
   if (batch.microbatchSize->has_value() && **batch.microbatchSize != each) {
-    errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches, **batch.microbatchSize,
-                 ranksOver(plan), unit * **batch.microbatchSize);
+    errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches,
+                 **batch.microbatchSize, ranksOver(plan), unit * **batch.microbatchSize);
     return false;
   }
   if (!batch.microbatchSize->has_value())

@@ -48,8 +48,8 @@ void PlanErrors::addSource(StringRef file, StringRef text) {
 }
 
 void PlanErrors::add(const Origin &where, std::string message) {
-  // One mistake a place: a rule met by many names, or a value that is wrong twice over, is said once. A --set is one
-  // place for whatever it holds, so there only the same words are one mistake.
+  // One mistake a place: a rule met by many names, or a value that is wrong twice over, is said once. A --set
+  // is one place for whatever it holds, so there only the same words are one mistake.
   for (const Entry &entry : errors)
     if (entry.where.place() == where.place() && (where.kind == Origin::File || entry.message == message)) {
       dropNotes = true;

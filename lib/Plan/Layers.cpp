@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "llvm/ADT/STLExtras.h"
 #include "par/Plan/Tree.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -14,10 +14,12 @@ using namespace llvm;
 
 namespace par {
 
-/// Keys that may be one word or a mapping, with the key that the word stands for: a mapping laid over the word keeps it.
+/// Keys that may be one word or a mapping, with the key that the word stands for: a mapping laid over the
+/// word keeps it.
 static StringRef shorthandKey(StringRef path) {
   static constexpr std::pair<const char *, const char *> table[] = {
-      {"target", "device"},        {"batch", "size"},         {"train.loss", "kind"}, {"train.optimizer", "kind"},
+      {"target", "device"},           {"batch", "size"},
+      {"train.loss", "kind"},         {"train.optimizer", "kind"},
       {"train.optimizer.lr", "peak"}, {"train.clip", "norm"},
   };
   for (auto [key, inner] : table)
@@ -66,7 +68,8 @@ void PlanLayers::addFile(StringRef path) {
   }
   auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer) {
-    errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path, buffer.getError().message());
+    errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path,
+                 buffer.getError().message());
     return;
   }
   reading.push_back(real.str().str());
@@ -101,7 +104,8 @@ void PlanLayers::addLayer(PlanNode layer, StringRef folder) {
 
 void PlanLayers::addUsed(const PlanNode &name, StringRef folder) {
   if (name.kind != PlanNode::Scalar) {
-    errors.error(name.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes", name.describe());
+    errors.error(name.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes",
+                 name.describe());
     return;
   }
   StringRef text = name.text;

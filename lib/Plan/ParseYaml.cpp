@@ -70,11 +70,9 @@ class TreeBuilder {
 public:
   TreeBuilder(StringRef text, StringRef file, Origin::Kind kind, PlanErrors &errors)
       : text(text), file(file), kind(kind), errors(errors), stream(text, sources) {
-    sources.setDiagHandler(
-        [](const SMDiagnostic &diagnostic, void *self) {
-          static_cast<TreeBuilder *>(self)->syntaxError(diagnostic);
-        },
-        this);
+    sources.setDiagHandler([](const SMDiagnostic &diagnostic,
+                              void *self) { static_cast<TreeBuilder *>(self)->syntaxError(diagnostic); },
+                           this);
   }
 
   std::optional<PlanNode> run() {
@@ -161,7 +159,8 @@ private:
       --start;
     StringRef before = text.take_front(start - text.begin());
     unsigned line = before.count('\n') + 1;
-    unsigned column = before.size() - (before.rfind('\n') == StringRef::npos ? 0 : before.rfind('\n') + 1) + 1;
+    unsigned column =
+        before.size() - (before.rfind('\n') == StringRef::npos ? 0 : before.rfind('\n') + 1) + 1;
     return Origin{kind, file.str(), line, column};
   }
 

@@ -25,8 +25,8 @@ std::string numberText(double number) {
 /// A text as a YAML key or value: quoted unless it is plainly a name or a simple pattern.
 std::string quoted(StringRef text) {
   auto plain = [](char c) { return isAlnum(c) || StringRef("_.^*()/-").contains(c); };
-  bool simple = !text.empty() && llvm::all_of(text, plain) && (isAlnum(text[0]) || text[0] == '_' || text[0] == '^') &&
-                text != "null";
+  bool simple = !text.empty() && llvm::all_of(text, plain) &&
+                (isAlnum(text[0]) || text[0] == '_' || text[0] == '^') && text != "null";
   if (simple)
     return text.str();
   std::string result = "\"";
@@ -84,9 +84,7 @@ public:
   }
 
 private:
-  void open(unsigned depth, StringRef key) {
-    os.indent(2 * depth) << key << ":\n";
-  }
+  void open(unsigned depth, StringRef key) { os.indent(2 * depth) << key << ":\n"; }
   void line(unsigned depth, StringRef key, StringRef value, const Origin &origin) {
     std::string text = (std::string(2 * depth, ' ') + key + ": " + value).str();
     os << text;
@@ -158,9 +156,11 @@ private:
   void train(const PlanTrain &train) {
     open(0, "train");
     loss(train.loss);
-    line(1, "freeze", patternsText(train.freeze), train.freeze.empty() ? Origin() : train.freeze.front().origin);
+    line(1, "freeze", patternsText(train.freeze),
+         train.freeze.empty() ? Origin() : train.freeze.front().origin);
     if (train.only)
-      line(1, "only", patternsText(*train.only), train.only->empty() ? train.origin : train.only->front().origin);
+      line(1, "only", patternsText(*train.only),
+           train.only->empty() ? train.origin : train.only->front().origin);
     if (!train.init.empty())
       open(1, "init");
     for (const PlanInit &init : train.init)
@@ -174,8 +174,8 @@ private:
         line(2, patternText(group.name), "{}", group.name.origin);
       else
         open(2, patternText(group.name));
-      for (auto [key, value] : {std::pair{"lr", &group.lr}, {"lr_scale", &group.lrScale},
-                                {"weight_decay", &group.weightDecay}})
+      for (auto [key, value] :
+           {std::pair{"lr", &group.lr}, {"lr_scale", &group.lrScale}, {"weight_decay", &group.weightDecay}})
         if (*value)
           number(3, key, **value);
     }
@@ -250,7 +250,8 @@ private:
     case PlanPipeline::Even:
     case PlanPipeline::Counts: {
       auto counts = llvm::map_range(pipeline.counts, [](int64_t count) { return std::to_string(count); });
-      std::string value = *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
+      std::string value =
+          *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
       open(1, "cuts");
       line(2, patternText(*pipeline.repeat), value, pipeline.cuts.origin);
       break;
@@ -268,7 +269,9 @@ private:
 
 } // namespace
 
-void Plan::print(raw_ostream &os, bool origins) const { Printer(*this, os, origins, /*forHash=*/false).run(); }
+void Plan::print(raw_ostream &os, bool origins) const {
+  Printer(*this, os, origins, /*forHash=*/false).run();
+}
 
 std::string Plan::hashText() const {
   std::string text;

@@ -15,8 +15,8 @@ namespace par {
 /// One alternative of PlanKey::values as a schema.
 static json::Object alternativeSchema(StringRef alternative) {
   static constexpr std::pair<const char *, const char *> types[] = {
-      {"<int>", "integer"}, {"<number>", "number"}, {"<bool>", "boolean"},
-      {"<list>", "array"},  {"<ints>", "array"},    {"<numbers>", "array"}, {"<patterns>", "array"},
+      {"<int>", "integer"}, {"<number>", "number"}, {"<bool>", "boolean"},   {"<list>", "array"},
+      {"<ints>", "array"},  {"<numbers>", "array"}, {"<patterns>", "array"},
   };
   for (auto [sort, type] : types)
     if (alternative == sort)

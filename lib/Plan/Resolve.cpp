@@ -15,7 +15,8 @@ namespace par {
 
 static bool matchesParameter(const NamePattern &pattern, const NameTable::Parameter &parameter) {
   return pattern.matchesName(parameter.name) ||
-         llvm::any_of(parameter.aliases, [&](const std::string &alias) { return pattern.matchesName(alias); });
+         llvm::any_of(parameter.aliases,
+                      [&](const std::string &alias) { return pattern.matchesName(alias); });
 }
 
 PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) {
@@ -37,7 +38,8 @@ PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) 
   if (!ofValues)
     return matches;
   auto byName = [&](const auto &named) { return pattern.matchesName(named.name); };
-  collect(names.modules, matches.modules, [&](const std::string &module) { return pattern.matchesName(module); });
+  collect(names.modules, matches.modules,
+          [&](const std::string &module) { return pattern.matchesName(module); });
   collect(names.nodes, matches.nodes, byName);
   collect(names.inputs, matches.inputs, byName);
   collect(names.outputs, matches.outputs, byName);
@@ -74,7 +76,9 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
       continue;
     best = distance;
     nearest = entry.getKey().str();
-    auto counted = [](unsigned count, StringRef what) { return formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s").str(); };
+    auto counted = [](unsigned count, StringRef what) {
+      return formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s").str();
+    };
     const Count &count = entry.getValue();
     who = count.parameters ? counted(count.parameters, "parameter")
           : count.modules  ? counted(count.modules, "module")
@@ -100,7 +104,8 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
   return matches;
 }
 
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,
+                                        PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
   std::vector<unsigned> parameters = std::move(matches.parameters);
   // A module stands for the parameters in it.

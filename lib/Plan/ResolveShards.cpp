@@ -36,7 +36,9 @@ private:
   void applyRule(const PlanShard &rule) {
     PatternMatches matches = resolvePattern(rule.name, names, errors);
     if (!matches.empty())
-      metRecipes.push_back(StringRef(rule.name.origin.file).drop_back(StringRef(rule.name.origin.file).ends_with(".yaml") ? 5 : 0).str());
+      metRecipes.push_back(StringRef(rule.name.origin.file)
+                               .drop_back(StringRef(rule.name.origin.file).ends_with(".yaml") ? 5 : 0)
+                               .str());
     NamePattern::Form form = rule.name.pattern.form();
     unsigned input = rule.name.pattern.inputIndex();
     bool in = form == NamePattern::In;
@@ -108,7 +110,8 @@ private:
       for (size_t j = 0; j < i; ++j)
         for (const std::string &axis : *axes)
           if (llvm::is_contained(*shard.dims[j].second, axis))
-            errors.error(axes.origin, PlanMessage::axisTwoDims, axis, shard.dims[j].first, dim, nameOf(shard));
+            errors.error(axes.origin, PlanMessage::axisTwoDims, axis, shard.dims[j].first, dim,
+                         nameOf(shard));
       const std::vector<int64_t> *shape = shapeOf(shard);
       if (shape && (*shape)[dim] < plan.axesSize(*axes))
         errors.error(axes.origin, PlanMessage::dimSmaller, dim, nameOf(shard), (*shape)[dim],
@@ -188,8 +191,8 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, PlanErrors 
     for (int64_t rank = 0; rank < *plan.ranks; ++rank)
       (rank % outer / inner == 0 ? first : repeated).push_back(rank);
     bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron");
-    errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated), rankList(first),
-                 tensor ? " or use [megatron]" : "");
+    errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
+                 rankList(first), tensor ? " or use [megatron]" : "");
   }
 }
 

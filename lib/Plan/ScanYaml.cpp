@@ -12,8 +12,8 @@ using namespace llvm;
 namespace par {
 namespace {
 
-/// Walks the characters once and knows where a token may start, which is all that is needed to tell `*x` the alias
-/// from `h.*` the pattern. Structure is left to the parser.
+/// Walks the characters once and knows where a token may start, which is all that is needed to tell `*x` the
+/// alias from `h.*` the pattern. Structure is left to the parser.
 class Scanner {
 public:
   Scanner(StringRef text, StringRef file, Origin::Kind kind, PlanErrors &errors)
@@ -70,7 +70,8 @@ private:
   }
 
   void startToken(char c) {
-    bool alone = pos + 1 == text.size() || text[pos + 1] == ' ' || text[pos + 1] == '\n' || text[pos + 1] == '\r';
+    bool alone =
+        pos + 1 == text.size() || text[pos + 1] == ' ' || text[pos + 1] == '\n' || text[pos + 1] == '\r';
     tokenStart = false;
     switch (c) {
     case '"':
@@ -123,7 +124,8 @@ private:
   void star() {
     StringRef token = text.substr(pos).take_until([](char c) { return StringRef(" \n\r,:]}").contains(c); });
     StringRef name = token.drop_front();
-    if (!name.empty() && (text.contains(("&" + name + "\n").str()) || text.contains(("&" + name + " ").str())))
+    if (!name.empty() &&
+        (text.contains(("&" + name + "\n").str()) || text.contains(("&" + name + " ").str())))
       report(PlanMessage::anchor);
     else {
       StringRef plain = token.ltrim("*.");
@@ -158,8 +160,10 @@ private:
       ++pos;
   }
 
-  template <typename... Args> void report(PlanMessage message, Args &&...args) {
-    errors.error(Origin{kind, file.str(), line, unsigned(pos - lineStart + 1)}, message, std::forward<Args>(args)...);
+  template <typename... Args>
+  void report(PlanMessage message, Args &&...args) {
+    errors.error(Origin{kind, file.str(), line, unsigned(pos - lineStart + 1)}, message,
+                 std::forward<Args>(args)...);
   }
 
   StringRef text, file;

@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/plan.yaml | FileCheck %s
 // RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/dim.yaml 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/output.yaml 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/input.yaml 2>&1 | FileCheck %s --check-prefix=INPUT
 
 // CHECK: par.step @eval(%[[IDS:.*]]: tensor<4xi64>)
@@ -18,6 +19,11 @@
 // DIM: note: the value is 'tensor<4x8xf32>'
 // INPUT: input.yaml:2:9: error: there is no input 1, the module has 1
 
+// OUTPUT: output.yaml:2:9: error: a sharding of the graph output "logits" is not supported yet; shard the module that gives it
+
+//--- output.yaml
+mesh: {tp: 2}
+shard: {logits: {0: tp}}
 //--- plan.yaml
 mesh: {dp: 2, tp: 2}
 batch: 4

@@ -30,14 +30,15 @@ std::unique_ptr<mlir::Pass> createAnnotateVariablesPass(const ModelPlan &plan);
 std::unique_ptr<mlir::Pass> createConstrainValuesPass(const ModelPlan &plan);
 std::unique_ptr<mlir::Pass> createCutStagesPass(const ModelPlan &plan);
 
-/// Axes of the plan as axes of prime size, major first: {"tp"} of size 4 is {"tp.0", "tp.1"}, of size 1 nothing.
+/// Axes of the plan as axes of prime size, major first: {"tp"} of size 4 is {"tp.0", "tp.1"}, of size 1
+/// nothing.
 llvm::SmallVector<std::string> refineAxes(const Plan &plan, llvm::ArrayRef<std::string> axes);
 
 /// The names that a module of IR knows: variables, and nodes and modules by the locations of its ops.
 NameTable namesOfModule(mlir::ModuleOp module);
 
-/// Floating-point operations of an op: the points of its iteration space by its sharding rule, every factor once but
-/// those that values pick from; a contraction does a multiplication and an addition at each.
+/// Floating-point operations of an op: the points of its iteration space by its sharding rule, every factor
+/// once but those that values pick from; a contraction does a multiplication and an addition at each.
 int64_t flopsOf(mlir::Operation *op);
 
 #define GEN_PASS_REGISTRATION

@@ -15,8 +15,8 @@
 
 namespace par {
 
-/// One flag of docs/plan.md §3. LLVM's own command line library is not used: it brings the hundreds of options that
-/// libLLVM registers, and ends with status 1 where Par promises 2.
+/// One flag of docs/plan.md §3. LLVM's own command line library is not used: it brings the hundreds of
+/// options that libLLVM registers, and ends with status 1 where Par promises 2.
 struct Flag {
   enum Takes {
     Nothing, ///< --flag
@@ -30,7 +30,15 @@ struct Flag {
 };
 
 /// The exit codes of every tool.
-enum ExitCode { Done = 0, WrongInput = 1, WrongCommand = 2, CannotBe = 3, RankDied = 4, NumbersFailed = 5, Bug = 70 };
+enum ExitCode {
+  Done = 0,
+  WrongInput = 1,
+  WrongCommand = 2,
+  CannotBe = 3,
+  RankDied = 4,
+  NumbersFailed = 5,
+  Bug = 70
+};
 
 /// A command line taken apart.
 struct Arguments {

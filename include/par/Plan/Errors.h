@@ -52,17 +52,21 @@ public:
   /// Keeps the text of a file, to show the line of an error.
   void addSource(llvm::StringRef file, llvm::StringRef text);
 
-  template <typename... Args> void error(const Origin &where, PlanMessage message, Args &&...args) {
+  template <typename... Args>
+  void error(const Origin &where, PlanMessage message, Args &&...args) {
     add(where, llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
   }
   /// A note to the last error.
-  template <typename... Args> void note(PlanMessage message, Args &&...args) {
+  template <typename... Args>
+  void note(PlanMessage message, Args &&...args) {
     if (!dropNotes)
-      errors.back().notes.push_back(llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+      errors.back().notes.push_back(
+          llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
   }
 
   /// Hands on every error with its place, message and notes, in the order found.
-  template <typename Fn> void forEach(Fn fn) const {
+  template <typename Fn>
+  void forEach(Fn fn) const {
     for (const Entry &entry : errors)
       fn(entry.where, entry.message, entry.notes);
   }

@@ -49,22 +49,34 @@ struct PatternMatches {
   }
 };
 
-/// All that `pattern` matches. Name, out() and in() look at parameters (Name only), modules, nodes, graph inputs and
-/// outputs; grad() and state() at parameters; op() at nodes.
+/// All that `pattern` matches. Name, out() and in() look at parameters (Name only), modules, nodes, graph
+/// inputs and outputs; grad() and state() at parameters; op() at nodes.
 PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names);
 
 /// As above, and an error (2) with the nearest name where nothing matches and the pattern has no "?".
 PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
-/// A pattern that must mean parameters, or modules, which stand for those in them: indices; error 2 otherwise.
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
+/// A pattern that must mean parameters, or modules, which stand for those in them: indices; error 2
+/// otherwise.
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,
+                                        PlanErrors &errors);
 
 /// What the rules of `shard` say together about one name, later rules over earlier ones, dim by dim.
 struct ResolvedShard {
-  enum Kind { Parameter, Gradient, State, ModuleOutput, ModuleInput, NodeOutput, NodeInput, GraphInput, GraphOutput };
+  enum Kind {
+    Parameter,
+    Gradient,
+    State,
+    ModuleOutput,
+    ModuleInput,
+    NodeOutput,
+    NodeInput,
+    GraphInput,
+    GraphOutput
+  };
   Kind kind;
-  unsigned index = 0;                               ///< into the table's list of that kind
-  unsigned input = 0;                               ///< of ModuleInput, NodeInput: which one
+  unsigned index = 0;                                   ///< into the table's list of that kind
+  unsigned input = 0;                                   ///< of ModuleInput, NodeInput: which one
   std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
   Said<bool> closed;
   std::optional<Said<int64_t>> blocks;
@@ -77,12 +89,12 @@ std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &name
 /// Error 4: an axis above size 1 that neither the batch, the pipeline nor a rule that met a name uses.
 void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, PlanErrors &errors);
 
-/// Whether parameter `index` is trained: trainable by the table, met by train.only if given, not by train.freeze.
-/// One flag a parameter; all false in an inference plan.
+/// Whether parameter `index` is trained: trainable by the table, met by train.only if given, not by
+/// train.freeze. One flag a parameter; all false in an inference plan.
 std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
-/// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What par-compile
-/// calls once after Import, so that all of it is said in one go.
+/// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
+/// par-compile calls once after Import, so that all of it is said in one go.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 } // namespace par

@@ -17,7 +17,8 @@
 
 namespace par {
 
-/// A pattern of docs/plan.md §1.2. It matches the trailing segments of a dotted name; `^` anchors it at the front;
+/// A pattern of docs/plan.md §1.2. It matches the trailing segments of a dotted name; `^` anchors it at the
+/// front;
 /// `*` stays within a segment, `**` spans any number of them, `{q,k,v}` and `{0..11}` are alternatives:
 ///
 ///     mlp.c_fc.weight          transformer.h.0.mlp.c_fc.weight, transformer.h.1.mlp.c_fc.weight, ...
@@ -51,7 +52,8 @@ public:
 
   /// Whether the name part matches `name`; true for op(T), which has none.
   bool matchesName(llvm::StringRef name) const;
-  /// Whether op(T [in M]) matches a node of type `opType` in module `module`: M may be the module or one around it.
+  /// Whether op(T [in M]) matches a node of type `opType` in module `module`: M may be the module or one
+  /// around it.
   bool matchesNode(llvm::StringRef opType, llvm::StringRef module) const;
 
 private:

@@ -15,7 +15,8 @@ namespace par {
 struct NameTable;
 
 /// A value of the plan and where it was said.
-template <typename T> struct Said {
+template <typename T>
+struct Said {
   T value{};
   Origin origin;
 
@@ -35,9 +36,9 @@ struct SaidPattern {
 using PlanAxes = std::vector<std::string>;
 
 struct PlanTarget {
-  Said<std::string> device;               ///< "cpu"
-  Said<std::optional<uint64_t>> memory;   ///< bytes per rank; none: unlimited
-  Said<std::string> isa;                  ///< "native" or e.g. "x86-64-v3"
+  Said<std::string> device;             ///< "cpu"
+  Said<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
+  Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3"
 };
 
 /// One input, by pattern: `batch` is its batch dim, `value` binds it.
@@ -50,7 +51,7 @@ struct PlanInput {
 struct PlanBatch {
   Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
   Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
-  Said<PlanAxes> over;                             ///< the batch dim is sharded over these
+  Said<PlanAxes> over;                         ///< the batch dim is sharded over these
   Said<std::optional<int64_t>> microbatches;   ///< number per step
   Said<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
 };
@@ -78,10 +79,10 @@ struct PlanLearningRate {
 struct PlanOptimizer {
   Said<std::string> kind; ///< "sgd", "momentum", "adamw"
   PlanLearningRate lr;
-  Said<double> momentum;         ///< of momentum
-  Said<bool> nesterov;           ///< of momentum
-  Said<double> beta1, beta2;     ///< of adamw
-  Said<double> eps;              ///< of adamw
+  Said<double> momentum;     ///< of momentum
+  Said<bool> nesterov;       ///< of momentum
+  Said<double> beta1, beta2; ///< of adamw
+  Said<double> eps;          ///< of adamw
   Said<double> weightDecay;
 };
 
@@ -114,7 +115,7 @@ struct PlanTrain {
 struct PlanShard {
   SaidPattern name;
   std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
-  bool replicated = false;                          ///< closed without dims
+  bool replicated = false;                              ///< closed without dims
   std::optional<Said<bool>> closed;
   std::optional<Said<int64_t>> blocks;
 };
@@ -142,8 +143,8 @@ struct PlanCollectives {
   Said<bool> deterministic;
 };
 
-/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is open with
-/// what the model says.
+/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is
+/// open with what the model says.
 struct Plan {
   Said<int64_t> par;
   PlanTarget target;
@@ -165,9 +166,11 @@ struct Plan {
   int64_t axisSize(llvm::StringRef axis) const;
   int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
 
-  /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is from.
+  /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is
+  /// from.
   void print(llvm::raw_ostream &os, bool origins) const;
-  /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip, seed).
+  /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip,
+  /// seed).
   std::string hashText() const;
 };
 
@@ -178,8 +181,8 @@ std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<std::string> 
 std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<std::string> settings,
                              PlanErrors &errors);
 
-/// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol (appended to
-/// `dims`); checks that the batch splits (error 5). Returns whether there was no error.
+/// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol
+/// (appended to `dims`); checks that the batch splits (error 5). Returns whether there was no error.
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 
 } // namespace par

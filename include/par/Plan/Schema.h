@@ -13,12 +13,15 @@
 
 namespace par {
 
-/// One key. Unknown keys, wrong types, what is not supported yet, --print-schema and defaults all come from here.
+/// One key. Unknown keys, wrong types, what is not supported yet, --print-schema and defaults all come from
+/// here.
 struct PlanKey {
-  /// Keys from the top, joined by "."; a segment in <> stands for any key of that sort: "shard.<pattern>.<dim>".
+  /// Keys from the top, joined by "."; a segment in <> stands for any key of that sort:
+  /// "shard.<pattern>.<dim>".
   const char *path;
-  /// What the value may be, alternatives separated by "|": words as they are written, sorts in <> (`<int>`, `<map>`).
-  /// A "!" before an alternative: the language has it, this compiler does not yet. "!" alone: the whole key.
+  /// What the value may be, alternatives separated by "|": words as they are written, sorts in <> (`<int>`,
+  /// `<map>`). A "!" before an alternative: the language has it, this compiler does not yet. "!" alone: the
+  /// whole key.
   const char *values;
   const char *fallback; ///< default as written in a plan, or what it is derived from in ()
   const char *doc;
@@ -27,10 +30,12 @@ struct PlanKey {
 /// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.
 llvm::ArrayRef<PlanKey> planKeys();
 
-/// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known ones.
+/// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known
+/// ones.
 llvm::StringRef foreignPlanKey(llvm::StringRef name);
 
-/// Checks every key and value of `tree` against the table, all errors in one go. Returns whether there was none.
+/// Checks every key and value of `tree` against the table, all errors in one go. Returns whether there was
+/// none.
 bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
 
 /// The table as JSON Schema, for editors.

@@ -43,16 +43,19 @@ struct PlanEntry {
   PlanNode value;
 };
 
-/// Parses one document of the YAML subset of docs/plan.md §1.1. `file` names it in errors; `kind` is File, or Set for
-/// the value of a --set, whose origins then are all `file`. An empty text is an empty mapping. std::nullopt after errors.
-std::optional<PlanNode> parsePlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind, PlanErrors &errors);
+/// Parses one document of the YAML subset of docs/plan.md §1.1. `file` names it in errors; `kind` is File, or
+/// Set for the value of a --set, whose origins then are all `file`. An empty text is an empty mapping.
+/// std::nullopt after errors.
+std::optional<PlanNode> parsePlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind,
+                                      PlanErrors &errors);
 
-/// Refuses by position what YAML has and the plan language does not: tabs, anchors and aliases, tags, block scalars,
-/// a second document, unquoted patterns that start with "*". Returns whether the text had none of it.
+/// Refuses by position what YAML has and the plan language does not: tabs, anchors and aliases, tags, block
+/// scalars, a second document, unquoted patterns that start with "*". Returns whether the text had none of
+/// it.
 bool scanPlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind, PlanErrors &errors);
 
-/// Lays `over` on `base`: mappings merge key by key, scalars and lists replace, null takes the key away (so that its
-/// default holds again). Keys keep the place where they were first written.
+/// Lays `over` on `base`: mappings merge key by key, scalars and lists replace, null takes the key away (so
+/// that its default holds again). Keys keep the place where they were first written.
 void mergePlan(PlanNode &base, const PlanNode &over);
 
 /// Reads plan files left to right, each after what its `use` names, then every --set KEY=VALUE.

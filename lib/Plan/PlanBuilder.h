@@ -1,0 +1,87 @@
+//===- PlanBuilder.h - a checked tree to typed values
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_LIB_PLAN_PLANBUILDER_H
+#define PAR_LIB_PLAN_PLANBUILDER_H
+
+#include "par/Plan/Plan.h"
+#include "par/Plan/Schema.h"
+
+namespace par {
+
+// What a scalar or list of a checked tree says.
+int64_t toInt(const PlanNode &node);
+double toNumber(const PlanNode &node);
+PlanAxes toAxes(const PlanNode &node);
+
+/// Reads the tree by path; what is absent gets the given default.
+class PlanBuilder {
+public:
+  PlanBuilder(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}
+  Plan run();
+
+private:
+  Said<int64_t> integer(llvm::StringRef path, int64_t fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<int64_t>{toInt(*node), node->origin} : Said<int64_t>{fallback, Origin()};
+  }
+  Said<double> number(llvm::StringRef path, double fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<double>{toNumber(*node), node->origin} : Said<double>{fallback, Origin()};
+  }
+  Said<bool> boolean(llvm::StringRef path, bool fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<bool>{node->text == "true", node->origin} : Said<bool>{fallback, Origin()};
+  }
+  Said<std::string> word(llvm::StringRef path, llvm::StringRef fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<std::string>{node->text, node->origin} : Said<std::string>{fallback.str(), Origin()};
+  }
+  Said<std::optional<int64_t>> optionalInteger(llvm::StringRef path) {
+    const PlanNode *node = root.at(path);
+    if (!node)
+      return {std::nullopt, Origin()};
+    return {toInt(*node), node->origin};
+  }
+  /// A key that is a word or a mapping with that word under `inner`.
+  const PlanNode *shorthand(llvm::StringRef path, llvm::StringRef inner) {
+    const PlanNode *node = root.at(path);
+    if (node && node->kind == PlanNode::Map)
+      return node->at(inner);
+    return node;
+  }
+
+  SaidPattern pattern(llvm::StringRef text, const Origin &origin) {
+    std::string why;
+    // The tree was checked: a pattern that does not parse cannot come here.
+    return {NamePattern::parse(text, why).value_or(NamePattern()), origin};
+  }
+  std::vector<SaidPattern> patterns(const PlanNode &list) {
+    std::vector<SaidPattern> result;
+    for (const PlanNode &item : list.items)
+      result.push_back(pattern(item.text, item.origin));
+    return result;
+  }
+  void target(PlanTarget &target);
+  void meshAndDims(Plan &plan);
+  void inputs(Plan &plan);
+  void batch(Plan &plan);
+  void train(PlanTrain &train, const Origin &origin);
+  PlanGroup group(const PlanEntry &entry);
+  void loss(PlanLoss &loss);
+  void optimizer(PlanOptimizer &optimizer);
+  void shards(Plan &plan);
+  void pipeline(Plan &plan);
+  void cuts(PlanPipeline &pipeline);
+  void recompute(Plan &plan);
+
+  const PlanNode &root;
+  PlanErrors &errors;
+};
+
+} // namespace par
+
+#endif // PAR_LIB_PLAN_PLANBUILDER_H
