@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Configures and builds Par in build/ with at most the machine's own cores, quietly; the whole log is build/build.log.
+# Configures Par in build/ and builds the given targets (all without any) with as many jobs as the machine has cores,
+# quietly; the whole log is build/build.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
@@ -9,9 +10,9 @@ if [ ! -f build/build.ninja ]; then
     # clang's precompiled header and ccache agree only with these settings.
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache "-DCMAKE_CXX_FLAGS=-Xclang -fno-pch-timestamp")
   fi
-  cmake -G Ninja -S . -B build "${launcher[@]}" "$@" >build/build.log 2>&1 || { tail -n 40 build/build.log >&2; exit 1; }
+  cmake -G Ninja -S . -B build "${launcher[@]}" >build/build.log 2>&1 || { tail -n 40 build/build.log >&2; exit 1; }
 fi
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 start=$SECONDS
-ninja -C build -j "$(nproc)" >>build/build.log 2>&1 || { grep -E -A12 'FAILED|error:' build/build.log | tail -n 60 >&2; exit 1; }
+ninja -C build -j "$(nproc)" "$@" >>build/build.log 2>&1 || { grep -E -A12 'FAILED|error:' build/build.log | tail -n 60 >&2; exit 1; }
 echo "built in $((SECONDS - start)) s"
