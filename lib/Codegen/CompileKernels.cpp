@@ -102,6 +102,22 @@ LogicalResult compileJobs(std::vector<Job> &jobs, const std::string &isa, unsign
   return success();
 }
 
+/// One shared object of all that was compiled, and the memory functions that it may call.
+FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const std::string &isa) {
+  std::vector<std::string> objects;
+  for (Job &job : jobs)
+    objects.push_back(std::move(job.object));
+  FailureOr<std::string> support = cpu::compileSupport(isa);
+  if (failed(support))
+    return module.emitError("cannot compile kernels for ") << isa;
+  objects.push_back(std::move(*support));
+  std::string error;
+  FailureOr<std::string> linked = cpu::linkObjects(objects, error);
+  if (failed(linked))
+    return module.emitError("cannot link kernels: ") << error;
+  return linked;
+}
+
 } // namespace
 
 FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
@@ -109,6 +125,8 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   cpu::prepareThreads(*module.getContext());
   CompiledKernels out;
   out.isa = options.isa.empty() ? getHostIsa() : options.isa;
+  if (!cpu::isKnownIsa(out.isa))
+    return module.emitError("no x86-64 processor or level is called ") << out.isa;
   std::vector<Job> jobs;
   llvm::StringMap<size_t> known; // body text → index in out.kernels
   for (KernelOp kernel : module.getOps<KernelOp>()) {
@@ -130,19 +148,10 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
     return out;
   if (failed(compileJobs(jobs, out.isa, options.threads)))
     return failure();
-
-  std::vector<std::string> objects;
-  for (Job &job : jobs)
-    objects.push_back(std::move(job.object));
-  FailureOr<std::string> support = cpu::compileSupport(out.isa);
-  if (failed(support))
-    return module.emitError("cannot compile kernels for ") << out.isa;
-  objects.push_back(std::move(*support));
-  std::string error;
-  FailureOr<std::string> linked = cpu::linkObjects(objects, error);
-  if (failed(linked))
-    return module.emitError("cannot link kernels: ") << error;
-  out.object = std::move(*linked);
+  FailureOr<std::string> object = linkJobs(module, jobs, out.isa);
+  if (failed(object))
+    return failure();
+  out.object = std::move(*object);
   return out;
 }
 

@@ -18,6 +18,7 @@
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SourceMgr.h"
@@ -71,6 +72,12 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef isa) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, isa, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+bool isKnownIsa(StringRef isa) {
+  // An unknown name would be reported on stderr and compiled for the oldest processor.
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine("x86-64");
+  return machine && machine->getMCSubtargetInfo()->isCPUStringValid(isa);
 }
 
 /// O3, knowing no library function, so that no loop becomes a call.

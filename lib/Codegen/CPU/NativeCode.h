@@ -11,6 +11,9 @@ namespace par::cpu {
 /// Loads and registers all that the functions below need, so that several threads may call them.
 void prepareThreads(mlir::MLIRContext &context);
 
+/// Whether LLVM knows an x86-64 level or processor of this name; after prepareThreads.
+bool isKnownIsa(llvm::StringRef isa);
+
 /// Lowers a module of loops to the LLVM dialect.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 

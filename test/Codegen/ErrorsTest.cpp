@@ -1,0 +1,104 @@
+// What Codegen refuses, and how it says so.
+#include "LoadedKernels.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include "../../lib/Codegen/CPU/NativeCode.h"
+
+using namespace mlir;
+
+namespace {
+
+/// The errors of compiling `text`, joined.
+std::string errorsOf(const std::string &text, const par::CodegenOptions &options = {}) {
+  DialectRegistry registry;
+  par::registerDialect(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  EXPECT_TRUE(module);
+  std::string errors;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    errors += diagnostic.str() + "\n";
+    return success();
+  });
+  EXPECT_TRUE(failed(par::compileKernels(*module, options)));
+  return errors;
+}
+
+testing::AssertionResult has(const std::string &text, const std::string &part) {
+  if (text.find(part) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << text << "\" does not hold \"" << part << "\"";
+}
+
+TEST(CodegenErrors, OpWithoutLowering) {
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @sums(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+      %0 = par.cumulative sum %a dim 0 : tensor<4xf32>
+      par.return %0 : tensor<4xf32>
+    })"),
+                  "in kernel @sums has no lowering: not supported yet"));
+}
+
+TEST(CodegenErrors, RemainderOfFloats) {
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @rest(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+      %0 = par.remainder %a, %a : tensor<4xf32>
+      par.return %0 : tensor<4xf32>
+    })"),
+                  "on 'f32' is not supported yet by Codegen"));
+}
+
+TEST(CodegenErrors, FunctionOfDoubles) {
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @wide(%a: tensor<4xf64>) -> tensor<4xf64> attributes {implementation = "generated"} {
+      %0 = par.erf %a : tensor<4xf64>
+      par.return %0 : tensor<4xf64>
+    })"),
+                  "erf of 'f64' is not supported yet by Codegen"));
+}
+
+TEST(CodegenErrors, ResultOverWhatIsReadLater) {
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @turn(%a: tensor<4x4xf32>) -> tensor<4x4xf32>
+        attributes {implementation = "generated", tied = array<i64: 0>} {
+      %0 = par.transpose %a [1, 0] : tensor<4x4xf32> to tensor<4x4xf32>
+      par.return %0 : tensor<4x4xf32>
+    })"),
+                  "kernel @turn: result 0 cannot take over argument 0, which is read after parts of the "
+                  "result are stored"));
+}
+
+TEST(CodegenErrors, UnknownIsa) {
+  par::CodegenOptions options;
+  options.isa = "pdp-11";
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+      %0 = par.negate %a : tensor<4xf32>
+      par.return %0 : tensor<4xf32>
+    })",
+                           options),
+                  "no x86-64 processor or level is called pdp-11"));
+}
+
+// The first x86-64 has no instruction that rounds down, and a kernel calls no library.
+TEST(CodegenErrors, CallOfALibrary) {
+  par::CodegenOptions options;
+  options.isa = "x86-64";
+  EXPECT_TRUE(has(errorsOf(R"(
+    par.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+      %0 = par.floor %a : tensor<4xf32>
+      par.return %0 : tensor<4xf32>
+    })",
+                           options),
+                  "cannot link kernels: ld.lld: error: undefined symbol: floorf"));
+}
+
+TEST(CodegenErrors, ObjectThatIsNone) {
+  std::string error;
+  EXPECT_TRUE(failed(par::cpu::linkObjects({"no object"}, error)));
+  EXPECT_TRUE(has(error, "unknown directive"));
+}
+
+} // namespace
