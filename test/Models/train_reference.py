@@ -31,6 +31,7 @@ CASES = {
     "tp4": MEGATRON + "mesh: {tp: 4}\n",
     "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: {h.*: even}}\n",
     "pp4-gpipe": "mesh: {pp: 4}\nbatch: {microbatches: 8}\npipeline: {schedule: gpipe, cuts: {h.*: even}}\n",
+    "pp4-1f1b": "mesh: {pp: 4}\nbatch: {microbatches: 8}\npipeline: {schedule: 1f1b, cuts: {h.*: even}}\n",
     "pp4-auto": "mesh: {pp: 4}\nbatch: {microbatches: 8}\npipeline: {schedule: 1f1b, cuts: auto}\n",
     "pp2dp2tp2": MEGATRON + "mesh: {pp: 2, dp: 2, tp: 2}\nbatch: {microbatches: 4}\n"
                  "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\nrecompute: none\n",

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Holds what gpt2 sends under the plans of train_reference.py against closed forms, and what 1f1b keeps in flight.
+
+    communication.py --bin build/bin [--case NAME]...
+
+For every rank the bytes that its program sends in one step (a ring's, 2(n-1)/n N for an all_reduce of N bytes) equal the
+formula of Closed below, and their sum over ranks equals sent_bytes of a step that ran. Under tp no buffer has the whole
+vocabulary dim. Under pp4 1f1b with 8 microbatches the stages keep 4, 3, 2, 1 microbatches. Exit status 0: all hold.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from train_reference import CASES, HERE
+
+VOCABULARY, SEQUENCE, WIDTH, BATCH, F32 = 512, 32, 64, 8, 4
+
+
+def ring(members, size):
+    return 2 * (members - 1) * size / members
+
+
+class Closed:
+    """What a stage of `layers` layers sends in a step, from the plan alone.
+
+    A: bytes of one microbatch's activations on a rank. Megatron sums A over tp twice a layer in forward and twice in
+    backward, once for the embedding and once for the gradient of the head's input; cross-entropy sums three scalars a row
+    (maximum, sum, logit of the label); the norm sums one scalar for every sharded tensor that the stage owns. Data
+    parallelism sums the gradients of local parameters, and the last stage loss and count. A cut costs A a microbatch each way; the
+    tied embedding costs its gradient from the last stage and its new value back; each later stage sends its part of the norm.
+    Recomputation repeats the sums whose results the backward part reads: `full` all but the stage's last (its output), and
+    nothing on the last stage, where backward follows at once; `each` all but a layer's last, which on the last stage is read.
+    """
+
+    def __init__(self, case, sizes, stage, layers):
+        self.case, self.stage, self.layers = case, stage, layers
+        self.dp, self.tp, self.stages = (sizes.get(axis, 1) for axis in ("dp", "tp", "pp"))
+        self.first, self.last = stage == 0, stage == self.stages - 1
+        found = re.search(r"microbatches: (\d+)", CASES[case])
+        self.microbatches = int(found[1]) if found else 1
+        self.rows = BATCH // self.dp // self.microbatches * SEQUENCE
+        self.megatron = "megatron" in CASES[case]
+
+    def tensor(self):
+        if self.tp == 1:
+            return 0
+        layers = self.layers if self.megatron else 0
+        wide = 4 * layers + self.first + self.last
+        if "recompute: full" in CASES[self.case] and not self.last:
+            wide += 2 * layers + self.first - 1
+        if "recompute: {each" in CASES[self.case]:
+            wide += layers + self.last
+        narrow = 3 if self.last else 0
+        microbatch = ring(self.tp, (wide * WIDTH + narrow) * self.rows * F32)
+        return self.microbatches * microbatch + ring(self.tp, (6 * layers + self.first) * F32)
+
+    def embedding(self):
+        return -(-VOCABULARY // self.tp) * WIDTH
+
+    def data(self):
+        split = self.tp if self.megatron else 1
+        layer = (12 * WIDTH * WIDTH + 7 * WIDTH) // split + 6 * WIDTH
+        elements = self.layers * layer + self.last * 2 * WIDTH
+        if self.first:
+            elements += SEQUENCE * WIDTH
+        # Both gradients of the tied weight, the embedding's and the head's, are summed before they are added.
+        elements += (self.first + self.last) * self.embedding()
+        return ring(self.dp, elements * F32) + self.last * ring(self.dp, 2 * F32)
+
+    def pipeline(self):
+        if self.stages == 1:
+            return 0
+        cut = self.rows * WIDTH * F32 * self.microbatches
+        # Cuts by cost may lie inside a layer, where several values of A bytes cross.
+        widths = {"pp4-auto": [1, 2, 4]}.get(self.case, [1] * (self.stages - 1))
+        forward = 0 if self.last else widths[self.stage] * cut
+        backward = 0 if self.first else widths[self.stage - 1] * cut + F32
+        return forward + backward + (self.first or self.last) * self.embedding() * F32
+
+    def total(self):
+        return self.tensor() + self.data() + self.pipeline()
+
+
+def sent(program, manifest, rank):
+    """Bytes that one train entry sends, by kind of communicator."""
+    members = {c["name"]: len(next((g for g in c["groups"] if rank in g), [rank])) for c in manifest["communicators"]}
+    total = 0
+    for block, _, _ in program["entries"]["train"]:
+        for i in program["blocks"][block]:
+            if i["op"] == "send":
+                total += i["n"] * F32
+            elif i["op"] == "coll":
+                if i["kind"] != "all_reduce":
+                    sys.exit(f"{block}: {i['kind']} is in no closed form")
+                total += ring(members[i["comm"]], i["n"] * F32)
+    return total
+
+
+def in_flight(program):
+    """The most microbatches whose forward run is before, and whose backward run after, some run."""
+    most, alive = 0, set()
+    for block, microbatch, _ in program["entries"]["train"]:
+        if block == "train.forward" or block.startswith("train.forward."):
+            alive.add(microbatch)
+            most = max(most, len(alive))
+        elif block.startswith("train.backward"):
+            alive.discard(microbatch)
+    return most
+
+
+def layers_of(program):
+    names = (re.search(r"\bh\.(\d+)\.", b.get("tensor", "")) for b in program["buffers"] if b["kind"] == "state")
+    return len({found[1] for found in names if found})
+
+
+def check(options, case, work):
+    bundle, plan, metrics = work / f"{case}.par", work / "plan.yaml", work / "metrics.jsonl"
+    plan.write_text(CASES[case] + "train: {optimizer: {kind: sgd, lr: 0.1}}\n")
+    metrics.unlink(missing_ok=True)
+    for command in ([f"{options.bin}/par-compile", HERE / "gpt2/model.onnx", plan, "-o", bundle, "-q"],
+                    [f"{options.bin}/par-run", bundle, "--data", HERE / "gpt2/data.safetensors", "--steps", "2", "--metrics", metrics]):
+        subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=300)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    programs = [json.loads((bundle / f"role-{k}.json").read_text()) for k in range(manifest["roles"])]
+    sizes = {axis: int(size) for axis, size in re.findall(r"\b(pp|dp|tp): (\d+)", CASES[case])}
+    axes = [axis for axis, _ in manifest["mesh"]]
+    failures, stages, whole = [], {}, 0
+    for rank, entry in enumerate(manifest["ranks"]):
+        program, at = programs[entry["role"]], dict(zip(axes, entry["at"]))
+        stage = at.get("stage", 0)
+        closed = Closed(case, sizes, stage, layers_of(program))
+        got = sent(program, manifest, rank)
+        whole += got
+        stages[stage] = got
+        if abs(got - closed.total()) > 0.01:
+            failures.append(f"{case}: rank {rank} sends {got:.0f} B, closed form {closed.total():.0f} B "
+                            f"(tp {closed.tensor():.0f}, dp {closed.data():.0f}, pp {closed.pipeline():.0f})")
+        if closed.tp > 1:
+            failures += [f"{case}: {b['name']} holds the whole vocabulary: {b['shape']}" for b in program["buffers"]
+                         if VOCABULARY in b["shape"]]
+    ran = json.loads(metrics.read_text().splitlines()[-1])["sent_bytes"]
+    # Running totals are rounded down once for every communicator of a rank, so a step is off by less than a byte each.
+    if not whole - 4 * len(manifest["ranks"]) <= ran <= whole + 4 * len(manifest["ranks"]):
+        failures.append(f"{case}: a step sent {ran} B, the programs {whole} B")
+    depth = [in_flight(p) for p in programs]
+    kept = [max((len(b["at"]) for b in p["buffers"] if b["index"] == "mb" and b["name"].startswith("train.forward.") and "at" in b),
+                default=1) for p in programs]
+    if case in ("pp4-auto", "pp4-1f1b") and (depth != [4, 3, 2, 1] or kept != depth):
+        failures.append(f"{case}: {depth} microbatches in flight, buffers keep {kept}, expected [4, 3, 2, 1]")
+    pools = [p["arena"]["pool"] // 1024 for p in programs]
+    print(f"{case:16} bytes per rank by stage {[round(x) for _, x in sorted(stages.items())]}, step {ran}; in flight {depth}, "
+          f"slots {kept}, pools {pools} KiB", flush=True)
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--case", action="append", choices=sorted(CASES))
+    options = parser.parse_args()
+    failures = []
+    with tempfile.TemporaryDirectory(prefix="par-communication-") as work:
+        for case in options.case or sorted(CASES):
+            failures += check(options, case, pathlib.Path(work))
+    print("\n".join(failures[:40]) or "all equal their closed forms")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
