@@ -11,6 +11,7 @@ import argparse
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -159,7 +160,8 @@ def check(options, case, work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--case", action="append", choices=sorted(CASES))
     options = parser.parse_args()
     failures = []
