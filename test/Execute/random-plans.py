@@ -22,8 +22,9 @@ def tensor(shape, element="f32"):
 class Model:
     """IR of @eval, built op by op. Every value has dim 0 for the batch."""
 
-    def __init__(self, choose, batch):
+    def __init__(self, choose, batch, axes):
         self.choose = choose
+        self.axes = axes
         self.batch = batch
         self.variables, self.lines, self.inputs = [], [], []
         self.count = 0
@@ -131,6 +132,14 @@ class Model:
             value = self.emit(f"par.concat {right}, {left} dim 2 : ({tensor(half)}, {tensor(half)}) -> {tensor(shape)}")
         return value
 
+    def constrain(self, value, shape):
+        """The plan's word on a value: one dim over an axis, the others as it comes or whole."""
+        at = self.choose.randrange(1, len(shape))
+        rest = self.choose.choice(["{}", "{?}", "{?}"])
+        mine = f'{{"{self.choose.choice(self.axes)}"{self.choose.choice(["", ", ?"])}}}'
+        dims = ", ".join(mine if d == at else "{?}" if d == 0 else rest for d in range(len(shape)))
+        return self.emit(f"par.constrain {value} <[{dims}]> : {tensor(shape)}")
+
     # -- Beginning and end.
 
     def begin(self):
@@ -179,6 +188,8 @@ class Model:
             self.stage = layer * stages // max(layers, 1)
             kind = self.choose.choice([self.feed_forward, self.norm, self.attention, self.scale])
             value = kind(value, shape)
+            if self.axes and self.choose.random() < 0.3:
+                value = self.constrain(value, shape)
         self.stage = stages - 1
         loss = self.end(value, shape, table)
         arguments = ", ".join(f"%{name}: {tensor(shape, element)}" for name, shape, element in self.inputs)
@@ -198,7 +209,8 @@ class Case:
                               [("tp", 2), ("dp", 2)], [("tp.0", 2), ("tp.1", 2)], [("dp", 2), ("tp", 3)]])
         data = dict(axes).get("dp", 1)
         microbatches = choose.choice([1, 2, 4])
-        model = Model(choose, microbatches * data * choose.choice([1, 2]))
+        tensor_axes = [name for name, _ in axes if name != "dp"]
+        model = Model(choose, microbatches * data * choose.choice([1, 2]), tensor_axes)
         step = model.build(self.stages)
         mesh = ", ".join(f'"{name}"={size}' for name, size in axes)
         ranks = 1
@@ -208,7 +220,6 @@ class Case:
         for stage in range(self.stages):
             members = ", ".join(str(stage * ranks + r) for r in range(ranks))
             head.append(f"par.stage @s{stage} <{mesh}> ranks [{members}]")
-        tensor_axes = [name for name, _ in axes if name != "dp"]
         for name, shape in model.variables:
             head.append(f"par.variable @{name} parameter : {tensor(shape)}{self.sharding(choose, shape, tensor_axes)}")
         self.text = "\n".join(head + [step]) + "\n"

@@ -40,6 +40,22 @@ struct ConvertRule : ShardingRuleOpInterface::ExternalModel<ConvertRule, Convert
   }
 };
 
+/// On shards a constraint has done its work; while slicing in time it stays.
+struct ConstrainRule : ShardingRuleOpInterface::ExternalModel<ConstrainRule, ConstrainOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    ShardingRule rule = ShardingRule::getElementwise(type.getShape(), 1, 1);
+    rule.linear.push_back({0});
+    return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    if (context.operandShardings.empty())
+      return localizeByCloning(op, builder, context);
+    return SmallVector<Value>{context.operands[0]};
+  }
+};
+
 template <Linear linear, typename... Ops>
 void attach(MLIRContext *context) {
   (Ops::template attachInterface<ElementwiseRule<Ops, linear>>(*context), ...);
@@ -54,9 +70,10 @@ void registerElementwiseRules(DialectRegistry &registry) {
            PowerOp, AndOp, OrOp, XorOp, CompareOp, GeluOp, CotangentOp>(context);
     attach<Linear::All, AddOp, SubtractOp>(context);
     attach<Linear::Each, MultiplyOp>(context);
-    attach<Linear::First, NegateOp, DivideOp, GeluGradOp, ConstrainOp, GradientOp>(context);
+    attach<Linear::First, NegateOp, DivideOp, GeluGradOp, GradientOp>(context);
     attach<Linear::Values, SelectOp>(context);
     ConvertOp::attachInterface<ConvertRule>(*context);
+    ConstrainOp::attachInterface<ConstrainRule>(*context);
   });
 }
 
