@@ -99,7 +99,7 @@ class Runs:
         saves, export = self.work / f"saves-{case}", self.work / "resumed.safetensors"
         command = [str(part) for part in self.command(bundle, 30)] + ["--save", str(saves), "--save-every", "2"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        while process.poll() is None and not any(saves.glob("[0-9]*")):
+        while process.poll() is None and not any(path.name.isdigit() for path in saves.glob("*")):
             time.sleep(0.005)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
