@@ -1,4 +1,4 @@
-#include "par/Dialect/Par.h"
+#include "GroupOps.h"
 #include "par/Split/Passes.h"
 
 #include <map>
@@ -12,13 +12,6 @@ namespace par {
 #include "par/Split/Passes.h.inc"
 
 namespace {
-
-/// Ops that become one fragment.
-struct Group {
-  int64_t stage;
-  FragmentKind kind;
-  SmallVector<Operation *> ops;
-};
 
 /// Rebuilds one step out of runs, transfers and the other step ops.
 class Former {
@@ -34,20 +27,16 @@ private:
     return DistType::get(builder.getContext(), cast<RankedTensorType>(tensor),
                          FlatSymbolRefAttr::get(stages[stage].getSymNameAttr()), ShardingAttr());
   }
-  int64_t home(Value value);
   Value at(Value old, int64_t stage);
   Value readAt(ReadOp read, int64_t stage);
   void replaceArguments(Block *fresh);
-  DenseMap<Operation *, bool> findBackward(Block &body);
-  SmallVector<Group> groupLoop(LoopOp loop);
-  SmallVector<Group> groupBehind(ArrayRef<Operation *> ops);
-  void emit(const Group &group);
+  void emit(const OpGroup &group);
   void emitLoop(LoopOp loop);
   void emitReduce(StageReduceOp reduce);
   void emitWrite(WriteOp write);
   void handOn(Value old);
   std::set<int64_t> usersOf(Value old);
-  std::string nameOf(const Group &group);
+  std::string nameOf(const OpGroup &group);
 
   StepOp step;
   ModuleOp module;
@@ -59,21 +48,6 @@ private:
 };
 
 } // namespace
-
-/// The stage where a value of the old step is made. Inputs and variables are everywhere.
-int64_t Former::home(Value value) {
-  Operation *source = value.getDefiningOp();
-  if (!source)
-    return -1;
-  if (isa<ReadOp>(source))
-    return -1;
-  unsigned index = cast<OpResult>(value).getResultNumber();
-  if (auto loop = dyn_cast<LoopOp>(source))
-    return std::max<int64_t>(home(loop.getBody().front().getTerminator()->getOperand(index)), 0);
-  if (auto reduce = dyn_cast<StageReduceOp>(source))
-    return home(reduce.getOperand(index));
-  return getStage(source).value_or(0);
-}
 
 /// The variable at a stage. Parameters are owned by the first stage that uses them; the others have copies.
 Value Former::readAt(ReadOp read, int64_t stage) {
@@ -154,103 +128,7 @@ void Former::replaceArguments(Block *fresh) {
     step.setBatchDims(dims);
 }
 
-/// Which ops of a loop's body are backward: those that depend on a cotangent; and those that only such ops
-/// use, if that asks for no residual that is not kept anyway. Constants and what is made of them and of the
-/// index are made again.
-DenseMap<Operation *, bool> Former::findBackward(Block &body) {
-  DenseMap<Operation *, bool> back, cheap;
-  for (Operation &op : body.without_terminator()) {
-    back[&op] = isa<CotangentOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
-                  return operand.getDefiningOp() && back.lookup(operand.getDefiningOp());
-                });
-    cheap[&op] = !back[&op] && llvm::all_of(op.getOperands(), [&](Value operand) {
-      Operation *source = operand.getDefiningOp();
-      return source ? cheap.lookup(source) : operand == body.getArgument(0);
-    });
-  }
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
-    if (back[&op] || op.use_empty())
-      continue;
-    auto usedBack = [&](OpOperand &use) { return back.lookup(use.getOwner()); };
-    bool all = llvm::all_of(op.getUses(), usedBack), any = llvm::any_of(op.getUses(), usedBack);
-    if (cheap.lookup(&op) && any && !all) {
-      Operation *clone = OpBuilder(&op).clone(op);
-      back[clone] = true;
-      for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
-        old.replaceUsesWithIf(now, usedBack);
-      continue;
-    }
-    auto kept = [&](Value operand) {
-      Operation *source = operand.getDefiningOp();
-      return !source || source->getBlock() != &body || cheap.lookup(source) ||
-             llvm::any_of(operand.getUsers(), [&](Operation *user) { return back.lookup(user); });
-    };
-    bool oneStage =
-        llvm::all_of(op.getUsers(), [&](Operation *user) { return getStage(user) == getStage(&op); });
-    back[&op] = all && oneStage && (cheap.lookup(&op) || llvm::all_of(op.getOperands(), kept));
-  }
-  return back;
-}
-
-/// A loop's ops: forward stage by stage, then backward the other way.
-SmallVector<Group> Former::groupLoop(LoopOp loop) {
-  int64_t count = stages.size();
-  SmallVector<Group> forward, backward;
-  for (int64_t stage = 0; stage < count; ++stage) {
-    forward.push_back({stage, FragmentKind::forward, {}});
-    backward.push_back({count - 1 - stage, FragmentKind::backward, {}});
-  }
-  DenseMap<Operation *, bool> back = findBackward(loop.getBody().front());
-  for (Operation &op : loop.getBody().front().without_terminator()) {
-    int64_t stage = getStage(&op).value_or(0);
-    (back[&op] ? backward[count - 1 - stage] : forward[stage]).ops.push_back(&op);
-  }
-  // A loop with another one behind it sums what depends on data alone.
-  auto later = llvm::make_range(std::next(loop->getIterator()), loop->getBlock()->end());
-  bool before = llvm::any_of(later, [](Operation &op) { return isa<LoopOp>(op); });
-  if (before)
-    for (Group &group : forward)
-      group.kind = FragmentKind::before;
-  llvm::append_range(forward, backward);
-  llvm::erase_if(forward, [](const Group &group) { return group.ops.empty(); });
-  return forward;
-}
-
-/// Ops outside loops by (level, stage): the level rises where a value crosses to another stage.
-SmallVector<Group> Former::groupBehind(ArrayRef<Operation *> ops) {
-  std::map<std::pair<int64_t, int64_t>, Group> groups;
-  DenseMap<Operation *, int64_t> levels;
-  bool last =
-      llvm::none_of(llvm::make_range(std::next(ops.back()->getIterator()), ops.back()->getBlock()->end()),
-                    [](Operation &op) { return isa<LoopOp>(op); });
-  for (Operation *op : ops) {
-    int64_t level = 0, stage = home(op->getResult(0));
-    for (Value operand : op->getOperands()) {
-      Operation *source = operand.getDefiningOp();
-      auto found = source ? levels.find(source) : levels.end();
-      if (found == levels.end())
-        continue;
-      bool crosses = isa<StageReduceOp>(source) || home(operand) != stage;
-      level = std::max(level, found->second + (crosses ? 1 : 0));
-    }
-    levels[op] = level;
-    if (isa<StageReduceOp>(op)) {
-      // Stands between its level and the next one, after all stages.
-      groups[{level, static_cast<int64_t>(stages.size())}].ops.push_back(op);
-      continue;
-    }
-    Group &group = groups[{level, stage}];
-    group.stage = stage;
-    group.kind = last ? FragmentKind::update : FragmentKind::before;
-    group.ops.push_back(op);
-  }
-  SmallVector<Group> result;
-  for (auto &[key, group] : groups)
-    result.push_back(std::move(group));
-  return result;
-}
-
-std::string Former::nameOf(const Group &group) {
+std::string Former::nameOf(const OpGroup &group) {
   std::string name =
       (step.getSymName() + "." + stages[group.stage].getSymName() + "." + stringifyFragmentKind(group.kind))
           .str();
@@ -281,7 +159,7 @@ void Former::handOn(Value old) {
 }
 
 /// Outlines a group and runs it; markers dissolve, names stay outside.
-void Former::emit(const Group &group) {
+void Former::emit(const OpGroup &group) {
   std::set<Operation *> inside(group.ops.begin(), group.ops.end());
   llvm::SetVector<Value> arguments, results;
   for (Operation *op : group.ops)
@@ -345,7 +223,7 @@ void Former::emitLoop(LoopOp loop) {
     }
   OpBuilder::InsertPoint outside = builder.saveInsertionPoint();
   builder.setInsertionPointToEnd(body);
-  for (const Group &group : groupLoop(loop))
+  for (const OpGroup &group : groupLoop(loop, stages.size()))
     emit(group);
   auto yield = cast<YieldOp>(old.getTerminator());
   SmallVector<Value> inner;
@@ -409,7 +287,7 @@ void Former::run() {
   auto flush = [&] {
     if (pending.empty())
       return;
-    for (const Group &group : groupBehind(pending)) {
+    for (const OpGroup &group : groupBehind(pending, stages.size())) {
       if (isa<StageReduceOp>(group.ops.front())) {
         for (Operation *op : group.ops)
           emitReduce(cast<StageReduceOp>(op));

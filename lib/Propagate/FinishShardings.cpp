@@ -1,0 +1,166 @@
+#include "Propagation.h"
+
+using namespace mlir;
+
+namespace par {
+
+static ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, ArrayRef<StringAttr> unreduced) {
+  SmallVector<DimShardingAttr> entries;
+  for (const Axes &axes : dims)
+    entries.push_back(DimShardingAttr::get(context, axes, false));
+  return ShardingAttr::get(context, entries, unreduced);
+}
+
+/// True if everything that uses a fragment value bears a sum of parts: the return to a loop's accumulator, or
+/// an op that is linear in it and whose result stays a sum too.
+bool Propagation::staysUnreduced(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<ReturnOp>(user)) {
+      auto fragment = cast<FragmentOp>(user->getParentOp());
+      for (auto [run, ran] : runs)
+        if (ran == fragment)
+          for (OpOperand &outer : run.getResult(use.getOperandNumber()).getUses()) {
+            auto yield = dyn_cast<YieldOp>(outer.getOwner());
+            if (!yield ||
+                cast<YieldKindAttr>(yield.getKinds()[outer.getOperandNumber()]).getValue() != YieldKind::sum)
+              return false;
+          }
+      continue;
+    }
+    auto rule = rules.find(user);
+    if (rule == rules.end() || user->getNumResults() != 1)
+      return false;
+    // Ops of two sums are reduced first: their other operand need not be a sum over the same axes.
+    bool alone = llvm::any_of(rule->second.linear, [&](ArrayRef<unsigned> set) {
+      return set.size() == 1 && set.front() == use.getOperandNumber();
+    });
+    if (!alone || !staysUnreduced(user->getResult(0)))
+      return false;
+  }
+  return !value.use_empty();
+}
+
+/// The axes over which an op's result is a sum of parts: those of its sum factors and of linear operands.
+Axes Propagation::sumAxes(Operation *op, Value result) {
+  Axes axes;
+  const ShardingRule &rule = rules[op];
+  MeshAttr mesh = meshOf(result);
+  Layout &layout = layoutOf(result);
+  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
+    SmallVector<Axes> mine(rule.factors.size());
+    projectToFactors(rule, dims, layoutOf(operand).dims, mesh, mine);
+    for (auto [index, factorAxes] : llvm::enumerate(mine)) {
+      bool inResult = llvm::any_of(rule.results[0],
+                                   [&](const DimFactors &dim) { return llvm::is_contained(dim, index); });
+      FactorKind kind = rule.factors[index].kind;
+      if (kind == FactorKind::Sum || (kind == FactorKind::Indexed && !inResult))
+        llvm::append_range(axes, factorAxes);
+    }
+    llvm::append_range(axes, unreduced.lookup(operand));
+  }
+  Axes unique;
+  for (StringAttr axis : axes)
+    if (!llvm::is_contained(unique, axis) &&
+        llvm::none_of(layout.dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); }))
+      unique.push_back(axis);
+  return unique;
+}
+
+void Propagation::finishFragment(FragmentOp fragment) {
+  MLIRContext *context = step.getContext();
+  SmallVector<Attribute> arguments;
+  for (BlockArgument argument : fragment.getArguments())
+    arguments.push_back(makeSharding(context, layoutOf(argument).dims, {}));
+  fragment.setShardingsAttr(ArrayAttr::get(context, arguments));
+  for (Operation &op : fragment.getBlock().without_terminator())
+    for (Value result : op.getResults()) {
+      Axes sums;
+      if (op.getNumResults() == 1 && rules.count(&op) && staysUnreduced(result))
+        sums = sumAxes(&op, result);
+      unreduced[result] = sums;
+      setSharding(result, makeSharding(context, layoutOf(result).dims, sums));
+    }
+  SmallVector<Attribute> results;
+  for (Value result : fragment.getTerminator()->getOperands())
+    results.push_back(makeSharding(context, layoutOf(result).dims, unreduced.lookup(result)));
+  fragment.setResultShardingsAttr(ArrayAttr::get(context, results));
+}
+
+void Propagation::setStepType(Value value, ArrayRef<StringAttr> sums) {
+  if (auto dist = dyn_cast<DistType>(value.getType()))
+    value.setType(dist.withSharding(makeSharding(step.getContext(), layoutOf(value).dims, sums)));
+}
+
+/// Unreduced accumulators are reduced once, behind the loop.
+void Propagation::reduceBehind(LoopOp loop) {
+  OpBuilder builder(loop->getContext());
+  builder.setInsertionPointAfter(loop);
+  for (Value result : loop.getResults()) {
+    auto dist = cast<DistType>(result.getType());
+    if (dist.getSharding().getUnreduced().empty())
+      continue;
+    auto reduced = ReshardOp::create(builder, result.getLoc(),
+                                     dist.withSharding(dist.getSharding().withUnreduced({})), result);
+    result.replaceAllUsesExcept(reduced, reduced);
+  }
+}
+
+/// Types the values of the step: as their classes lie, loops' sums reduced behind them.
+void Propagation::finishStep() {
+  for (BlockArgument argument : step.getArguments())
+    setStepType(argument, {});
+  step.walk([&](Operation *op) {
+    auto run = dyn_cast<RunOp>(op);
+    auto fragment = run ? module.lookupSymbol<FragmentOp>(run.getFragment()) : FragmentOp();
+    for (OpResult result : op->getResults()) {
+      Axes sums;
+      if (run)
+        sums = unreduced.lookup(fragment.getTerminator()->getOperand(result.getResultNumber()));
+      setStepType(result, sums);
+    }
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        setStepType(argument, {});
+  });
+  SmallVector<LoopOp> loops;
+  step.walk([&](LoopOp loop) { loops.push_back(loop); });
+  for (LoopOp loop : loops) {
+    auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
+    for (auto [inner, outer] : llvm::zip(yield.getOperands(), loop.getResults()))
+      setStepType(outer, cast<DistType>(inner.getType()).getSharding().getUnreduced());
+    reduceBehind(loop);
+  }
+  step.setFunctionType(FunctionType::get(step.getContext(), step.getBlock().getArgumentTypes(),
+                                         step.getTerminator()->getOperandTypes()));
+}
+
+/// Where each variable lies, the owner's stage first.
+void Propagation::placeVariables() {
+  llvm::MapVector<StringAttr, SmallVector<Attribute>> places;
+  step.walk([&](ReadOp read) {
+    places[read.getVariableAttr().getAttr()].push_back(TypeAttr::get(read.getType()));
+  });
+  step.walk([&](WriteOp write) {
+    auto &list = places[write.getVariableAttr().getAttr()];
+    if (auto type = TypeAttr::get(write.getOperand().getType()); !llvm::is_contained(list, type))
+      list.push_back(type);
+  });
+  for (auto &[name, list] : places) {
+    auto variable = module.lookupSymbol<VariableOp>(name);
+    if (variable.getAt())
+      for (Attribute type : variable.getAtAttr())
+        if (!llvm::is_contained(list, type))
+          list.push_back(type);
+    variable.setAtAttr(ArrayAttr::get(step.getContext(), list));
+  }
+}
+
+void Propagation::finish() {
+  for (auto [run, fragment] : runs)
+    finishFragment(fragment);
+  finishStep();
+  placeVariables();
+}
+
+} // namespace par

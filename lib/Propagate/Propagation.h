@@ -1,0 +1,64 @@
+#ifndef PAR_LIB_PROPAGATE_PROPAGATION_H
+#define PAR_LIB_PROPAGATE_PROPAGATION_H
+
+#include "par/Propagate/FactorAxes.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+
+namespace par {
+
+/// What is known of the sharding of a class of values that must lie alike.
+struct Layout {
+  llvm::SmallVector<Axes> dims;
+  llvm::SmallVector<bool> fixed; ///< the plan closed this dim
+};
+
+/// Propagation through one step and the fragments that it runs.
+class Propagation {
+public:
+  Propagation(StepOp step, llvm::ArrayRef<std::string> batchAxes)
+      : step(step), module(step->getParentOfType<mlir::ModuleOp>()) {
+    for (const std::string &axis : batchAxes)
+      batch.push_back(mlir::StringAttr::get(step.getContext(), axis));
+  }
+
+  void run();
+
+private:
+  void join();
+  void joinRun(RunOp run);
+  void seedBatch();
+  void seed(mlir::Value value, ShardingAttr sharding);
+  void seedPlaces();
+  void seedPlan();
+  void spread();
+  bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
+                     llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
+  bool spreadLoop(LoopOp loop);
+  bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
+  Layout &layoutOf(mlir::Value value);
+  MeshAttr meshOf(mlir::Value value);
+
+  // What the fixpoint says, written down (FinishShardings.cpp).
+  void finish();
+  void finishFragment(FragmentOp fragment);
+  void setStepType(mlir::Value value, llvm::ArrayRef<mlir::StringAttr> unreduced);
+  void finishStep();
+  void reduceBehind(LoopOp loop);
+  void placeVariables();
+  bool staysUnreduced(mlir::Value value);
+  Axes sumAxes(mlir::Operation *op, mlir::Value result);
+
+  StepOp step;
+  mlir::ModuleOp module;
+  Axes batch;
+  llvm::EquivalenceClasses<void *> classes;
+  llvm::DenseMap<void *, Layout> layouts;
+  llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
+  llvm::DenseMap<mlir::Operation *, ShardingRule> rules; ///< of fragment ops, made once
+  llvm::DenseMap<mlir::Value, Axes> unreduced;           ///< of fragment values that stay sums
+};
+
+} // namespace par
+
+#endif

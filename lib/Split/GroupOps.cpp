@@ -1,0 +1,116 @@
+#include "GroupOps.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace par {
+
+int64_t home(Value value) {
+  Operation *source = value.getDefiningOp();
+  if (!source)
+    return -1;
+  if (isa<ReadOp>(source))
+    return -1;
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<LoopOp>(source))
+    return std::max<int64_t>(home(loop.getBody().front().getTerminator()->getOperand(index)), 0);
+  if (auto reduce = dyn_cast<StageReduceOp>(source))
+    return home(reduce.getOperand(index));
+  return getStage(source).value_or(0);
+}
+
+/// Which ops of a loop's body are backward: those that depend on a cotangent; and those that only such ops
+/// use, if that asks for no residual that is not kept anyway. Constants and what is made of them and of the
+/// index are made again.
+static DenseMap<Operation *, bool> findBackward(Block &body) {
+  DenseMap<Operation *, bool> back, cheap;
+  for (Operation &op : body.without_terminator()) {
+    back[&op] = isa<CotangentOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+                  return operand.getDefiningOp() && back.lookup(operand.getDefiningOp());
+                });
+    cheap[&op] = !back[&op] && llvm::all_of(op.getOperands(), [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return source ? cheap.lookup(source) : operand == body.getArgument(0);
+    });
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
+    if (back[&op] || op.use_empty())
+      continue;
+    auto usedBack = [&](OpOperand &use) { return back.lookup(use.getOwner()); };
+    bool all = llvm::all_of(op.getUses(), usedBack), any = llvm::any_of(op.getUses(), usedBack);
+    if (cheap.lookup(&op) && any && !all) {
+      Operation *clone = OpBuilder(&op).clone(op);
+      back[clone] = true;
+      for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
+        old.replaceUsesWithIf(now, usedBack);
+      continue;
+    }
+    auto kept = [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return !source || source->getBlock() != &body || cheap.lookup(source) ||
+             llvm::any_of(operand.getUsers(), [&](Operation *user) { return back.lookup(user); });
+    };
+    bool oneStage =
+        llvm::all_of(op.getUsers(), [&](Operation *user) { return getStage(user) == getStage(&op); });
+    back[&op] = all && oneStage && (cheap.lookup(&op) || llvm::all_of(op.getOperands(), kept));
+  }
+  return back;
+}
+
+SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t count) {
+  SmallVector<OpGroup> forward, backward;
+  for (int64_t stage = 0; stage < count; ++stage) {
+    forward.push_back({stage, FragmentKind::forward, {}});
+    backward.push_back({count - 1 - stage, FragmentKind::backward, {}});
+  }
+  DenseMap<Operation *, bool> back = findBackward(loop.getBody().front());
+  for (Operation &op : loop.getBody().front().without_terminator()) {
+    int64_t stage = getStage(&op).value_or(0);
+    (back[&op] ? backward[count - 1 - stage] : forward[stage]).ops.push_back(&op);
+  }
+  // A loop with another one behind it sums what depends on data alone.
+  auto later = llvm::make_range(std::next(loop->getIterator()), loop->getBlock()->end());
+  bool before = llvm::any_of(later, [](Operation &op) { return isa<LoopOp>(op); });
+  if (before)
+    for (OpGroup &group : forward)
+      group.kind = FragmentKind::before;
+  llvm::append_range(forward, backward);
+  llvm::erase_if(forward, [](const OpGroup &group) { return group.ops.empty(); });
+  return forward;
+}
+
+SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> ops, int64_t count) {
+  std::map<std::pair<int64_t, int64_t>, OpGroup> groups;
+  DenseMap<Operation *, int64_t> levels;
+  bool last =
+      llvm::none_of(llvm::make_range(std::next(ops.back()->getIterator()), ops.back()->getBlock()->end()),
+                    [](Operation &op) { return isa<LoopOp>(op); });
+  for (Operation *op : ops) {
+    int64_t level = 0, stage = home(op->getResult(0));
+    for (Value operand : op->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      auto found = source ? levels.find(source) : levels.end();
+      if (found == levels.end())
+        continue;
+      bool crosses = isa<StageReduceOp>(source) || home(operand) != stage;
+      level = std::max(level, found->second + (crosses ? 1 : 0));
+    }
+    levels[op] = level;
+    if (isa<StageReduceOp>(op)) {
+      // Stands between its level and the next one, after all stages.
+      groups[{level, count}].ops.push_back(op);
+      continue;
+    }
+    OpGroup &group = groups[{level, stage}];
+    group.stage = stage;
+    group.kind = last ? FragmentKind::update : FragmentKind::before;
+    group.ops.push_back(op);
+  }
+  SmallVector<OpGroup> result;
+  for (auto &[key, group] : groups)
+    result.push_back(std::move(group));
+  return result;
+}
+
+} // namespace par
