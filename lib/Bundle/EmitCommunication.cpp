@@ -41,7 +41,8 @@ static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
   return success();
 }
 
-/// One all-reduce in place. Memory gives result and operand one buffer.
+/// One all-reduce in place. Memory gives result and operand one buffer, so the first error is for programs
+/// whose buffers were assigned by hand; no pass makes them and no test quotes it.
 LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name,
                                             ReduceKind kind, uint64_t tag) {
   BufferOp from = getBuffer(op->getOperand(index)), to = getBuffer(op->getResult(index));

@@ -34,7 +34,7 @@ public:
 private:
   void emitBuffers();
   mlir::LogicalResult emitBlock(BlockOp block);
-  mlir::LogicalResult emitEntry(EntryOp entry);
+  void emitEntry(EntryOp entry);
   void findFeeds();
   void emitFeeds(BlockOp block);
 

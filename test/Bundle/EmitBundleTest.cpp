@@ -273,6 +273,24 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "reduces 'tensor<f32>' by and; over ranks that is supported for booleans alone"},
       {"par.store %i to @step", "%neg = par.negate %i : tensor<f32>\n    par.store %neg to @step",
        "is left in a program that is to be a bundle"},
+      {"par.store %r to @g",
+       "%q = par.all_gather %h dims [1] over [\"dp\"] : (tensor<2x4xf32>) -> tensor<2x8xf32>\n"
+       "    par.store %r to @g",
+       "works along another dim than 0; -par-flatten-collectives must come before"},
+      {"par.program @p1 on @s1 ranks [2, 3] {",
+       "par.program @p1 on @s1 ranks [2, 3] {\n"
+       "  par.buffer @w state of \"w\" : tensor<3x2xf32> as !par.dist<tensor<3x4xf32>, @s1, [{}, {\"dp\"}]>",
+       "lies on this stage in other parts than on an earlier one: not supported yet"},
+      {"par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "par.buffer @x input of \"x\" : tensor<2x4xf32> as !par.dist<tensor<4x4xf32>, @s1, [{\"dp\"}, {}]>\n"
+       "  par.block @other {\n    %x = par.load @x : tensor<2x4xf32>\n  }\n"
+       "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "takes input \"x\" in other parts than another stage or step does: not supported yet"},
+      {"par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "par.buffer @n input of \"n\" : tensor<i64> as !par.dist<tensor<i64>, @s1, []>\n"
+       "  par.block @other {\n    %n = par.load @n : tensor<i64>\n    par.fetch %n as \"norm\" : tensor<i64>\n  }\n"
+       "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "gives \"norm\" in another shape than another block does"},
       {"as !par.dist<tensor<3x4xf32>, @s0, [{\"dp\"}, {}]>", "", "does not say what it is a shard of (`as`)"},
       {"runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]",
        "runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]\n"
@@ -326,6 +344,11 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
   errors.clear();
   EXPECT_TRUE(failed(emit("", {})));
   EXPECT_NE(errors.find("has no program to make a bundle of"), std::string::npos) << errors;
+  errors.clear();
+  module = parseSourceString<ModuleOp>(std::string(tables) + programs, &context);
+  EXPECT_TRUE(failed(emitBundle(*module, compiledKernels(), {})));
+  EXPECT_NE(errors.find("has no offsets; a bundle is made after Memory"), std::string::npos) << errors;
+  errors.clear();
   EXPECT_TRUE(failed(emit("par.program @p on @s1 ranks [2, 3] {}")));
   EXPECT_NE(errors.find("has rank 2; the programs' ranks must be 0 to 1, each once"), std::string::npos)
       << errors;

@@ -80,3 +80,12 @@ par.program @p on @s0 ranks [0] {
     %1 = par.launch @k(%0) : (tensor<4xf32>) -> tensor<4xf32>
   }
 }
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @w temp : tensor<4xf32>
+  // expected-error @below {{runs @w, which is no block of p}}
+  par.entry @train runs [@w] microbatches [0]
+}

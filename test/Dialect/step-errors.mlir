@@ -201,3 +201,35 @@ par.step @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // expected-error @below {{sharding has 2 dims, the tensor 1}}
 par.variable @w parameter : tensor<4xf32> at [!par.dist<tensor<4xf32>, @s0, [{}, {}]>]
+
+// -----
+
+par.step @f(%x: !par.dist<tensor<4xf32>, @s0, ?>) -> !par.dist<tensor<3xf32>, @s1, ?> {
+  // expected-error @below {{turns 'tensor<4xf32>' into 'tensor<3xf32>'}}
+  %0 = par.transfer %x : <tensor<4xf32>, @s0, ?> to <tensor<3xf32>, @s1, ?>
+  par.return %0 : !par.dist<tensor<3xf32>, @s1, ?>
+}
+
+// -----
+
+par.step @f(%x: !par.dist<tensor<4xf32>, @s0, ?>) -> !par.dist<tensor<3xf32>, @s0, ?> {
+  // expected-error @below {{turns 'tensor<4xf32>' into 'tensor<3xf32>'}}
+  %0 = par.reshard %x : <tensor<4xf32>, @s0, ?> to <tensor<3xf32>, @s0, ?>
+  par.return %0 : !par.dist<tensor<3xf32>, @s0, ?>
+}
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.fragment @g(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  // expected-error @below {{has 1 operands and 2 results}}
+  %0, %1 = par.all_reduce sum %x over ["dp"] : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  par.return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{names 2 batch dims, it has 1 inputs}}
+par.step @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {inputs = ["x"], batch_dims = array<i64: 0, 0>} {
+  par.return %x : tensor<4xf32>
+}

@@ -53,3 +53,12 @@ par.step @eval(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = par.negate %x : tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }
+
+// -----
+
+par.variable @w parameter : tensor<4xf32>
+par.step @eval() -> !par.dist<tensor<4xf32>, @s0, ?> {
+  // expected-error@below {{'par.read' op has a result that is no tensor after Import}}
+  %0 = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>
+  par.return %0 : !par.dist<tensor<4xf32>, @s0, ?>
+}

@@ -44,3 +44,50 @@ par.step @eval(%x: tensor<6x4xf32>) -> tensor<f32> {
   %l = par.reduce sum %x dims [0, 1] : tensor<6x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
+
+// -----
+
+// The rows become the minor part of the flat dim: a microbatch would have to take every fourth element.
+par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
+  %t = par.transpose %x [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
+  // expected-error @below {{couples microbatches: the batch becomes the minor part of dim 0}}
+  %f = par.reshape %t : tensor<4x8xf32> to tensor<32xf32>
+  %l = par.reduce sum %f dims [0] : tensor<32xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
+par.step @eval(%x: tensor<8x8xf32>) -> tensor<f32> {
+  %t = par.transpose %x [1, 0] : tensor<8x8xf32> to tensor<8x8xf32>
+  // expected-error @below {{couples microbatches: the batch is dim 1 of one operand and elsewhere in another}}
+  %s = par.add %x, %t : tensor<8x8xf32>
+  %l = par.reduce sum %s dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
+// expected-error @below {{input 0 has its batch in dim 1; only dim 0 is supported yet}}
+par.step @eval(%x: tensor<4x8xf32>) -> tensor<f32> attributes {inputs = ["x"], batch_dims = array<i64: 1>} {
+  %l = par.reduce sum %x dims [0, 1] : tensor<4x8xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
+par.step @eval(%x: tensor<1x4xf32>) -> tensor<f32> {
+  // expected-error @below {{couples microbatches: the batch of its operand is nowhere in its result}}
+  %b = par.broadcast_in_dim %x dims [0, 1] : tensor<1x4xf32> to tensor<8x4xf32>
+  %l = par.reduce sum %b dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
+par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
+  // expected-error @below {{couples microbatches: its sharding rule is not known}}
+  %0 = arith.negf %x : tensor<8x4xf32>
+  %l = par.reduce sum %0 dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}

@@ -18,7 +18,7 @@ LogicalResult EntryOp::verify() {
                          << " microbatch indices";
   auto program = cast<ProgramOp>((*this)->getParentOp());
   for (auto name : getBlocks().getAsRange<FlatSymbolRefAttr>())
-    if (!SymbolTable::lookupSymbolIn(program, name))
+    if (!isa_and_nonnull<BlockOp>(SymbolTable::lookupSymbolIn(program, name)))
       return emitOpError() << "runs " << name << ", which is no block of " << program.getSymName();
   return success();
 }

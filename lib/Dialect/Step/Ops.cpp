@@ -121,6 +121,9 @@ LogicalResult StepOp::verify() {
       return emitOpError() << "names " << names->size() << " " << what << ", it has " << many;
     return success();
   };
+  if (getBatchDims() && getBatchDims()->size() != getNumArguments())
+    return emitOpError() << "names " << getBatchDims()->size() << " batch dims, it has " << getNumArguments()
+                         << " inputs";
   return success(succeeded(count(getInputs(), getNumArguments(), "inputs")) &&
                  succeeded(count(getOutputs(), getNumResults(), "outputs")));
 }
