@@ -1,0 +1,121 @@
+#ifndef PAR_TEST_CODEGEN_RUNKERNELS_H
+#define PAR_TEST_CODEGEN_RUNKERNELS_H
+
+#include "GuardedBuffer.h"
+#include "LoadedKernels.h"
+
+#include "par/Interpreter/Interpreter.h"
+
+#include <cmath>
+#include <memory>
+#include <random>
+
+/// Runs compiled kernels between guard pages and compares them with the interpreter.
+namespace run_kernels {
+
+using mlir::cast;
+using mlir::isa;
+using par::interp::Tensor;
+
+/// Floats in [-2, 2), integers in [0, 3): within every dim that the kernels below index.
+inline Tensor makeInput(mlir::RankedTensorType type, std::mt19937 &random) {
+  Tensor tensor(type);
+  if (tensor.isFloat())
+    for (double &value : tensor.mutableFloats())
+      value = static_cast<float>(std::uniform_real_distribution<float>(-2, 2)(random));
+  else
+    for (int64_t &value : tensor.mutableInts())
+      value = random() % (type.getElementType().isInteger(1) ? 2 : 3);
+  return tensor;
+}
+
+inline void store(const Tensor &tensor, const GuardedBuffer &buffer) {
+  for (int64_t i = 0; i < tensor.getSize(); ++i) {
+    if (tensor.isFloat())
+      buffer.as<float>()[i] = static_cast<float>(tensor.floats()[i]);
+    else if (tensor.getType().getElementType().isInteger(1))
+      buffer.as<int8_t>()[i] = static_cast<int8_t>(tensor.ints()[i] != 0);
+    else
+      buffer.as<int64_t>()[i] = tensor.ints()[i];
+  }
+}
+
+/// Element i as a double, whatever the type.
+inline double loaded(mlir::RankedTensorType type, const GuardedBuffer &buffer, int64_t i) {
+  if (isa<mlir::FloatType>(type.getElementType()))
+    return buffer.as<float>()[i];
+  return type.getElementType().isInteger(1) ? buffer.as<int8_t>()[i] : buffer.as<int64_t>()[i];
+}
+inline double expected(const Tensor &tensor, int64_t i) {
+  if (!tensor.isFloat())
+    return tensor.getType().getElementType().isInteger(1) ? tensor.ints()[i] != 0 : tensor.ints()[i];
+  return tensor.floats()[i];
+}
+
+/// All close by the tensor's largest element; NaN where NaN, infinite where infinite.
+inline void compare(const Tensor &want, const GuardedBuffer &got, const std::string &name) {
+  double largest = 1;
+  for (int64_t i = 0; i < want.getSize(); ++i)
+    if (std::isfinite(expected(want, i)))
+      largest = std::max(largest, std::abs(expected(want, i)));
+  for (int64_t i = 0; i < want.getSize(); ++i) {
+    double w = expected(want, i), g = loaded(want.getType(), got, i);
+    bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::abs(w - g) <= 4e-6 * largest;
+    ASSERT_TRUE(same) << name << " element " << i << ": expected " << w << ", got " << g;
+  }
+}
+
+inline std::vector<Tensor> interpret(par::KernelOp kernel, const std::vector<Tensor> &inputs) {
+  mlir::Block &body = kernel.getBody().front();
+  par::interp::RankValues values;
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
+    values[argument] = input;
+  EXPECT_TRUE(succeeded(par::interp::runBlock(body, values, {})));
+  std::vector<Tensor> results;
+  for (mlir::Value result : body.getTerminator()->getOperands())
+    results.push_back(values[result]);
+  return results;
+}
+
+/// One kernel on one set of inputs, tile by tile in descending order: the split must not matter.
+inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKernels::Function function,
+                   bool atEnd) {
+  std::string name = kernel.getSymName().str();
+  std::mt19937 random(7);
+  std::vector<Tensor> inputs;
+  for (mlir::Type type : kernel.getFunctionType().getInputs())
+    inputs.push_back(makeInput(cast<mlir::RankedTensorType>(type), random));
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  std::vector<void *> pointers;
+  for (const par::OperandInfo &operand : info.operands) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(operand.bytes, atEnd));
+    pointers.push_back(buffers.back()->as<void>());
+  }
+  for (auto [input, buffer] : llvm::zip(inputs, buffers))
+    store(input, *buffer);
+  ASSERT_TRUE(function) << name;
+  for (uint32_t tile = info.tiles; tile-- > 0;)
+    function(pointers.data(), nullptr, tile, tile + 1);
+  unsigned next = inputs.size();
+  for (auto [number, want] : llvm::enumerate(interpret(kernel, inputs))) {
+    int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;
+    compare(want, *buffers[tied >= 0 ? tied : next++], name + " result " + std::to_string(number));
+  }
+  for (auto [number, input] : llvm::enumerate(inputs))
+    if (info.operands[number].access == par::OperandAccess::Read)
+      compare(input, *buffers[number], name + " argument " + std::to_string(number));
+}
+
+inline void runAll(const std::string &text) {
+  LoadedKernels loaded(text);
+  ASSERT_TRUE(loaded.handle);
+  for (const par::KernelInfo &info : loaded.compiled.kernels) {
+    auto kernel = loaded.module->lookupSymbol<par::KernelOp>(info.kernel);
+    for (bool atEnd : {false, true})
+      runOne(kernel, info, loaded.function(info), atEnd);
+  }
+}
+
+} // namespace run_kernels
+
+#endif
