@@ -112,8 +112,16 @@ void Propagation::seed(Value value, ShardingAttr sharding) {
   }
 }
 
-/// Where an earlier step has put variables, there they stay.
+static StringRef inputName(StepOp step, unsigned number) {
+  return step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).getValue() : StringRef();
+}
+
+/// Where an earlier step has put variables and inputs, there they stay.
 void Propagation::seedPlaces() {
+  for (BlockArgument argument : step.getArguments())
+    if (ShardingAttr sharding = inputs.lookup(inputName(step, argument.getArgNumber()));
+        sharding && sharding.getRank() == getTensorType(argument.getType()).getRank())
+      seed(argument, sharding);
   step.walk([&](ReadOp read) {
     auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
     if (!variable.getAt() && variable.getKind() == VariableKind::copy)
@@ -224,6 +232,9 @@ void Propagation::run() {
   seedPlan();
   spread();
   finish();
+  for (BlockArgument argument : step.getArguments())
+    if (auto dist = dyn_cast<DistType>(argument.getType()); dist && step.getInputs())
+      inputs.try_emplace(inputName(step, argument.getArgNumber()), dist.getSharding());
 }
 
 namespace {
@@ -260,12 +271,13 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
       auto writes = [](StepOp step) { return !step.getBlock().getOps<WriteOp>().empty(); };
       return writes(one) > writes(other);
     });
+    llvm::StringMap<ShardingAttr> inputs; // by name, as the first step has them
     for (StepOp step : steps) {
       step.walk([](ReshardOp reshard) {
         reshard.replaceAllUsesWith(reshard.getOperand());
         reshard.erase();
       });
-      Propagation(step, llvm::to_vector(batchAxes)).run();
+      Propagation(step, llvm::to_vector(batchAxes), inputs).run();
     }
   }
 };

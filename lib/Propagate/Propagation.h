@@ -4,6 +4,7 @@
 #include "par/Propagate/FactorAxes.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace par {
 
@@ -16,8 +17,9 @@ struct Layout {
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
-  Propagation(StepOp step, llvm::ArrayRef<std::string> batchAxes)
-      : step(step), module(step->getParentOfType<mlir::ModuleOp>()) {
+  /// `inputs` says by name how earlier steps have their inputs, and is told of this one's.
+  Propagation(StepOp step, llvm::ArrayRef<std::string> batchAxes, llvm::StringMap<ShardingAttr> &inputs)
+      : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs) {
     for (const std::string &axis : batchAxes)
       batch.push_back(mlir::StringAttr::get(step.getContext(), axis));
   }
@@ -51,6 +53,7 @@ private:
 
   StepOp step;
   mlir::ModuleOp module;
+  llvm::StringMap<ShardingAttr> &inputs;
   Axes batch;
   llvm::EquivalenceClasses<void *> classes;
   llvm::DenseMap<void *, Layout> layouts;

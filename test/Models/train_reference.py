@@ -41,6 +41,7 @@ CASES = {
                       "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\nrecompute: {each: h.*}\n",
     "tp2pp2dp2": MEGATRON + "mesh: {tp: 2, pp: 2, dp: 2}\nbatch: {microbatches: 4}\n"
                  "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\nrecompute: none\n",
+    "dp2tp2-seq": MEGATRON + "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard:\n  out(ln_1): {1: tp}\n",
     "dp2tp3-vocab": "mesh: {dp: 2, tp: 3}\nshard:\n  wte.weight: {0: tp}\n",
 }
 
