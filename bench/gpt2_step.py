@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A training step of GPT-2 124M on one rank and one thread: Par against PyTorch eager, in turns.
 
-Needs torch, transformers, numpy and safetensors from PyPI. See README.md for the commands. Wall time is what a user
-waits for; CPU time of the process is printed beside it, because only it means something while other work shares the cores.
+Needs torch, transformers, numpy and safetensors from PyPI. See README.md for the commands. Wall time is what
+a user waits for; CPU time of the process is printed beside it, because only it means something while other
+work shares the cores.
 """
 
 import argparse
@@ -129,13 +130,14 @@ def direct(options, calls):
         fields = [int(call["trans_a"]), int(call["trans_b"]), call["m"], call["n"], call["k"]]
         fields += [call["lda"], call["ldb"], call["ldc"], matrices(call), int(call["beta"])]
         lines.append(" ".join(map(str, fields)))
-    out = subprocess.run([options.products, "3"], input="\n".join(lines) + "\n", stdout=subprocess.PIPE, text=True,
-                         check=True, env=dict(os.environ, OMP_NUM_THREADS="1")).stdout
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    out = subprocess.run([options.products, "3"], input="\n".join(lines) + "\n", text=True, check=True,
+                         stdout=subprocess.PIPE, env=environment).stdout
     return [float(line.split()[1]) for line in out.splitlines()]
 
 
 def report_profile(options, trace, steps, step_cpu):
-    """Trace times are wall times: scaled to the step's CPU time, they hold on a machine that is shared, too."""
+    """Trace times are wall times: scaled to the step's CPU time, they hold on a shared machine, too."""
     calls, seconds, count = profile(trace, options.work / "gpt2.par")
     total = step_cpu * steps
     scale = total / sum(seconds.values())
@@ -143,31 +145,38 @@ def report_profile(options, trace, steps, step_cpu):
         seconds[name] *= scale
     used = [name for name in calls if count[name]]
     products = sum(seconds[name] for name in used)
-    print(f"where Par's time goes (trace, {steps} steps): products {products / total:.1%} of {step_cpu:.3f} s CPU a step")
+    print(f"where Par's time goes (trace, {steps} steps):"
+          f" products {products / total:.1%} of {step_cpu:.3f} s CPU")
     if options.products:
         work = alone = 0
         for name, once in zip(used, direct(options, [calls[name] for name in used])):
             call = calls[name]
             flops = 2 * call["m"] * call["n"] * call["k"] * matrices(call)
             work, alone = work + flops * count[name], alone + once * count[name]
-            print(f"  {name:8} {count[name] // steps:4} x {matrices(call):3} x {call['m']} x {call['n']} x {call['k']}"
-                  f" {'nt'[call['trans_a']]}{'nt'[call['trans_b']]} beta {call['beta']}: {seconds[name] / total:6.1%},"
-                  f" {flops * count[name] / seconds[name] / 1e9:6.1f} GF/s; sgemm alone {flops / once / 1e9:6.1f}")
-        print(f"  products {work / products / 1e9:.1f} GF/s, sgemm alone {work / alone / 1e9:.1f}: ratio {alone / products:.2f}")
-    for name, spent in seconds.most_common(25):
-        if name not in calls:
-            print(f"  {name:12} {count[name] // steps:5} a step {spent / total:6.1%} {spent / steps * 1e3:9.1f} ms")
+            kind = "nt"[call["trans_a"]] + "nt"[call["trans_b"]]
+            print(f"  {name:8} {count[name] // steps:4} x {matrices(call):3}"
+                  f" x {call['m']} x {call['n']} x {call['k']} {kind} beta {call['beta']}:"
+                  f" {seconds[name] / total:6.1%}, {flops * count[name] / seconds[name] / 1e9:6.1f} GF/s;"
+                  f" sgemm alone {flops / once / 1e9:6.1f}")
+        print(f"  products {work / products / 1e9:.1f} GF/s, sgemm alone {work / alone / 1e9:.1f}:"
+              f" ratio {alone / products:.2f}")
+    others = [(name, spent) for name, spent in seconds.most_common() if name not in calls]
+    for name, spent in others[:12]:
+        print(f"  {name:16} {count[name] // steps:5} a step {spent / total:6.1%}"
+              f" {spent / steps * 1e3:8.1f} ms")
 
 
 def describe_machine():
-    name = next((line.partition(":")[2].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
     print(f"machine: {name}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    keep_lines = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=keep_lines)
     parser.add_argument("model", nargs="?", type=pathlib.Path, help="GPT-2 124M as ONNX, batch 4 x 256")
-    parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="folder of par-compile and par-run")
+    parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="where the tools are")
     parser.add_argument("--work", type=pathlib.Path, default="build/bench", help="folder for what is written")
     parser.add_argument("--products", help="the built products.cpp; without it GF/s are left out")
     parser.add_argument("--blocks", type=int, default=2, help="turns of Par and PyTorch")
@@ -191,16 +200,20 @@ def compare(options):
     plan.write_text(PLAN)
     tokens = numpy.random.default_rng(0).integers(0, VOCABULARY, (32, SEQUENCE))
     save_file({"input_ids": tokens, "labels": tokens.copy()}, data)
-    subprocess.run([options.bin / "par-compile", options.model, plan, "-o", options.work / "gpt2.par"], check=True)
+    bundle = options.work / "gpt2.par"
+    subprocess.run([options.bin / "par-compile", options.model, plan, "-o", bundle], check=True)
     walls, cpus, peers, high = [], [], [], 0
     for _ in range(options.blocks):
         more_walls, more_cpus, block_high, loss = run_par(options, data, options.steps, trace)
         walls, cpus, high = walls + more_walls, cpus + more_cpus, max(high, block_high)
         peers += run_peer(options.steps)
     median = statistics.median
-    print(f"GPT-2 124M, batch {BATCH} x {SEQUENCE}, f32, AdamW, one thread; medians of {len(walls)} and {len(peers)} steps")
-    par, torch = (median(walls), median(cpus)), tuple(median(p[key] for p in peers) for key in ("wall", "cpu"))
-    print(f"  Par                        wall {par[0]:7.3f} s  cpu {par[1]:7.3f} s  VmHWM {high / 1024:7.0f} MiB  loss {loss:.3f}")
+    print(f"GPT-2 124M, batch {BATCH} x {SEQUENCE}, f32, AdamW, one thread;"
+          f" medians of {len(walls)} and {len(peers)} steps")
+    par = median(walls), median(cpus)
+    torch = tuple(median(record[key] for record in peers) for key in ("wall", "cpu"))
+    print(f"  Par                        wall {par[0]:7.3f} s  cpu {par[1]:7.3f} s"
+          f"  VmHWM {high / 1024:7.0f} MiB  (loss {loss:.3f})")
     print(f"  PyTorch {peers[0]['torch']:18} wall {torch[0]:7.3f} s  cpu {torch[1]:7.3f} s"
           f"  VmHWM {peers[-1]['hwm_kib'] / 1024:7.0f} MiB  (transformers {peers[0]['transformers']})")
     print(f"  speed of Par over PyTorch  wall {torch[0] / par[0]:.2f}    cpu {torch[1] / par[1]:.2f}"

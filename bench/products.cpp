@@ -1,7 +1,8 @@
-// The matrix products of a bundle, computed by oneDNN's sgemm and nothing else: the peer of what the runtime reaches.
+// The matrix products of a bundle, computed by oneDNN's sgemm and nothing else: the peer of what the runtime
+// reaches.
 //
-// Reads one product a line, "transA transB m n k lda ldb ldc batch beta", and answers each with the quickest and the
-// median seconds of its repetitions (CPU time of the calling thread, so that neighbours on the machine do not count).
+// Reads one product a line, "transA transB m n k lda ldb ldc batch beta", and answers each with the quickest
+// and the median seconds of its repetitions (CPU time of the calling thread: neighbours do not count).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +38,8 @@ double threadSeconds() {
 /// Seconds of each repetition, quickest first; the one that warms up is left out.
 std::vector<double> measure(const Product &p, int repetitions) {
   int64_t sizeA = (p.transA ? p.k : p.m) * p.lda, sizeB = (p.transB ? p.n : p.k) * p.ldb, sizeC = p.m * p.ldc;
-  Buffer a = filled(sizeA * p.batch, 0.5f), b = filled(sizeB * p.batch, 0.25f), c = filled(sizeC * p.batch, 0.0f);
+  Buffer a = filled(sizeA * p.batch, 0.5f), b = filled(sizeB * p.batch, 0.25f);
+  Buffer c = filled(sizeC * p.batch, 0.0f);
   std::vector<double> seconds;
   for (int turn = 0; turn <= repetitions; ++turn) {
     double start = threadSeconds();
@@ -56,8 +58,8 @@ std::vector<double> measure(const Product &p, int repetitions) {
 int main(int argc, char **argv) {
   int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 3;
   Product p;
-  while (std::scanf("%d %d %ld %ld %ld %ld %ld %ld %ld %f", &p.transA, &p.transB, &p.m, &p.n, &p.k, &p.lda, &p.ldb,
-                    &p.ldc, &p.batch, &p.beta) == 10) {
+  while (std::scanf("%d %d %ld %ld %ld %ld %ld %ld %ld %f", &p.transA, &p.transB, &p.m, &p.n, &p.k, &p.lda,
+                    &p.ldb, &p.ldc, &p.batch, &p.beta) == 10) {
     std::vector<double> seconds = measure(p, repetitions);
     std::printf("%.9f %.9f\n", seconds.front(), seconds[seconds.size() / 2]);
     std::fflush(stdout);
