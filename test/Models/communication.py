@@ -132,7 +132,7 @@ def check(options, case, work):
     failures, stages, whole = [], {}, 0
     for rank, entry in enumerate(manifest["ranks"]):
         program, at = programs[entry["role"]], dict(zip(axes, entry["at"]))
-        stage = at.get("stage", 0)
+        stage = at.get("pp", 0)
         closed = Closed(case, sizes, stage, layers_of(program))
         got = sent(program, manifest, rank)
         whole += got
