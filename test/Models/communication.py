@@ -162,11 +162,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", help="default: on the PATH",
                         default=pathlib.Path(shutil.which("par-compile") or ".").parent)
-    parser.add_argument("--case", action="append", choices=sorted(CASES))
+    parser.add_argument("--case", action="append", choices=sorted(CASES))  # no closed form for -seq: its tensors move between dims
     options = parser.parse_args()
     failures = []
     with tempfile.TemporaryDirectory(prefix="par-communication-") as work:
-        for case in options.case or sorted(CASES):
+        for case in options.case or [case for case in sorted(CASES) if not case.endswith("-seq")]:
             failures += check(options, case, pathlib.Path(work))
     print("\n".join(failures[:40]) or "all equal their closed forms")
     sys.exit(1 if failures else 0)
