@@ -28,6 +28,22 @@ Tensor pick(const Tensor &source, RankedTensorType type, ArrayRef<int64_t> strid
   return result;
 }
 
+void place(Tensor &whole, const Tensor &part, ArrayRef<int64_t> start) {
+  SmallVector<int64_t> strides = getStrides(whole.getShape());
+  int64_t first = 0, at = 0;
+  for (auto [from, stride] : llvm::zip(start, strides))
+    first += from * stride;
+  if (whole.isFloat()) {
+    auto to = whole.mutableFloats();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.floats()[at++]; });
+  } else {
+    auto to = whole.mutableInts();
+    forEachIndex(part.getShape(), strides,
+                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.ints()[at++]; });
+  }
+}
+
 Along::Along(ArrayRef<int64_t> shape, int64_t dim) : size(shape[dim]) {
   for (int64_t before : shape.take_front(dim))
     outer *= before;

@@ -37,6 +37,9 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides
 Tensor pick(const Tensor &source, mlir::RankedTensorType type, llvm::ArrayRef<int64_t> strides,
             int64_t start = 0);
 
+/// Copies `part` into `whole` at `start`, dims in steps of one.
+void place(Tensor &whole, const Tensor &part, llvm::ArrayRef<int64_t> start);
+
 /// Along dim: outer x size x inner, as every op along one dim sees a tensor.
 struct Along {
   Along(llvm::ArrayRef<int64_t> shape, int64_t dim);

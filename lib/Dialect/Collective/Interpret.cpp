@@ -1,4 +1,5 @@
 #include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
 
 #include <cmath>
@@ -16,29 +17,12 @@ RankedTensorType resultType(Operation *op, unsigned index) {
 }
 
 void combineInto(ReduceKind kind, Tensor &to, const Tensor &from) {
-  auto join = [&](auto x, auto y) -> decltype(x) {
-    switch (kind) {
-    case ReduceKind::sum:
-      return x + y;
-    case ReduceKind::product:
-      return x * y;
-    case ReduceKind::max:
-      return x != x ? x : y != y ? y : std::max(x, y);
-    case ReduceKind::min:
-      return x != x ? x : y != y ? y : std::min(x, y);
-    case ReduceKind::band:
-      return static_cast<decltype(x)>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
-    case ReduceKind::bor:
-      return static_cast<decltype(x)>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
-    }
-    return x;
-  };
   if (to.isFloat()) {
     for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
-      x = join(x, y);
+      x = combine<double>(kind, x, y);
   } else {
     for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
-      x = join(x, y);
+      x = combine<int64_t>(kind, x, y);
   }
 }
 
@@ -50,17 +34,9 @@ Tensor cut(const Tensor &source, RankedTensorType type, int64_t dim, int64_t sta
 
 /// Writes `part` into `whole` along `dim` at `start`.
 void put(Tensor &whole, const Tensor &part, int64_t dim, int64_t start) {
-  SmallVector<int64_t> strides = getStrides(whole.getShape());
-  int64_t first = start * strides[dim], at = 0;
-  if (whole.isFloat()) {
-    auto to = whole.mutableFloats();
-    forEachIndex(part.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.floats()[at++]; });
-  } else {
-    auto to = whole.mutableInts();
-    forEachIndex(part.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.ints()[at++]; });
-  }
+  SmallVector<int64_t> starts(whole.getShape().size(), 0);
+  starts[dim] = start;
+  place(whole, part, starts);
 }
 
 /// Runs `act(i, group)` for every operand and group of the mesh.

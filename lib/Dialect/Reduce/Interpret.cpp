@@ -1,4 +1,5 @@
 #include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
 
 #include <cmath>
@@ -13,25 +14,6 @@ namespace {
 using Results = FailureOr<SmallVector<Tensor>>;
 
 RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
-
-template <typename T>
-T combine(ReduceKind kind, T x, T y) {
-  switch (kind) {
-  case ReduceKind::sum:
-    return x + y;
-  case ReduceKind::product:
-    return x * y;
-  case ReduceKind::max:
-    return x != x ? x : y != y ? y : std::max(x, y);
-  case ReduceKind::min:
-    return x != x ? x : y != y ? y : std::min(x, y);
-  case ReduceKind::band:
-    return static_cast<T>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
-  case ReduceKind::bor:
-    return static_cast<T>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
-  }
-  return x;
-}
 
 template <typename T>
 T neutral(ReduceKind kind) {

@@ -89,23 +89,6 @@ struct DynamicSliceMeaning : InterpretableOpInterface::ExternalModel<DynamicSlic
   }
 };
 
-/// Copies `part` into `whole` at `start`, dims in steps of one.
-void place(Tensor &whole, const Tensor &part, ArrayRef<int64_t> start) {
-  SmallVector<int64_t> strides = getStrides(whole.getShape());
-  int64_t first = 0, at = 0;
-  for (auto [from, stride] : llvm::zip(start, strides))
-    first += from * stride;
-  if (whole.isFloat()) {
-    auto to = whole.mutableFloats();
-    forEachIndex(part.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.floats()[at++]; });
-  } else {
-    auto to = whole.mutableInts();
-    forEachIndex(part.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[first + offset] = part.ints()[at++]; });
-  }
-}
-
 struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceMeaning, UpdateSliceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<UpdateSliceOp>(op);
