@@ -18,7 +18,7 @@
 struct LoadedKernels {
   using Function = void (*)(void *const *, const uint64_t *, uint32_t, uint32_t);
 
-  explicit LoadedKernels(const std::string &text) {
+  explicit LoadedKernels(const std::string &text, const std::string &isa = "") {
     mlir::DialectRegistry registry;
     par::registerDialect(registry);
     context.appendDialectRegistry(registry);
@@ -26,7 +26,9 @@ struct LoadedKernels {
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return;
-    llvm::FailureOr<par::CompiledKernels> result = par::compileKernels(*module);
+    par::CodegenOptions options;
+    options.isa = isa;
+    llvm::FailureOr<par::CompiledKernels> result = par::compileKernels(*module, options);
     if (failed(result))
       return;
     compiled = std::move(*result);

@@ -60,4 +60,11 @@ TEST(Object, IsTheSameWithOneThread) {
   EXPECT_TRUE(again->object == loaded.compiled.object);
 }
 
+// Two threads that start in a context where nothing is loaded yet: entering dialects there once crashed one in some
+// hundred times.
+TEST(Object, ThreadsStartInAFreshContext) {
+  for (int i = 0; i < 30; ++i)
+    ASSERT_TRUE(LoadedKernels(kernelText()).handle) << "try " << i;
+}
+
 } // namespace

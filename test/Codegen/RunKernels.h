@@ -106,14 +106,23 @@ inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKern
       compare(input, *buffers[number], name + " argument " + std::to_string(number));
 }
 
-inline void runAll(const std::string &text) {
-  LoadedKernels loaded(text);
+/// The oldest and the best that this machine runs: what a kernel computes must not hang on the machine's age.
+inline std::vector<std::string> isasOfThisMachine() { return {"x86-64", par::getHostIsa()}; }
+
+inline void runAllFor(const std::string &text, const std::string &isa) {
+  SCOPED_TRACE("compiled for " + isa);
+  LoadedKernels loaded(text, isa);
   ASSERT_TRUE(loaded.handle);
   for (const par::KernelInfo &info : loaded.compiled.kernels) {
     auto kernel = loaded.module->lookupSymbol<par::KernelOp>(info.kernel);
     for (bool atEnd : {false, true})
       runOne(kernel, info, loaded.function(info), atEnd);
   }
+}
+
+inline void runAll(const std::string &text) {
+  for (const std::string &isa : isasOfThisMachine())
+    runAllFor(text, isa);
 }
 
 } // namespace run_kernels

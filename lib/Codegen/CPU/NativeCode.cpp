@@ -15,13 +15,11 @@
 #include "mlir/Transforms/Passes.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -42,23 +40,34 @@ std::string getHostIsa() {
 
 namespace cpu {
 
-void prepareThreads(MLIRContext &context) {
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
-  registerBuiltinDialectTranslation(context);
-  registerLLVMDialectTranslation(context);
-  context.loadDialect<mlir::cf::ControlFlowDialect, LLVM::LLVMDialect>();
-}
-
-LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager manager(module.getContext());
+static void addLowering(PassManager &manager) {
   manager.addPass(createSCFToControlFlowPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void prepareThreads(MLIRContext &context) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  // PassManager::run enters its dialects in the context's registry, which has no lock, unless they are there.
+  DialectRegistry registry;
+  PassManager manager(&context);
+  addLowering(manager);
+  manager.getDependentDialects(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context.getOrLoadDialect(name);
+}
+
+LogicalResult lowerToLLVM(ModuleOp module) {
+  PassManager manager(module.getContext());
+  addLowering(manager);
   return manager.run(module);
 }
 
@@ -100,7 +109,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-static FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
+FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(isa);
   if (!machine)
     return failure();
@@ -128,50 +137,6 @@ FailureOr<std::string> compileObject(ModuleOp module, StringRef isa) {
   if (!native)
     return failure();
   return emitObject(*native, isa);
-}
-
-FailureOr<std::string> compileSupport(StringRef isa) {
-  // Plain loops over bytes; "no-builtins" keeps them from becoming calls of themselves.
-  StringRef text = R"(
-define hidden ptr @memcpy(ptr noalias returned %to, ptr noalias %from, i64 %n) #0 {
-entry:
-  %any = icmp ne i64 %n, 0
-  br i1 %any, label %loop, label %done
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %p = getelementptr i8, ptr %from, i64 %i
-  %q = getelementptr i8, ptr %to, i64 %i
-  %byte = load i8, ptr %p
-  store i8 %byte, ptr %q
-  %next = add nuw i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret ptr %to
-}
-define hidden ptr @memset(ptr returned %to, i32 %value, i64 %n) #0 {
-entry:
-  %byte = trunc i32 %value to i8
-  %any = icmp ne i64 %n, 0
-  br i1 %any, label %loop, label %done
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %q = getelementptr i8, ptr %to, i64 %i
-  store i8 %byte, ptr %q
-  %next = add nuw i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret ptr %to
-}
-attributes #0 = { noinline "no-builtins" }
-)";
-  llvm::LLVMContext context;
-  llvm::SMDiagnostic diagnostic;
-  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, diagnostic, context);
-  if (!module)
-    return failure();
-  return emitObject(*module, isa);
 }
 
 } // namespace cpu

@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace llvm {
+class Module;
+} // namespace llvm
+
 namespace par::cpu {
 
 /// Loads and registers all that the functions below need, so that several threads may call them.
@@ -20,7 +24,11 @@ mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 /// Object file of a module in the LLVM dialect, optimised for `isa`.
 llvm::FailureOr<std::string> compileObject(mlir::ModuleOp module, llvm::StringRef isa);
 
-/// Object file with the memory functions that LLVM may call.
+/// Object file of an LLVM module, optimised for `isa`.
+llvm::FailureOr<std::string> emitObject(llvm::Module &module, llvm::StringRef isa);
+
+/// Object file with the functions that LLVM may call: of memory, and of rounding on processors before
+/// SSE 4.1.
 llvm::FailureOr<std::string> compileSupport(llvm::StringRef isa);
 
 /// Links objects to a shared object that needs nothing. `error` says why it could not.
