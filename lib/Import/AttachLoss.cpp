@@ -69,9 +69,7 @@ FailureOr<Value> GraphImporter::attachLoss() {
   if (!type || !isa<FloatType>(type.getElementType()) || type.getRank() < 1)
     return error() << "train.loss.output \"" << loss.output << "\" is no float output of the graph";
   if (values.contains(loss.labels))
-    return error() << "train.loss.labels: the graph already has a value named \"" << loss.labels << "\"";
-  if (loss.smoothing != 0)
-    return error() << "train.loss.smoothing is not supported yet";
+    return error() << "train.loss.labels is \"" << loss.labels << "\", and the graph has a value of that name";
   bool classes = loss.kind == "cross_entropy";
   if (classes && type.getRank() < 2)
     return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;

@@ -116,9 +116,11 @@ LogicalResult GraphImporter::bindDims() {
       if (dim.size >= 0)
         continue;
       if (dim.symbol.empty())
-        return error() << "input \"" << input.name << "\" has a dim without size and without name";
+        return error() << "input \"" << input.name << "\" has a dim without size and without name; export it with a "
+                       << "name, so that the plan can say dims.NAME";
       if (!DimExpression(dim.symbol, dims, unbound).evaluate())
-        return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name << "\" is no sum of products";
+        return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name
+                       << "\" is no sum of products of names and numbers";
       if (!unbound.empty() && firstInput.empty())
         firstInput = input.name;
     }
@@ -172,13 +174,15 @@ int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t
 LogicalResult GraphImporter::declareInputs() {
   for (const onnx::ValueInfo &input : model.inputs) {
     if (!input.isTensor || !input.hasShape)
-      return error() << "input \"" << input.name << "\" is " << (input.isTensor ? "of unknown rank" : "not a tensor");
+      return error() << "input \"" << input.name << "\" is "
+                     << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
     Shape shape;
-    for (const onnx::Dim &dim : input.shape) {
+    for (auto [i, dim] : llvm::enumerate(input.shape)) {
       SetVector<StringRef> unbound;
       int64_t size = dim.size >= 0 ? dim.size : DimExpression(dim.symbol, dims, unbound).evaluate().value_or(-1);
       if (size < 0 || size >= (int64_t(1) << 31))
-        return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name << "\" is " << size;
+        return error() << "dim " << i << " of input \"" << input.name << "\" is " << size
+                       << ", expected 0 to 2^31 - 1";
       shape.push_back(size);
     }
     RankedTensorType type = typeOf(input.type, shape);

@@ -161,7 +161,7 @@ LogicalResult importWhere(NodeImporter &importer) {
     return failure();
   if (!operands->type(0).getElementType().isInteger(1) || operands->type(1) != operands->type(2))
     return importer.error() << "op Where of " << operands->type(0) << ", " << operands->type(1) << ", "
-                            << operands->type(2);
+                            << operands->type(2) << ", expected booleans and two of one type";
   Value result = SelectOp::create(importer.builder, importer.loc, operands->type(1), (*operands)[0], (*operands)[1],
                                   (*operands)[2]);
   return finish(importer, result, *operands);

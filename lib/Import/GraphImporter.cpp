@@ -135,12 +135,15 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) 
   Location loc =
       makeLocation(context, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)});
   NodeImporter importer(*this, node, loc);
+  if (node.outputs.empty())
+    return importer.error() << "has no output";
   for (const std::string &input : node.inputs)
     if (!input.empty() && !values.contains(input))
       return importer.error() << "its input \"" << input << "\" is defined nowhere before it";
   for (const onnx::Attribute &attribute : node.attributes)
     if (attribute.isReference)
-      return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute";
+      return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute \"" << attribute.s
+                              << "\", and the graph is no function";
   bool folded = false;
   if (failed(foldNode(node, folded)) || folded)
     return success(folded);
@@ -190,7 +193,8 @@ LogicalResult GraphImporter::finish() {
       names.push_back(output.name);
       GraphValue &value = found->second;
       if (value.known && !typeOf(value.known->getType(), {}))
-        return error() << "output \"" << output.name << "\" has an unsupported element type";
+        return error() << "output \"" << output.name << "\" has element type " << onnx::spell(value.known->getType())
+                       << ", which is not supported";
       results.push_back(value.known ? materialize(*value.known, output.name, fileLoc) : value.computed);
     }
   }

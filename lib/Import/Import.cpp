@@ -43,6 +43,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
       result.loss.emplace();
       result.loss->kind = loss;
       result.loss->output = output;
+      result.loss->labels = labels;
       result.loss->shift = shift;
     }
     return success(read);

@@ -153,16 +153,12 @@ Value NodeImporter::transpose(Value value, ArrayRef<int64_t> newOrder) {
 }
 
 LogicalResult NodeImporter::bind(Value value, size_t k) {
-  if (k >= node.outputs.size())
-    return error() << "has " << node.outputs.size() << " outputs, result " << k << " has no name";
-  if (!node.outputs[k].empty())
+  if (k < node.outputs.size() && !node.outputs[k].empty()) // the last results may be left out
     graph.values[node.outputs[k]] = GraphValue{nullptr, value, {}, false};
   return success();
 }
 
 LogicalResult NodeImporter::bindSequence(std::vector<GraphValue> values) {
-  if (node.outputs.empty())
-    return error() << "has no output";
   graph.values[node.outputs[0]] = GraphValue{nullptr, {}, std::move(values), true};
   return success();
 }

@@ -149,7 +149,8 @@ LogicalResult importExpand(NodeImporter &importer) {
     return failure();
   FailureOr<Shape> shape = broadcastShapes(type->getShape(), asked->value_or(SmallVector<int64_t>()));
   if (failed(shape) || llvm::any_of(*shape, [](int64_t dim) { return dim < 0; }))
-    return importer.error() << *type << " does not expand to the shape asked for";
+    return importer.error() << *type << " does not expand to ["
+                            << spell(asked->value_or(SmallVector<int64_t>())) << "]";
   FailureOr<Value> result = importer.stretched(0, *shape);
   return failed(result) ? failure() : importer.bind(*result);
 }
@@ -163,8 +164,8 @@ LogicalResult importPad(NodeImporter &importer) {
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
-  if (importer.node.stringAttribute("mode", "constant") != "constant")
-    return importer.unsupported("mode other than constant");
+  if (std::string_view mode = importer.node.stringAttribute("mode", "constant"); mode != "constant")
+    return importer.unsupported("mode " + Twine(StringRef(mode)));
   std::optional<double> value = importer.node.floatAttribute("value", 0);
   if (importer.has(2))
     value = importer.known(2) ? importer.known(2)->splat() : std::nullopt;
@@ -177,7 +178,9 @@ LogicalResult importPad(NodeImporter &importer) {
   for (size_t i = 0; i < dims.size(); ++i) {
     FailureOr<int64_t> dim = normalizeDim(dims[i], rank);
     int64_t before = (**pads)[i], after = (**pads)[i + dims.size()];
-    if (failed(dim) || before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+    if (failed(dim) || before > INT32_MAX || after > INT32_MAX)
+      return importer.error() << "its pads, value and axes do not fit " << type;
+    if (before < 0 || after < 0)
       return importer.unsupported("negative pads");
     low[*dim] = before;
     high[*dim] = after;

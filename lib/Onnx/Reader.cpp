@@ -137,7 +137,7 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   result.isReference = !proto.ref_attr_name().empty();
   result.f = proto.f();
   result.i = proto.i();
-  result.s = proto.s();
+  result.s = result.isReference ? proto.ref_attr_name() : proto.s();
   result.floats.assign(proto.floats().begin(), proto.floats().end());
   result.ints.assign(proto.ints().begin(), proto.ints().end());
   result.strings.assign(proto.strings().begin(), proto.strings().end());

@@ -28,6 +28,7 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     Option<"train", "train", "bool", "false", "find or attach a loss">,
     Option<"loss", "loss", "std::string", "", "a scalar output, or cross_entropy, mse or l1 to attach">,
     Option<"output", "output", "std::string", "", "the output that the loss is attached to">,
+    Option<"labels", "labels", "std::string", "\"labels\"", "name of the input that the loss is taken against">,
     Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
     ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,
     ListOption<"tie", "tie", "std::string", "parameters under two names, name=name">,

@@ -90,7 +90,7 @@ struct Attribute {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
   std::optional<Tensor> tensor;
-  bool isReference = false; ///< stands for an attribute of the enclosing function
+  bool isReference = false; ///< stands for the attribute `s` of the enclosing function
 };
 
 struct Node {

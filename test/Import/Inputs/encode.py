@@ -1,8 +1,10 @@
 """Writes an ONNX file from lines of text, in protobuf's wire format, so that tests need no ONNX package.
 
     input x f32[8,seq]            output y f32[8]           init w i64[2] = 3 4
+    input x f32 (of no rank)      input x sequence (no tensor)
     absent w f32[2,2] file.bin    module blocks.0.mlp       source nets.py:91
     node NAME DOMAIN::OP x,,w -> y,z axis=1 pads=[0,1] alpha=0.5 mode="constant" value=f32[2]{1,2}
+    node NAME OP x -> - (no output) axis=@name (of an attribute of the function)
     ir 10                         opset 20                  function local::f
 """
 import re
@@ -42,6 +44,10 @@ def tensor(name, text, values):
 
 
 def value_info(name, text):
+    if text == "sequence":
+        return block(1, name) + block(2, block(4, block(1, block(1, number(1, 1)))))
+    if "[" not in text:
+        return block(1, name) + block(2, block(1, number(1, TYPES[text][0])))
     (kind, _), dims = parse_type(text)
     shape = b"".join(block(1, number(1, int(d)) if d.lstrip("-").isdigit() else block(2, d) if d != "?" else b"") for d in dims)
     return block(1, name) + block(2, block(1, number(1, kind) + block(2, shape)))
@@ -49,6 +55,8 @@ def value_info(name, text):
 
 def attribute(text):
     name, value = text.split("=", 1)
+    if value.startswith("@"):
+        return block(1, name) + block(21, value[1:]) + number(20, 2)
     if value.startswith('"'):
         return block(1, name) + block(4, value.strip('"')) + number(20, 3)
     if value.startswith("["):
@@ -70,7 +78,7 @@ def node(text, module, source):
     name, op, inputs, _, outputs = head.split(" ")
     domain, _, op = op.rpartition("::")
     out = b"".join(block(1, i) for i in inputs.split(",")) if inputs else b""
-    out += b"".join(block(2, o) for o in outputs.split(",")) + block(3, name) + block(4, op) + block(7, domain)
+    out += b"".join(block(2, o) for o in outputs.split(",") if o != "-") + block(3, name) + block(4, op) + block(7, domain)
     out += b"".join(block(5, attribute(a)) for a in attributes.split())
     if module:
         out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.op")
@@ -110,4 +118,5 @@ def encode(lines):
     return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph)
 
 
-open(sys.argv[2], "wb").write(encode(open(sys.argv[1])))
+if __name__ == "__main__":
+    open(sys.argv[2], "wb").write(encode(open(sys.argv[1])))
