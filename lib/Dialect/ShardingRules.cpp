@@ -172,20 +172,42 @@ private:
     for (Factor &factor : rule.factors)
       if (factor.name == name)
         return &factor;
-    fail("no dim has the factor " + name);
+    fail("no dim has the factor \"" + name + "\"");
     return nullptr;
   }
+  /// The sizes also say the order of the factors, which the dims need not name in that order.
   bool readSizes() {
-    return readList('{', '}', [&] {
-      Factor *factor = find(word());
-      return factor && eat("=") && (!word().getAsInteger(10, factor->size) || fail("expected a size"));
-    });
+    SmallVector<unsigned> order;
+    if (!readList('{', '}', [&] {
+          Factor *factor = find(word());
+          if (!factor || !eat("=") || (word().getAsInteger(10, factor->size) && !fail("expected a size")))
+            return false;
+          order.push_back(factor - rule.factors.begin());
+          return true;
+        }))
+      return false;
+    SmallVector<unsigned> place(rule.factors.size(), order.size());
+    SmallVector<Factor> ordered;
+    for (auto [to, from] : llvm::enumerate(order)) {
+      place[from] = to;
+      ordered.push_back(rule.factors[from]);
+    }
+    for (auto [from, to] : llvm::enumerate(place))
+      if (to == order.size() || order[to] != from)
+        return fail("expected one size for each factor, not so for " + rule.factors[from].name);
+    rule.factors = std::move(ordered);
+    for (auto *tensors : {&rule.operands, &rule.results})
+      for (SmallVector<DimFactors> &dims : *tensors)
+        for (DimFactors &dim : dims)
+          for (unsigned &factor : dim)
+            factor = place[factor];
+    return true;
   }
   bool readKind() {
     StringRef name = word();
     const KindName *kind = llvm::find_if(kindNames, [&](const KindName &kind) { return kind.name == name; });
     if (kind == std::end(kindNames))
-      return fail("expected a factor kind, found " + name);
+      return fail("expected a factor kind, found \"" + name + "\"");
     return eat("=") && readList('{', '}', [&] {
              Factor *factor = find(word());
              if (factor)
@@ -197,7 +219,9 @@ private:
     return eat("linear") && eat("=") && readList('[', ']', [&] {
              SmallVector<unsigned> &set = rule.linear.emplace_back();
              return readList('[', ']', [&] {
-               return !word().getAsInteger(10, set.emplace_back()) || fail("expected an operand");
+               bool isNumber = !word().getAsInteger(10, set.emplace_back());
+               return (isNumber && set.back() < rule.operands.size()) ||
+                      fail("expected an operand's number below " + Twine(rule.operands.size()));
              });
            });
   }

@@ -1,6 +1,7 @@
 // A step after Split and Propagate survives printing and parsing.
 // RUN: par-opt %s | par-opt | FileCheck %s
 
+// CHECK: par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
 par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
 par.stage @s1 <"dp"=2, "tp"=2> ranks [4, 5, 6, 7]
 // CHECK: par.variable @w1 parameter : tensor<64x256xf32> sharding <[{}, {"tp"}]>
@@ -21,13 +22,16 @@ par.fragment @s1.forward(%b: tensor<8x256xf32>) -> tensor<f32>
   par.return %0 : tensor<f32>
 }
 
+// CHECK: par.step @eval(
 par.step @eval(%x: !par.dist<tensor<4x8x64xf32>, @s0, [{}, {"dp"}, {}]>) -> !par.dist<tensor<f32>, @s1, [], unreduced={"dp"}>
     attributes {inputs = ["x"], outputs = ["loss"]} {
+  // CHECK: par.read @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
   %w = par.read @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
   // CHECK: par.loop 4(%{{.*}}) : (!par.dist<tensor<4x8x64xf32>, @s0, [{}, {"dp"}, {}]>)
   %l = par.loop 4 (%x) : (!par.dist<tensor<4x8x64xf32>, @s0, [{}, {"dp"}, {}]>)
       -> !par.dist<tensor<f32>, @s1, [], unreduced={"dp"}> {
   ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<8x64xf32>, @s0, [{"dp"}, {}]>):
+    // CHECK: par.run @s0.forward(
     %a = par.run @s0.forward(%w, %xi) : (!par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>,
         !par.dist<tensor<8x64xf32>, @s0, [{"dp"}, {}]>) -> !par.dist<tensor<8x256xf32>, @s0, [{"dp"}, {"tp"}]>
     // CHECK: par.transfer
@@ -37,4 +41,18 @@ par.step @eval(%x: !par.dist<tensor<4x8x64xf32>, @s0, [{}, {"dp"}, {}]>) -> !par
     par.yield [sum] %s : !par.dist<tensor<f32>, @s1, [], unreduced={"dp"}>
   }
   par.return %l : !par.dist<tensor<f32>, @s1, [], unreduced={"dp"}>
+}
+
+// CHECK: par.step @train(
+par.step @train(%g: !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={"dp"}>,
+                %m: !par.dist<tensor<f32>, @s0, []>, %n: !par.dist<tensor<f32>, @s1, []>) {
+  // CHECK: par.reshard %{{.*}} : <tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={"dp"}> to <tensor<64x256xf32>, @s0, [{}, {"tp"}]>
+  %0 = par.reshard %g : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={"dp"}> to !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
+  // CHECK: par.stage_reduce{{ +}}sum %{{.*}}, %{{.*}} : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+  %1, %2 = par.stage_reduce sum %m, %n : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+      -> (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+  // CHECK: par.write %{{.*}} to @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
+  par.write %0 to @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
+  // CHECK: par.return
+  par.return
 }

@@ -134,3 +134,21 @@ par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x8x3xf32> {
   %0 = par.gather %x, %i dim 2 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x8x3xf32>
   par.return %0 : tensor<4x8x3xf32>
 }
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<4x7xf32> {
+  // expected-error @below {{padding must not be negative; use par.slice}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.pad %x low [0, -1] high [0, 0] value 0.0 : f32 : tensor<4x8xf32> to tensor<4x7xf32>
+  par.return %0 : tensor<4x7xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @below {{permutation has 1 dims, the operand has rank 2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.transpose %x [0] : tensor<4x8xf32> to tensor<4x8xf32>
+  par.return %0 : tensor<4x8xf32>
+}

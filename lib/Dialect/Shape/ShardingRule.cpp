@@ -219,7 +219,7 @@ struct ConcatRule : ShardingRuleOpInterface::ExternalModel<ConcatRule, ConcatOp>
     int64_t along = cast<ConcatOp>(op).getDim();
     ShardingRule rule = keepDims(op, op->getNumOperands(), [&](int64_t dim) { return dim != along; });
     // Operands may have other sizes along the dim than the first.
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    for (unsigned i = 1; i < op->getNumOperands(); ++i)
       rule.operands[i][along] = dimOf(rule, shapeOf(op->getOperand(i))[along], FactorKind::Whole);
     return rule;
   }

@@ -1,0 +1,84 @@
+// What every op of the dialect must have: no op can be added without its concerns and its tests.
+#include "par/Interfaces/Cost.h"
+#include "par/Interfaces/Decomposable.h"
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interfaces/Lowerable.h"
+#include "par/Interfaces/ShardingRule.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace par;
+
+namespace {
+
+struct Registry : testing::Test {
+  Registry() {
+    DialectRegistry registry;
+    registerDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<ParDialect>();
+    ops = context.getRegisteredOperationsByDialect("par");
+  }
+
+  MLIRContext context;
+  ArrayRef<RegisteredOperationName> ops;
+};
+
+/// The CHECK lines of the room's round-trip tests.
+std::string roundTrips() {
+  std::string checks;
+  std::error_code failure;
+  for (llvm::sys::fs::directory_iterator file(PAR_SOURCE_DIR "/test/Dialect", failure), end; file != end;
+       file.increment(failure)) {
+    if (!StringRef(file->path()).ends_with("round-trip.mlir"))
+      continue;
+    auto text = llvm::MemoryBuffer::getFile(file->path());
+    EXPECT_TRUE(text) << file->path();
+    for (StringRef rest = (*text)->getBuffer(); !rest.empty();) {
+      auto [line, more] = rest.split('\n');
+      if (line.contains("CHECK"))
+        checks += (line + "\n").str();
+      rest = more;
+    }
+  }
+  return checks;
+}
+
+bool names(StringRef text, StringRef op) {
+  for (size_t at = text.find(op); at != StringRef::npos; at = text.find(op, at + 1)) {
+    char next = at + op.size() < text.size() ? text[at + op.size()] : ' ';
+    if (!llvm::isAlnum(next) && next != '_')
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+TEST_F(Registry, EveryOpHasARoundTrip) {
+  std::string checks = roundTrips();
+  for (RegisteredOperationName op : ops)
+    EXPECT_TRUE(names(checks, op.getStringRef())) << op.getStringRef().str();
+}
+
+// An op with a rule is a tensor op: it is interpreted, it costs something unless it only marks a value, and
+// code is made of it or of what it decomposes into.
+TEST_F(Registry, EveryTensorOpHasItsConcerns) {
+  constexpr StringRef markers[] = {"par.constrain", "par.cotangent", "par.gradient"};
+  constexpr StringRef notLoweredYet[] = {"par.arg_reduce", "par.cumulative"}; // Codegen refuses them by name
+  for (RegisteredOperationName op : ops) {
+    std::string name = op.getStringRef().str();
+    bool isMarker = llvm::is_contained(markers, op.getStringRef());
+    bool isTensorOp = op.hasInterface<ShardingRuleOpInterface>();
+    EXPECT_EQ(op.hasInterface<InterpretableOpInterface>(), isTensorOp) << name;
+    EXPECT_EQ(op.hasInterface<CostOpInterface>(), isTensorOp && !isMarker) << name;
+    bool emitted = op.hasInterface<LowerableOpInterface>() || op.hasInterface<DecomposableOpInterface>();
+    EXPECT_EQ(emitted, isTensorOp && !isMarker && !llvm::is_contained(notLoweredYet, op.getStringRef()))
+        << name;
+  }
+}
