@@ -214,7 +214,7 @@ LogicalResult GraphImporter::finish() {
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
   module = ModuleOp::create(fileLoc);
-  if (failed(checkModel()) || failed(bindDims()))
+  if (failed(checkModel()) || failed(checkLost()) || failed(bindDims()))
     return nullptr;
   builder.setInsertionPointToEnd(module->getBody());
   step = StepOp::create(builder, fileLoc, options.train ? "eval" : "predict", builder.getFunctionType({}, {}));

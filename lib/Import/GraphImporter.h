@@ -99,6 +99,8 @@ public:
 private:
   friend class NodeImporter;
   mlir::LogicalResult checkModel();
+  /// Training needs every parameter of the module; the exporter may have folded some.
+  mlir::LogicalResult checkLost();
   mlir::LogicalResult bindDims();
   mlir::LogicalResult declareInputs();
   int64_t batchDimOf(const onnx::ValueInfo &input, llvm::ArrayRef<int64_t> shape) const;

@@ -39,6 +39,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
     if (batch > 0)
       result.batch = batch;
     result.train = train;
+    result.allowLost = allowLost;
     if (!loss.empty()) {
       result.loss.emplace();
       result.loss->kind = loss;

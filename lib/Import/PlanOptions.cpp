@@ -35,8 +35,10 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
         options.values[name] = **input.value;
     }
   options.train = plan.train.has_value();
-  if (plan.train)
+  if (plan.train) {
+    options.allowLost = *plan.train->lost == "allow";
     readLoss(plan.train->loss, options);
+  }
   return options;
 }
 

@@ -21,6 +21,7 @@ void PlanBuilder::train(PlanTrain &train, const Origin &origin) {
     if (!train.freeze.empty())
       errors.error(node->origin, PlanMessage::freezeAndOnly);
   }
+  train.lost = word("train.lost", "refuse");
   if (const PlanNode *node = root.at("train.init"))
     for (const PlanEntry &entry : node->entries)
       train.init.push_back({pattern(entry.key, entry.origin), {entry.value.text, entry.value.origin}});

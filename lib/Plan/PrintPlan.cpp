@@ -161,6 +161,8 @@ private:
     if (train.only)
       line(1, "only", patternsText(*train.only),
            train.only->empty() ? train.origin : train.only->front().origin);
+    if (*train.lost != "refuse")
+      text(1, "lost", train.lost);
     if (!train.init.empty())
       open(1, "init");
     for (const PlanInit &init : train.init)

@@ -44,6 +44,7 @@ static const PlanKey keys[] = {
   {"train.loss.shift", "<int>", "0", "labels are shifted by this many positions"},
   {"train.freeze", "<patterns>", "[]", "parameters that are not trained"},
   {"train.only", "<patterns>", "(all)", "only these are trained"},
+  {"train.lost", "refuse|allow", "refuse", "parameters that the exporter folded or merged"},
   {"train.tie", "!", "", "one parameter under two names"},
   {"train.init", "<map>", "{}", "initial weights of par-run --init"},
   {"train.init.<pattern>", "!xavier|!kaiming|<init>", "", "zeros ones normal(s) uniform(a)"},

@@ -39,6 +39,8 @@ struct ImportOptions {
   /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;
+  /// Train what is there though the exporter lost parameters.
+  bool allowLost = false;
   /// Parameter → the parameter that it is tied to.
   std::map<std::string, std::string> tie;
 };

@@ -13,7 +13,8 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     dim that a known value is constant along is a broadcast. Sequences are slices, means are sums and products, and
     dims that the exporter merged around a product (batch with sequence) stay apart. Every op's location names the
     ONNX node, its module path and its source line.
-    Fails: where the file is not ONNX or damaged, a dim has no size, an op is not supported, or there is no loss.
+    Fails: where the file is not ONNX or damaged, a dim has no size, an op is not supported, there is no loss, or
+    (with `train`) the exporter folded or merged parameters of its graph signature.
 
     Example: `par-opt --par-import="model=tiny-gpt.onnx dims=batch=8,seq=128 train=true loss=cross_entropy"` makes
     ```
@@ -30,6 +31,7 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     Option<"output", "output", "std::string", "", "the output that the loss is attached to">,
     Option<"labels", "labels", "std::string", "\"labels\"", "name of the input that the loss is taken against">,
     Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
+    Option<"allowLost", "allow-lost", "bool", "false", "train though the exporter lost parameters">,
     ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,
     ListOption<"tie", "tie", "std::string", "parameters under two names, name=name">,
   ];

@@ -105,6 +105,7 @@ struct PlanTrain {
   PlanLoss loss;
   std::vector<SaidPattern> freeze;
   std::optional<std::vector<SaidPattern>> only;
+  Said<std::string> lost; ///< "refuse" or "allow": parameters that the exporter folded away
   std::vector<PlanInit> init;
   PlanOptimizer optimizer;
   std::vector<PlanGroup> groups;

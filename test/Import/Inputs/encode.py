@@ -6,6 +6,7 @@
     node NAME DOMAIN::OP x,,w -> y,z axis=1 pads=[0,1] alpha=0.5 mode="constant" value=f32[2]{1,2}
     node NAME OP x -> - (no output) axis=@name (of an attribute of the function)
     ir 10                         opset 20                  function local::f
+    signature p_w PARAMETER w     (a line of torch.export's graph signature)
 """
 import re
 import struct
@@ -89,7 +90,7 @@ def node(text, module, source):
 
 
 def encode(lines):
-    graph, ir, opset, functions, module, source = b"", 10, 20, b"", "", ""
+    graph, ir, opset, functions, module, source, signature = b"", 10, 20, b"", "", "", ""
     for line in lines:
         key, _, rest = line.strip().partition(" ")
         if key in ("input", "output"):
@@ -112,9 +113,14 @@ def encode(lines):
             opset = int(rest)
         elif key == "range":
             graph += metadata(16, "pkg.torch.export.ExportedProgram.range_constraints", rest)
+        elif key == "signature":
+            name, kind, target = rest.split()
+            signature += f"{name}: {kind} target='{target}'\n"
         elif key == "function":
             domain, name = rest.split("::")
             functions += block(25, block(1, name) + block(10, domain))
+    if signature:
+        graph += metadata(16, "pkg.torch.export.ExportedProgram.graph_signature", "# inputs\n" + signature)
     return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph)
 
 

@@ -1,0 +1,91 @@
+// What an exporter's optimiser did to parameters: merged equal ones, folded them into others, or let them
+// hang.
+#include "GraphImporter.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace par {
+
+using namespace mlir;
+
+namespace {
+
+struct LostParameters {
+  std::vector<std::string> folded;                         ///< no initializer holds them
+  std::vector<std::pair<std::string, std::string>> merged; ///< (parameter, the equal one that stands for it)
+  std::vector<std::string> unread;                         ///< an initializer that no node reads
+
+  size_t size() const { return folded.size() + merged.size() + unread.size(); }
+};
+
+/// Every element equal (LayerNorm's ones, a bias of zeros): what exporters merge though the parameters are
+/// not tied. Two parameters of random numbers are only ever equal because they are one.
+bool isConstant(const onnx::Model &model, StringRef name) {
+  for (const onnx::Tensor &tensor : model.initializers) {
+    if (tensor.name != name)
+      continue;
+    std::string error;
+    std::optional<std::string> bytes = onnx::readTensor(model, tensor, error);
+    unsigned size = onnx::byteSize(tensor.type);
+    if (!bytes || !size || bytes->size() < 2 * size)
+      return false;
+    return StringRef(*bytes).drop_front(size) == StringRef(*bytes).drop_back(size);
+  }
+  return false;
+}
+
+LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
+  LostParameters lost;
+  lost.folded = table.lost;
+  for (const auto &[alias, owner] : table.tied)
+    if (isConstant(model, owner))
+      lost.merged.push_back({alias, owner});
+  llvm::StringSet<> read;
+  for (const onnx::Node &node : model.nodes)
+    for (const std::string &input : node.inputs)
+      read.insert(input);
+  for (const onnx::ValueInfo &output : model.outputs)
+    read.insert(output.name);
+  llvm::StringSet<> own;
+  for (const onnx::Tensor &tensor : model.initializers)
+    own.insert(tensor.name);
+  for (const onnx::SignatureEntry &entry : model.signature)
+    if (entry.kind == "PARAMETER" && own.contains(entry.target) && !read.contains(entry.target))
+      lost.unread.push_back(entry.target);
+  return lost;
+}
+
+/// `a, b, c and 37 more`
+std::string listed(ArrayRef<std::string> names) {
+  constexpr size_t most = 3;
+  std::string text = llvm::join(names.take_front(most), ", ");
+  return names.size() <= most ? text : text + " and " + std::to_string(names.size() - most) + " more";
+}
+
+} // namespace
+
+LogicalResult GraphImporter::checkLost() {
+  if (!options.train || options.allowLost)
+    return success();
+  LostParameters lost = findLost(model, parameters);
+  if (lost.size() == 0)
+    return success();
+  size_t all = llvm::count_if(model.signature, [](auto &entry) { return entry.kind == "PARAMETER"; });
+  InFlightDiagnostic diagnostic = error();
+  diagnostic
+      << "the export lost " << lost.size() << " of " << all
+      << " parameters, so it does not train as the module does; export it again with optimize=False, or say "
+         "train.lost: allow";
+  if (!lost.folded.empty())
+    diagnostic.attachNote() << "folded into other weights, or dropped: " << listed(lost.folded);
+  std::vector<std::string> pairs;
+  for (const auto &[parameter, owner] : lost.merged)
+    pairs.push_back(parameter + " with " + owner);
+  if (!pairs.empty())
+    diagnostic.attachNote() << "merged because they start equal: " << listed(pairs);
+  if (!lost.unread.empty())
+    diagnostic.attachNote() << "read by no node: " << listed(lost.unread);
+  return diagnostic;
+}
+
+} // namespace par
