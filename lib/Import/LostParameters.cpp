@@ -34,9 +34,28 @@ bool isConstant(const onnx::Model &model, StringRef name) {
   return false;
 }
 
+/// A float initializer of more than one element that the signature does not know: the exporter computed it.
+bool hasFolded(const onnx::Model &model) {
+  llvm::StringSet<> known;
+  for (const onnx::SignatureEntry &entry : model.signature)
+    known.insert(entry.target);
+  return llvm::any_of(model.initializers, [&](const onnx::Tensor &tensor) {
+    return onnx::isFloat(tensor.type) && tensor.elements() > 1 && !known.contains(tensor.name);
+  });
+}
+
+bool hasNodes(const onnx::Model &model, StringRef module) {
+  return llvm::any_of(model.nodes, [&](const onnx::Node &node) { return node.modulePath == module; });
+}
+
 LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   LostParameters lost;
-  lost.folded = table.lost;
+  // The parameter of a module that does nothing is unused or a further name of one elsewhere (`shared.weight`
+  // of T5), unless its work was done by the exporter.
+  bool folded = hasFolded(model);
+  for (const std::string &name : table.lost)
+    if (folded || hasNodes(model, StringRef(name).rsplit('.').first))
+      lost.folded.push_back(name);
   for (const auto &[alias, owner] : table.tied)
     if (isConstant(model, owner))
       lost.merged.push_back({alias, owner});

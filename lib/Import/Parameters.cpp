@@ -58,23 +58,10 @@ static std::vector<std::string> readIn(const onnx::Model &model, StringRef modul
   return names;
 }
 
-/// The one initializer called `leaf` of a module directly below: `head.bias` is often a second name of
-/// `head.decoder.bias`, and no node stands in `head` itself.
-static std::string onlyBelow(StringRef module, StringRef leaf, const llvm::StringSet<> &initializers) {
-  std::string found;
-  for (StringRef name : initializers.keys()) {
-    auto [path, last] = name.rsplit('.');
-    if (last != leaf || path.rsplit('.').first != module)
-      continue;
-    if (!found.empty())
-      return "";
-    found = name.str();
-  }
-  return found;
-}
-
 /// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
-/// initializer: such a name belongs to the initializer of the same last segment that a node of its module reads.
+/// initializer: such a name belongs to the initializer of the same last segment that a node of its module
+/// reads, if the initializer's own module reads it too (the weight of a convolution into which a batch norm
+/// was folded is read in the batch norm's module alone).
 static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
   for (const onnx::SignatureEntry &entry : model.signature) {
     if (entry.kind != "PARAMETER" || initializers.contains(entry.target))
@@ -82,16 +69,15 @@ static void findTies(const onnx::Model &model, const llvm::StringSet<> &initiali
     auto [module, leaf] = StringRef(entry.target).rsplit('.');
     std::string owner;
     for (const std::string &name : readIn(model, module, initializers))
-      if (StringRef(name).rsplit('.').second == leaf)
+      if (StringRef(name).rsplit('.').second == leaf &&
+          llvm::is_contained(readIn(model, StringRef(name).rsplit('.').first, initializers), name))
         owner = name;
-    if (owner.empty())
-      owner = onlyBelow(module, leaf, initializers);
-    else
-      table.tied.push_back({entry.target, owner});
-    if (owner.empty())
+    if (owner.empty()) {
       table.lost.push_back(entry.target);
-    else
-      table.aliases[owner].push_back(entry.target);
+      continue;
+    }
+    table.tied.push_back({entry.target, owner});
+    table.aliases[owner].push_back(entry.target);
   }
 }
 

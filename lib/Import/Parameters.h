@@ -17,7 +17,7 @@ struct ParameterTable {
   /// Further names of an initializer, its own not among them: the name without the wrapper's prefix (`model.`), and
   /// those of tied parameters, which the signature lists without an initializer of that name.
   llvm::StringMap<std::vector<std::string>> aliases;
-  /// The tied ones among these that nodes of another module read: (further name, initializer).
+  /// The tied ones among these: (further name, initializer).
   std::vector<std::pair<std::string, std::string>> tied;
   /// Parameters of the signature without an initializer that are not found to be tied: unused, tied out of sight, or
   /// lost when the exporter folded them.
