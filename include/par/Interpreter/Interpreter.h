@@ -5,6 +5,7 @@
 #include "par/Interpreter/Tensor.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace par::interp {
@@ -60,6 +61,10 @@ mlir::LogicalResult runOp(mlir::Operation &op, llvm::MutableArrayRef<RankValues>
 Named makeInputs(StepOp step, uint64_t seed);
 Named makeInputs(mlir::ModuleOp module, llvm::StringRef entry, uint64_t seed);
 Named makeVariables(mlir::ModuleOp module, uint64_t seed);
+
+/// The arrays of a safetensors file (F32, F64, I32, I64, BOOL), by name. Where it cannot be read, `reason` says why,
+/// to follow the file's name.
+std::optional<Named> readValues(llvm::StringRef file, mlir::MLIRContext *context, std::string &reason);
 
 /// Names of the module's steps, or of its programs' entries.
 llvm::SmallVector<llvm::StringRef> entryNames(mlir::ModuleOp module);

@@ -31,8 +31,23 @@ def InterpretPass : Pass<"par-interpret", "::mlir::ModuleOp"> {
     ```
     eval output "loss" tensor<f32> 0.693147
     ```
+
+    `values` names safetensors files instead: variables start from them (else from their own value, or zeros), and the
+    k-th of `steps` calls of an entry takes the k-th part of each input's array. So a training run can be done in f64,
+    as an oracle for clipping or for labels that are ignored. Outputs are then printed call by call with all their
+    digits, and for the variables written by the last call their Euclidean norms.
+
+    ```
+    par-compile model.onnx plan.yaml --stop-after=train | par-opt --par-interpret='values=start.safetensors,data.safetensors steps=10'
+    train call 0 output "loss" tensor<f32> 6.2392988204956055
+    train norm "wte.weight" 5.1244282722473145
+    ```
   }];
-  let options = [Option<"seed", "seed", "uint64_t", "1", "of the random inputs">];
+  let options = [
+    Option<"seed", "seed", "uint64_t", "1", "of the random inputs">,
+    ListOption<"values", "values", "std::string", "safetensors files with start values and inputs">,
+    Option<"steps", "steps", "int64_t", "1", "calls of each entry, with `values`">
+  ];
 }
 
 #endif
