@@ -189,6 +189,12 @@ LogicalResult GraphImporter::declareInputs() {
     if (!type)
       return error() << "input \"" << input.name << "\" has element type " << onnx::spell(input.type)
                      << ", which is not supported";
+    if (auto known = options.known.find(input.name); known != options.known.end()) {
+      if (known->second.getShape() != ArrayRef(shape) || known->second.getType() != input.type)
+        return error() << "the value given for input \"" << input.name << "\" is not " << type;
+      values[input.name] = GraphValue{std::make_shared<StaticTensor>(known->second), {}, {}, false};
+      continue;
+    }
     auto rule = options.values.find(input.name);
     if (rule != options.values.end()) {
       FailureOr<GraphValue> value = constantInput(input, type, rule->second);

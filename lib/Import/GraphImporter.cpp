@@ -131,6 +131,19 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
   return success();
 }
 
+std::set<std::string> GraphImporter::findAsked() const {
+  std::set<std::string> inputs;
+  SetVector<Value> pending = asked;
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (auto argument = dyn_cast<BlockArgument>(pending[i]))
+      inputs.insert(inputNames[argument.getArgNumber()]);
+    else
+      for (Value operand : pending[i].getDefiningOp()->getOperands())
+        pending.insert(operand);
+  }
+  return inputs;
+}
+
 LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) {
   Location loc =
       makeLocation(context, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)});
@@ -232,9 +245,14 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   return std::move(module);
 }
 
-OwningOpRef<ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options, MLIRContext *context) {
+OwningOpRef<ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options, MLIRContext *context,
+                                  std::set<std::string> *asked) {
   context->getOrLoadDialect<ParDialect>();
-  return GraphImporter(model, options, context).run();
+  GraphImporter importer(model, options, context);
+  OwningOpRef<ModuleOp> module = importer.run();
+  if (asked && !module)
+    *asked = importer.findAsked();
+  return module;
 }
 
 } // namespace par

@@ -95,6 +95,8 @@ class GraphImporter {
 public:
   GraphImporter(const onnx::Model &model, const ImportOptions &options, mlir::MLIRContext *context);
   mlir::OwningOpRef<mlir::ModuleOp> run();
+  /// After a refusal: the inputs that those values depend on which some node wanted to know.
+  std::set<std::string> findAsked() const;
 
 private:
   friend class NodeImporter;
@@ -135,6 +137,7 @@ private:
   ImportTable table;
   llvm::StringMap<GraphValue> values;
   llvm::StringSet<> used;
+  llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames;
   llvm::SmallVector<int64_t> batchDims;

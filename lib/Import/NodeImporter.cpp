@@ -18,6 +18,8 @@ const GraphValue *NodeImporter::value(size_t i) const {
 
 const StaticTensor *NodeImporter::known(size_t i) const {
   const GraphValue *input = value(i);
+  if (input && input->computed)
+    graph.asked.insert(input->computed);
   return input ? input->known.get() : nullptr;
 }
 

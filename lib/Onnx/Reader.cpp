@@ -264,6 +264,21 @@ std::optional<Model> readModel(const std::string &path, std::string &error) {
   }
 }
 
+std::optional<Tensor> readTensorFile(const std::string &path, std::string &error) {
+  try {
+    bool compressed = false;
+    std::shared_ptr<const FileBytes> bytes = FileBytes::open(path, twoGiB, compressed);
+    ::onnx::TensorProto proto;
+    google::protobuf::LogSilencer quiet;
+    if (!proto.ParseFromArray(bytes->view().data(), int(bytes->view().size())))
+      fail("is not a tensor");
+    return convert(proto, path, nullptr);
+  } catch (const std::exception &failure) {
+    error = failure.what();
+    return std::nullopt;
+  }
+}
+
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error) {
   try {
     switch (tensor.storage) {

@@ -2,6 +2,7 @@
 #ifndef PAR_IMPORT_IMPORT_H
 #define PAR_IMPORT_IMPORT_H
 
+#include "par/Import/StaticTensor.h"
 #include "par/Onnx/Model.h"
 #include "par/Plan/NameTable.h"
 
@@ -10,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> batchDims;
   /// `zeros`, `ones`, `iota` or a number in place of data.
   std::map<std::string, std::string> values;
+  /// Inputs whose elements are known now, as an initializer's are.
+  std::map<std::string, StaticTensor> known;
   /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;
@@ -49,9 +53,10 @@ struct ImportOptions {
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Imports the main graph. Errors are emitted at a location in the model file (line 0) and name the ONNX node; the
-/// result is verified. Variables are named by their initializers.
+/// result is verified. Variables are named by their initializers. `asked`, where given, receives the inputs whose
+/// elements some node would have liked to know: what a caller can give as `known` when the import is refused.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options,
-                                              mlir::MLIRContext *context);
+                                              mlir::MLIRContext *context, std::set<std::string> *asked = nullptr);
 
 /// The batch that the file fixes: size of dim 0 of its first input; nothing if that is symbolic.
 std::optional<int64_t> exportedBatch(const onnx::Model &model);

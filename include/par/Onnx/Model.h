@@ -139,6 +139,9 @@ struct Model {
 /// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain. Any bytes are survived.
 std::optional<Model> readModel(const std::string &path, std::string &error);
 
+/// One tensor from a file of its own (a TensorProto, as ONNX's tests keep data), with its bytes inline.
+std::optional<Tensor> readTensorFile(const std::string &path, std::string &error);
+
 /// The bytes of one tensor (`tensor.length` many); nothing and `error` if they are absent or cannot be read.
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error);
 

@@ -1,0 +1,29 @@
+// One case of ONNX's node tests: a model of one node, inputs, and the outputs that it must give.
+#ifndef PAR_TEST_ONNX_NODECASE_H
+#define PAR_TEST_ONNX_NODECASE_H
+
+#include <string>
+
+namespace par::test {
+
+enum class Verdict { Passed, Refused, Wrong, Crashed };
+
+struct CaseResult {
+  Verdict verdict = Verdict::Crashed;
+  std::string reason; ///< the error it was refused with, or the first difference
+};
+
+/// Imports `folder`/model.onnx for the shapes of `folder`/test_data_set_0, without a loss, interprets it on the
+/// inputs and holds the outputs against the expected ones. Inputs are data; where a node must know one when
+/// compiling (a shape, axes), and only then, it is given as known. An error is located if its place is the model.
+CaseResult runCase(const std::string &folder);
+
+/// The same in a process of its own, ended after `seconds`: a crash or a hang is a verdict.
+CaseResult runCaseApart(const std::string &folder, unsigned seconds);
+
+/// Type of the model's first node, "" where the file cannot be read.
+std::string operatorOf(const std::string &folder);
+
+} // namespace par::test
+
+#endif
