@@ -1,7 +1,6 @@
 #include "EmitProgram.h"
 #include "par/Kernels/Builtin.h"
 #include "par/Kernels/Matmul.h"
-#include "par/Memory/Arena.h"
 
 using namespace mlir;
 
@@ -20,18 +19,6 @@ static SmallVector<Value> orderedValues(LaunchOp launch, KernelOp kernel) {
     if (!kernel.getTied() || (*kernel.getTied())[result.getResultNumber()] < 0)
       values.push_back(result);
   return values;
-}
-
-/// A result that is tied must lie where its operand lies: the code writes there. Memory sees to it; the error
-/// is for programs whose buffers were assigned by hand; no test quotes it.
-static LogicalResult checkTied(LaunchOp launch, KernelOp kernel) {
-  if (!kernel.getTied())
-    return success();
-  for (auto [result, argument] : llvm::zip(launch.getResults(), *kernel.getTied()))
-    if (argument >= 0 && getBuffer(result) != getBuffer(launch.getOperands()[argument]))
-      return launch.emitError() << "puts a result that takes over operand " << argument
-                                << " into another buffer; Memory must give both one";
-  return success();
 }
 
 /// An immediate is the coordinate on one axis, times the sizes of the axes behind it.
@@ -62,11 +49,11 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
     out.kernels.push_back(std::move(made));
   }
   uint32_t own = info->scratchBytes ? scratch(info->scratchBytes) : 0;
-  auto stage = tables.module.lookupSymbol<StageOp>(program.getStage());
+  auto stage = tables.names.lookup<StageOp>(program.getStage());
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;
   for (auto [value, operand] : llvm::zip(values, info->operands))
-    it.operands.push_back(this->operand(accessOf(operand.access), getBuffer(value)));
+    it.operands.push_back(this->operand(accessOf(operand.access), bufferOf(value)));
   if (info->scratchBytes)
     it.operands.push_back({format::Access::Write, own, {}});
   for (const ImmediateInfo &immediate : info->immediates)
@@ -101,12 +88,12 @@ LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   format::Instruction &it = append(launch, format::Op::Call);
   it.call = index->second;
   auto read = [&](unsigned argument) {
-    it.operands.push_back(operand(format::Access::Read, getBuffer(launch.getOperands()[argument])));
+    it.operands.push_back(operand(format::Access::Read, bufferOf(launch.getOperands()[argument])));
   };
   read(call->lhs);
   read(call->rhs);
   it.operands.push_back(operand(call->accumulator ? format::Access::Accumulate : format::Access::Write,
-                                getBuffer(launch.getResult(0))));
+                                bufferOf(launch.getResult(0))));
   return success();
 }
 
@@ -149,7 +136,7 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   }
   for (const BuiltinValue &operand : call->operands)
     if (call->zeroFirst && operand.access == kernels::Access::Accumulate && !operand.argument) {
-      BufferOp sum = getBuffer(valueOf(launch, operand));
+      BufferOp sum = bufferOf(valueOf(launch, operand));
       format::Instruction &fill = append(launch, format::Op::Fill);
       fill.operands = {this->operand(format::Access::Write, sum)};
       fill.n = sum.getTensorType().getNumElements();
@@ -157,16 +144,14 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;
   for (const BuiltinValue &operand : call->operands)
-    it.operands.push_back(this->operand(accessOf(operand.access), getBuffer(valueOf(launch, operand))));
+    it.operands.push_back(this->operand(accessOf(operand.access), bufferOf(valueOf(launch, operand))));
   for (uint64_t immediate : call->immediates)
     it.imms.push_back({static_cast<int64_t>(immediate), "", 1});
   return success();
 }
 
 LogicalResult ProgramEmitter::emitLaunch(LaunchOp launch) {
-  auto kernel = tables.module.lookupSymbol<KernelOp>(launch.getKernel());
-  if (failed(checkTied(launch, kernel)))
-    return failure();
+  auto kernel = tables.names.lookup<KernelOp>(launch.getKernel());
   StringRef implementation = kernel.getImplementation();
   if (implementation == "generated")
     return emitGenerated(launch, kernel);

@@ -1,7 +1,6 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
 #include "par/Import/Provenance.h"
-#include "par/Memory/Arena.h"
 
 #include <set>
 
@@ -10,7 +9,7 @@ using namespace mlir;
 namespace par {
 
 BundleTables::BundleTables(ModuleOp module, const CompiledKernels &compiled)
-    : module(module), communicators(module) {
+    : module(module), names(module), communicators(module) {
   for (const KernelInfo &info : compiled.kernels)
     generated[info.kernel] = &info;
 }
@@ -127,13 +126,12 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return success();
   if (auto store = dyn_cast<StoreOp>(op)) {
     if (auto load = store.getOperand().getDefiningOp<LoadOp>())
-      emitCopy(op, getBuffer(load),
-               cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr())));
+      emitCopy(op, bufferOf(load), names.lookup<BufferOp>(store.getBuffer()));
     return success();
   }
   if (auto fetch = dyn_cast<FetchOp>(op)) {
     format::Instruction &made = append(op, format::Op::Fetch);
-    made.operands = {operand(format::Access::Read, getBuffer(fetch.getOperand()))};
+    made.operands = {operand(format::Access::Read, bufferOf(fetch.getOperand()))};
     made.name = fetch.getName();
     return success();
   }
@@ -162,9 +160,9 @@ void ProgramEmitter::findFeeds() {
     std::set<std::pair<Operation *, int64_t>> fed;
     for (auto [name, microbatch] :
          llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
-      auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
+      auto block = names.lookup<BlockOp>(name.getValue());
       for (LoadOp load : block.getOps<LoadOp>()) {
-        BufferOp buffer = getBuffer(load);
+        BufferOp buffer = bufferOf(load);
         if (buffer.getKind() != BufferKind::input)
           continue;
         if (fed.insert({buffer, buffer.getSliced() ? microbatch : 0}).second)

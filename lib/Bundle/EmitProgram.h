@@ -3,6 +3,7 @@
 
 #include "Communicators.h"
 #include "par/Codegen/Codegen.h"
+#include "par/Memory/Arena.h"
 #include "par/format/Bundle.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -18,6 +19,7 @@ struct BundleTables {
   int32_t provenanceOf(mlir::Location location);
 
   mlir::ModuleOp module;
+  mlir::SymbolTable names;                       ///< of kernels and stages
   llvm::StringMap<const KernelInfo *> generated; ///< by the kernel's symbol
   Communicators communicators;
   std::vector<std::string> provenance;
@@ -27,7 +29,8 @@ struct BundleTables {
 /// Turns one par.program into one program of the format.
 class ProgramEmitter {
 public:
-  ProgramEmitter(ProgramOp program, BundleTables &tables) : program(program), tables(tables) {}
+  ProgramEmitter(ProgramOp program, BundleTables &tables)
+      : program(program), names(program), tables(tables) {}
 
   mlir::FailureOr<format::Program> emit();
 
@@ -64,7 +67,10 @@ private:
   uint32_t event(const std::string &name);
   uint32_t scratch(uint64_t bytes);
 
+  BufferOp bufferOf(mlir::Value value) const { return getBuffer(value, names); }
+
   ProgramOp program;
+  mlir::SymbolTable names; ///< of the program's buffers and blocks
   BundleTables &tables;
   format::Program out;
   llvm::DenseMap<mlir::Operation *, uint32_t> buffers;

@@ -13,16 +13,13 @@ namespace {
 /// Puts one block into the form where every result is stored at once and loaded where it is used.
 class Assigner {
 public:
-  explicit Assigner(BlockOp block)
-      : block(block), program(block->getParentOfType<ProgramOp>()), builder(block) {}
+  Assigner(BlockOp block, SymbolTable &names, const SymbolTable &kernels)
+      : block(block), names(names), kernels(kernels), builder(block) {}
 
   void run();
 
 private:
   BufferOp makeScratch(Type type);
-  BufferOp lookup(FlatSymbolRefAttr name) {
-    return cast<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
-  }
   void assign(Operation *op);
   BufferOp chooseInPlace(Operation *op, unsigned operand, OpResult result);
   BufferOp chooseFresh(Operation *op, OpResult result);
@@ -31,41 +28,41 @@ private:
   void keepLoads();
 
   BlockOp block;
-  ProgramOp program;
+  SymbolTable &names; ///< of the program
+  const SymbolTable &kernels;
   OpBuilder builder;
   unsigned scratches = 0;
 };
 
 } // namespace
 
-BufferOp getBuffer(Value value) {
-  Operation *source = value.getDefiningOp();
-  auto program = source ? source->getParentOfType<ProgramOp>() : ProgramOp();
-  auto find = [&](FlatSymbolRefAttr name) {
-    return dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
-  };
-  if (auto load = dyn_cast_or_null<LoadOp>(source))
-    return find(load.getBufferAttr());
-  if (program)
-    for (Operation *user : value.getUsers())
-      if (auto store = dyn_cast<StoreOp>(user))
-        return find(store.getBufferAttr());
+static BufferOp lookup(const SymbolTable &names, FlatSymbolRefAttr name) {
+  return cast<BufferOp>(names.lookup(name.getAttr()));
+}
+
+BufferOp getBuffer(Value value, const SymbolTable &names) {
+  if (auto load = value.getDefiningOp<LoadOp>())
+    return lookup(names, load.getBufferAttr());
+  for (Operation *user : value.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user))
+      return lookup(names, store.getBufferAttr());
   return {};
 }
 
 BufferOp Assigner::makeScratch(Type type) {
   OpBuilder atProgram(block);
   std::string name = (block.getSymName() + ".t" + Twine(scratches++)).str();
-  return BufferOp::create(atProgram, block.getLoc(), StringRef(name), BufferKind::temp, StringAttr(),
-                          /*sliced=*/false, SlotIndex::none, 1, cast<RankedTensorType>(type), TypeAttr(),
-                          DenseI64ArrayAttr());
+  auto scratch = BufferOp::create(atProgram, block.getLoc(), StringRef(name), BufferKind::temp, StringAttr(),
+                                  /*sliced=*/false, SlotIndex::none, 1, cast<RankedTensorType>(type),
+                                  TypeAttr(), DenseI64ArrayAttr());
+  names.insert(scratch);
+  return scratch;
 }
 
-/// For every result the operand that it takes over, or -1.
-static SmallVector<int64_t> tiedOperands(Operation *op) {
+SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) {
   SmallVector<int64_t> tied(op->getNumResults(), -1);
   if (auto launch = dyn_cast<LaunchOp>(op)) {
-    auto kernel = launch->getParentOfType<ModuleOp>().lookupSymbol<KernelOp>(launch.getKernel());
+    auto kernel = cast<KernelOp>(kernels.lookup(launch.getKernelAttr().getAttr()));
     if (kernel.getTied())
       tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
   } else if (isa<AllReduceOp, WorldReduceOp>(op)) {
@@ -85,7 +82,7 @@ StoreOp Assigner::findStore(Value value) {
   if (first || !value.hasOneUse())
     return first;
   OpOperand &use = *value.getUses().begin();
-  SmallVector<int64_t> tied = tiedOperands(use.getOwner());
+  SmallVector<int64_t> tied = getTiedOperands(use.getOwner(), kernels);
   auto taken = llvm::find(tied, static_cast<int64_t>(use.getOperandNumber()));
   return taken == tied.end() ? first : findStore(use.getOwner()->getResult(taken - tied.begin()));
 }
@@ -135,7 +132,7 @@ void Assigner::keepLoads() {
 /// else a buffer of its own that the operand is copied to first.
 BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult result) {
   Value old = op->getOperand(operand);
-  BufferOp buffer = getBuffer(old);
+  BufferOp buffer = getBuffer(old, names);
   StoreOp store = findStore(result);
   bool scratch = buffer.getKind() == BufferKind::temp &&
                  buffer.getSymName().starts_with(block.getSymName().str() + ".t");
@@ -156,7 +153,7 @@ BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
   StoreOp store = findStore(result);
   if (!store)
     return makeScratch(result.getType());
-  BufferOp buffer = lookup(store.getBufferAttr());
+  BufferOp buffer = lookup(names, store.getBufferAttr());
   for (Operation &other : *op->getBlock()) {
     auto load = dyn_cast<LoadOp>(other);
     auto write = dyn_cast<StoreOp>(other);
@@ -174,7 +171,7 @@ BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
 }
 
 void Assigner::assign(Operation *op) {
-  SmallVector<int64_t> tied = tiedOperands(op);
+  SmallVector<int64_t> tied = getTiedOperands(op, kernels);
   for (OpResult result : op->getResults()) {
     int64_t operand = tied[result.getResultNumber()];
     BufferOp buffer = operand >= 0 ? chooseInPlace(op, operand, result) : chooseFresh(op, result);
@@ -210,9 +207,12 @@ void Assigner::run() {
 namespace {
 struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
   void runOnOperation() override {
-    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+    SymbolTable kernels(getOperation());
+    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      SymbolTable names(program);
       for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
-        Assigner(block).run();
+        Assigner(block, names, kernels).run();
+    }
   }
 };
 } // namespace

@@ -35,7 +35,7 @@ namespace {
 /// Plays the entries and notes when each slot is written and read.
 class Lives {
 public:
-  explicit Lives(ProgramOp program) : program(program) {}
+  explicit Lives(ProgramOp program) : program(program), names(program) {}
 
   std::vector<BufferUse> run();
 
@@ -52,6 +52,7 @@ private:
   }
 
   ProgramOp program;
+  SymbolTable names;
   int64_t position = 0;
   std::map<std::pair<std::string, int64_t>, BufferUse> open;
   std::set<std::pair<std::string, int64_t>> fed; ///< inputs that this entry has fed, by microbatch
@@ -81,7 +82,7 @@ void Lives::write(BufferOp buffer, int64_t microbatch, bool keeps) {
 void Lives::runBlock(BlockOp block, int64_t microbatch) {
   // Inputs are fed where a block first needs them.
   for (LoadOp load : block.getOps<LoadOp>()) {
-    auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, load.getBufferAttr()));
+    auto buffer = cast<BufferOp>(names.lookup(load.getBuffer()));
     if (buffer.getKind() == BufferKind::input)
       read(buffer, microbatch);
   }
@@ -91,19 +92,20 @@ void Lives::runBlock(BlockOp block, int64_t microbatch) {
       continue;
     std::set<StringRef> reads;
     for (Value operand : op.getOperands())
-      if (BufferOp buffer = getBuffer(operand); buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
+      if (BufferOp buffer = getBuffer(operand, names);
+          buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
         read(buffer, microbatch);
         reads.insert(buffer.getSymName());
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
       // The store of a result stands right behind the op that writes it; a store of a load is a copy.
-      auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, store.getBufferAttr()));
+      auto buffer = cast<BufferOp>(names.lookup(store.getBuffer()));
       if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
         write(buffer, microbatch, false);
       continue;
     }
     for (Value result : op.getResults())
-      if (BufferOp buffer = getBuffer(result))
+      if (BufferOp buffer = getBuffer(result, names))
         write(buffer, microbatch, reads.count(buffer.getSymName()) > 0);
   }
 }
@@ -118,7 +120,7 @@ void Lives::runEntry(EntryOp entry) {
   int64_t begin = position;
   for (auto [name, microbatch] :
        llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches()))
-    runBlock(cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name)), microbatch);
+    runBlock(cast<BlockOp>(names.lookup(name.getAttr())), microbatch);
   endEntry();
   ++position;
   // The host writes hyper parameters before the entry, and they are read until its end.
@@ -131,7 +133,7 @@ std::vector<BufferUse> Lives::run() {
   for (EntryOp entry : program.getOps<EntryOp>())
     runEntry(entry);
   llvm::erase_if(done, [&](const BufferUse &use) {
-    auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, use.buffer));
+    auto buffer = cast<BufferOp>(names.lookup(use.buffer));
     return buffer.getKind() == BufferKind::state;
   });
   return std::move(done);

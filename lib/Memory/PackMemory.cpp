@@ -80,7 +80,8 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
       if (failed(pool))
         return signalPassFailure();
       if (limit > 0 && state + *pool > limit) {
-        program.emitError() << "needs " << state + *pool << " bytes a rank, the limit is " << limit.getValue() << " (state " << state << ", pool " << *pool << ")";
+        program.emitError() << "needs " << state + *pool << " bytes a rank, the limit is " << limit.getValue()
+                            << " (state " << state << ", pool " << *pool << ")";
         return signalPassFailure();
       }
     }

@@ -10,24 +10,39 @@ namespace par {
 
 namespace {
 struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
-  LogicalResult verifyProgram(ProgramOp program) {
+  /// What takes over an operand lies where the operand lies: the code writes there.
+  LogicalResult verifyTied(Operation *op, const SymbolTable &names, const SymbolTable &kernels) {
+    for (auto [result, operand] : llvm::zip(op->getResults(), getTiedOperands(op, kernels))) {
+      BufferOp to = getBuffer(result, names),
+               from = operand >= 0 ? getBuffer(op->getOperand(operand), names) : to;
+      if (to != from)
+        return op->emitError() << "puts result " << result.getResultNumber() << ", which takes over operand "
+                               << operand << ", into " << to.getSymNameAttr() << "; the operand lies in "
+                               << from.getSymNameAttr();
+    }
+    return success();
+  }
+
+  LogicalResult verifyProgram(ProgramOp program, const SymbolTable &kernels) {
+    SymbolTable names(program);
     for (BufferOp buffer : program.getOps<BufferOp>())
       if (!buffer.getAt())
         return buffer.emitError() << "has no offsets after Memory";
-    WalkResult result = program.walk([](Operation *op) -> WalkResult {
+    WalkResult result = program.walk([&](Operation *op) -> WalkResult {
       if (isa<LoadOp, BlockOp>(op))
         return WalkResult::advance();
       for (Value value : op->getResults())
         if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
           return op->emitError() << "gives a value that is not stored at once after Memory";
-      return WalkResult::advance();
+      return verifyTied(op, names, kernels);
     });
     return failure(result.wasInterrupted());
   }
 
   void runOnOperation() override {
+    SymbolTable kernels(getOperation());
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      if (failed(verifyProgram(program)))
+      if (failed(verifyProgram(program, kernels)))
         return signalPassFailure();
   }
 };

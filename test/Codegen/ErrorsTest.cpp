@@ -72,14 +72,16 @@ TEST(CodegenErrors, ResultOverWhatIsReadLater) {
 
 TEST(CodegenErrors, UnknownIsa) {
   par::CodegenOptions options;
-  options.isa = "pdp-11";
-  EXPECT_TRUE(has(errorsOf(R"(
-    par.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
-      %0 = par.negate %a : tensor<4xf32>
-      par.return %0 : tensor<4xf32>
-    })",
-                           options),
-                  "no x86-64 processor or level is called pdp-11"));
+  for (const char *isa : {"pdp-11", "pentium"}) { // the second has 32 bits
+    options.isa = isa;
+    EXPECT_TRUE(has(errorsOf(R"(
+      par.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+        %0 = par.negate %a : tensor<4xf32>
+        par.return %0 : tensor<4xf32>
+      })",
+                             options),
+                    std::string("no x86-64 processor or level is called ") + isa));
+  }
 }
 
 TEST(CodegenErrors, NoFolderForTheLinker) {

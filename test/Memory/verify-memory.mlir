@@ -1,4 +1,5 @@
-// The gate refuses what Kernels leaves: buffers without offsets, results without storage.
+// The gate refuses what Kernels leaves: buffers without offsets, results without storage or beside the operand that they
+// take over.
 // RUN: par-opt %s --par-verify-memory --split-input-file --verify-diagnostics
 
 par.stage @s0 <> ranks [0]
@@ -17,5 +18,39 @@ par.program @stage0 on @s0 ranks [0, 1] {
     // expected-error @below {{gives a value that is not stored at once after Memory}}
     %r = par.all_reduce sum %w over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
     par.fetch %r as "r" : tensor<4xf32>
+  }
+}
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.program @stage0 on @s0 ranks [0, 1] {
+  par.buffer @w state of "w" : tensor<4xf32> at [0]
+  par.buffer @r temp : tensor<4xf32> at [256]
+  par.block @forward {
+    %w = par.load @w : tensor<4xf32>
+    // expected-error @below {{puts result 0, which takes over operand 0, into "r"; the operand lies in "w"}}
+    %r = par.all_reduce sum %w over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %r to @r : tensor<4xf32>
+  }
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.kernel @add(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32>
+    attributes {implementation = "generated", tied = array<i64: 1>} {
+  %0 = par.add %a, %b : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.program @stage0 on @s0 ranks [0] {
+  par.buffer @w state of "w" : tensor<4xf32> at [0]
+  par.buffer @g temp : tensor<4xf32> at [256]
+  par.block @update {
+    %w = par.load @w : tensor<4xf32>
+    %g = par.load @g : tensor<4xf32>
+    // expected-error @below {{puts result 0, which takes over operand 1, into "w"; the operand lies in "g"}}
+    %u = par.launch @add(%w, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.store %u to @w : tensor<4xf32>
   }
 }

@@ -32,8 +32,12 @@ struct BufferUse {
 std::vector<BufferUse> computeLives(ProgramOp program);
 
 /// The buffer that a program value lies in: that of its load, or of the store behind it. Null if there is
-/// none.
-BufferOp getBuffer(mlir::Value value);
+/// none. `names` is the program's table.
+BufferOp getBuffer(mlir::Value value, const mlir::SymbolTable &names);
+
+/// For every result of a program's op the operand whose bytes it takes over, or -1. `kernels` is the module's
+/// table.
+llvm::SmallVector<int64_t> getTiedOperands(mlir::Operation *op, const mlir::SymbolTable &kernels);
 
 } // namespace par
 

@@ -37,8 +37,8 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
 def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Memory";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, or a result of a program that is not
-    stored at once.
+    Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
+    stored at once, or one that takes over an operand and lies in another buffer than that.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error

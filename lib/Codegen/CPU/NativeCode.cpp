@@ -86,7 +86,10 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef isa) {
 bool isKnownIsa(StringRef isa) {
   // An unknown name would be reported on stderr and compiled for the oldest processor.
   std::unique_ptr<llvm::TargetMachine> machine = createMachine("x86-64");
-  return machine && machine->getMCSubtargetInfo()->isCPUStringValid(isa);
+  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(isa))
+    return false;
+  // Code for a processor of 32 bits would end the process.
+  return createMachine(isa)->getMCSubtargetInfo()->checkFeatures("+64bit");
 }
 
 /// O3, knowing no library function, so that no loop becomes a call.

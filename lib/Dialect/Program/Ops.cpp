@@ -23,9 +23,10 @@ LogicalResult EntryOp::verify() {
   return success();
 }
 
-static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type type) {
+static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type type,
+                                  SymbolTableCollection &symbols) {
   auto program = op->getParentOfType<ProgramOp>();
-  auto buffer = program ? dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, name)) : BufferOp();
+  auto buffer = program ? symbols.lookupSymbolIn<BufferOp>(program, name) : BufferOp();
   if (!buffer)
     return op->emitOpError() << "names " << name << ", which is no buffer of its program";
   if (buffer.getTensorType() != type)
@@ -33,11 +34,11 @@ static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type ty
   return success();
 }
 
-LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyBuffer(*this, getBufferAttr(), getType());
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyBuffer(*this, getBufferAttr(), getType(), symbols);
 }
-LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyBuffer(*this, getBufferAttr(), getOperand().getType());
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyBuffer(*this, getBufferAttr(), getOperand().getType(), symbols);
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
