@@ -14,5 +14,6 @@ if [ ! -f build/build.ninja ]; then
 fi
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 start=$SECONDS
+echo "building with $(nproc) jobs, which takes a while from nothing; build/build.log tells how far"
 ninja -C build -j "$(nproc)" "$@" >>build/build.log 2>&1 || { grep -E -A12 'FAILED|error:' build/build.log | tail -n 60 >&2; exit 1; }
 echo "built in $((SECONDS - start)) s"

@@ -17,6 +17,7 @@ if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi
 
+command -v apt-get >/dev/null || { echo "setup.sh: this is not Debian (no apt-get); Par's build needs: ${missing[*]}" >&2; exit 1; }
 root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "setup.sh: these packages are missing and this is not root: ${missing[*]}" >&2; exit 1; }
@@ -29,5 +30,6 @@ trap 'rm -f "$log"' EXIT
 "${root[@]}" apt-get update >"$log" 2>&1 || cat "$log" >&2
 if ! "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
   tail -n 30 "$log" >&2
+  echo "setup.sh: the packages cannot be installed; they are in Debian 12 and its updates of bookworm-security (LLVM 22)" >&2
   exit 1
 fi
