@@ -55,9 +55,10 @@ LogicalResult PhaseDiagnostics::print(Diagnostic &diagnostic) {
   bool warning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
   printError(diagnostic.getLocation(), warning ? "warning" : "error", diagnostic.str());
   for (Diagnostic &note : diagnostic.getNotes()) {
-    err << "  note: " << note.str();
+    std::string text = note.str();
+    err << "  note: " << text;
     if (std::optional<Provenance> from = getProvenance(note.getLocation()))
-      if (std::string where = describe(*from); !where.empty())
+      if (std::string where = describe(*from); !where.empty() && !StringRef(text).contains(where))
         err << " (" << where << ")";
     err << "\n";
   }

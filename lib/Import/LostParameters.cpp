@@ -44,17 +44,25 @@ bool hasFolded(const onnx::Model &model) {
   });
 }
 
-bool hasNodes(const onnx::Model &model, StringRef module) {
-  return llvm::any_of(model.nodes, [&](const onnx::Node &node) { return node.modulePath == module; });
+/// A node of `module` reads the weights of another one, as a convolution into which a batch norm was folded.
+bool readsOthers(const onnx::Model &model, StringRef module, const llvm::StringSet<> &initializers) {
+  return llvm::any_of(model.nodes, [&](const onnx::Node &node) {
+    return node.modulePath == module && llvm::any_of(node.inputs, [&](const std::string &input) {
+             return initializers.contains(input) && StringRef(input).rsplit('.').first != module;
+           });
+  });
 }
 
 LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   LostParameters lost;
-  // The parameter of a module that does nothing is unused or a further name of one elsewhere (`shared.weight`
-  // of T5), unless its work was done by the exporter.
+  // Where nothing was folded, a parameter without initializer is unused or a further name of one elsewhere
+  // (T5's `shared.weight`, BERT's `cls.predictions.bias`).
   bool folded = hasFolded(model);
+  llvm::StringSet<> own;
+  for (const onnx::Tensor &tensor : model.initializers)
+    own.insert(tensor.name);
   for (const std::string &name : table.lost)
-    if (folded || hasNodes(model, StringRef(name).rsplit('.').first))
+    if (folded || readsOthers(model, StringRef(name).rsplit('.').first, own))
       lost.folded.push_back(name);
   for (const auto &[alias, owner] : table.tied)
     if (isConstant(model, owner))
@@ -65,9 +73,6 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
       read.insert(input);
   for (const onnx::ValueInfo &output : model.outputs)
     read.insert(output.name);
-  llvm::StringSet<> own;
-  for (const onnx::Tensor &tensor : model.initializers)
-    own.insert(tensor.name);
   for (const onnx::SignatureEntry &entry : model.signature)
     if (entry.kind == "PARAMETER" && own.contains(entry.target) && !read.contains(entry.target))
       lost.unread.push_back(entry.target);

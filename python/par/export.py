@@ -1,0 +1,207 @@
+"""torch.onnx.export for training: nothing folded, nothing merged, every parameter under its PyTorch name."""
+import inspect
+import os
+import pathlib
+import re
+import warnings
+
+from .errors import Error
+
+SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+LARGEST_MODEL = 1 << 30  # bytes of weights from which they lie in a file beside the model (protobuf ends at 2 GiB)
+
+
+def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
+    """Writes `module` to the ONNX file `path` as Par trains it.
+
+    module: a torch.nn.Module, in the mode it is to be trained in; it is exported in training mode and left in the mode
+    it had. Dropout and batch norm thus do what they do in training.
+    inputs: example inputs, a dict by the names of forward's arguments or a tuple of tensors. Their shapes are the
+    file's, but for the dims of `dynamic`.
+    dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
+    {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size.
+    outputs: names of the outputs, in the order that the module returns them. The default: the names of a ModelOutput,
+    a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
+    opset: of the file, 18 or more.
+
+    ONNX cannot say that the row of an embedding's padding_idx gets no gradient: there is a warning, and in Par that row
+    trains like the others.
+
+    Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
+    the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
+    """
+    torch = _torch()
+    names, values = _named_inputs(module, inputs)
+    was_training = module.training
+    module.train()
+    before = {name: value.detach().clone() for name, value in module.named_buffers()}
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
+    try:
+        found = outputs or _output_names(torch, module, names, values)
+        program = _run_exporter(torch, module, names, values, dynamic, found, opset)
+        _check(module, program)
+        _warn(torch, module)
+        weights = sum(p.numel() * p.element_size() for p in module.parameters())
+        program.save(str(temporary), include_initializers=True, external_data=weights > LARGEST_MODEL)
+        _move(temporary, path)
+    finally:
+        _remove(temporary)
+        module.train(was_training)
+        with torch.no_grad():
+            for name, value in module.named_buffers():  # a run in training mode moves batch norm's statistics
+                value.copy_(before[name])
+    return str(path)
+
+
+def _torch():
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+        import torch
+    except ImportError as missing:
+        raise Error(f"par.export needs the package {missing.name}", code=2,
+                    notes=["pip install torch onnx onnxscript"]) from missing
+    return torch
+
+
+def _named_inputs(module, inputs):
+    """Names and tensors in the order of forward's arguments; arguments left out stay out."""
+    parameters = [p.name for p in inspect.signature(module.forward).parameters.values()
+                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if isinstance(inputs, dict):
+        unknown = [name for name in inputs if name not in parameters]
+        if unknown:
+            raise Error(f'forward of {type(module).__name__} has no argument "{unknown[0]}"', code=2,
+                        notes=["its arguments are " + ", ".join(parameters)])
+        names = [name for name in parameters if name in inputs]
+        return names, [inputs[name] for name in names]
+    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    if len(inputs) > len(parameters):
+        raise Error(f"{len(inputs)} inputs for forward of {type(module).__name__}, which takes {len(parameters)}",
+                    code=2)
+    return parameters[:len(inputs)], list(inputs)
+
+
+def _output_names(torch, module, names, values):
+    """Runs the module once to see what it returns."""
+    state = torch.random.get_rng_state()
+    with torch.no_grad():
+        result = module(**dict(zip(names, values)))
+    torch.random.set_rng_state(state)
+    if hasattr(result, "items"):
+        return [name for name, value in result.items() if value is not None]
+    if hasattr(result, "__dataclass_fields__"):
+        return [name for name in result.__dataclass_fields__ if getattr(result, name) is not None]
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    found, others = [], 0
+    for value in results:
+        if isinstance(value, torch.Tensor) and value.ndim == 0 and "loss" not in found:
+            found.append("loss")
+            continue
+        found.append("output" if others == 0 else f"output.{others}")
+        others += 1
+    return found
+
+
+def _dynamic_shapes(torch, names, values, dynamic):
+    if not dynamic:
+        return None
+    unknown = [name for name in dynamic if name not in names]
+    if unknown:
+        raise Error(f'dynamic names "{unknown[0]}", which is no input', code=2, notes=["inputs are " + ", ".join(names)])
+    dims = {}
+    shapes = {}
+    for name, value in zip(names, values):
+        said = dynamic.get(name, {})
+        pairs = said.items() if isinstance(said, dict) else enumerate(said)
+        shapes[name] = {}
+        for dim, symbol in pairs:
+            if symbol is None:
+                continue
+            if not -value.ndim <= dim < value.ndim:
+                raise Error(f'dynamic names dim {dim} of "{name}", which has {value.ndim}', code=2)
+            shapes[name][dim % value.ndim] = dims.setdefault(symbol, torch.export.Dim(symbol))
+    return shapes
+
+
+def _batch_norm():
+    """Training batch norm, for which the exporter has no translation.
+
+    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones.
+    """
+    from onnxscript import opset20 as op
+
+    def translate(input, weight, bias, running_mean, running_var, training, momentum, eps):
+        out, mean, variance = op.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=eps,
+                                                    momentum=1.0 - momentum, training_mode=1)
+        return out, mean, variance, mean, variance
+
+    return translate
+
+
+def _run_exporter(torch, module, names, values, dynamic, outputs, opset):
+    table = {torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm()}
+    try:
+        return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
+                                 input_names=names, output_names=outputs, opset_version=opset, verbose=False,
+                                 dynamic_shapes=_dynamic_shapes(torch, names, values, dynamic),
+                                 custom_translation_table=table)
+    except Error:
+        raise
+    except Exception as reason:  # the exporter's own errors have many types
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
+        raise Error(f"torch.onnx.export failed: {text[0] if text else type(reason).__name__}") from reason
+
+
+def _check(module, program):
+    """Every parameter and buffer that the traced forward uses must be an initializer that a node reads."""
+    signature = program.exported_program.graph_signature
+    graph = program.model.graph
+    counted = set(signature.buffers_to_mutate)  # what only makes a buffer's next value (a counter) leaves the graph
+    used = {value.name for node in program.exported_program.graph.nodes if node.op != "output" and node.name not in counted
+            for value in node.all_input_nodes}
+    held = {name for name, value in graph.initializers.items() if value.uses() or value.is_graph_output()}
+    wanted = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    lost = [target for name, target in wanted.items()
+            if name in used and target not in held and not _tied(module, target, held)]
+    if lost:
+        raise Error(f"the exporter lost {len(lost)} of {len(wanted)} parameters and buffers: {', '.join(lost[:4])}"
+                    + (f" and {len(lost) - 4} more" if len(lost) > 4 else ""),
+                    notes=["this is a defect of the exporter or of par.export; the file was not written"])
+
+
+def _warn(torch, module):
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.Embedding) and part.padding_idx is not None and part.weight.requires_grad:
+            warnings.warn(f"row {part.padding_idx} of {name}.weight (padding_idx) trains in Par, and not in PyTorch",
+                          stacklevel=3)
+
+
+def _tied(module, target, held):
+    """Whether another name of the same tensor is held."""
+    tensors = dict(module.named_parameters(remove_duplicate=False))
+    tensors.update(module.named_buffers(remove_duplicate=False))
+    return any(other is tensors.get(target) and name in held for name, other in tensors.items() if name != target)
+
+
+def _move(temporary, path):
+    """The weights' file first: a model without its weights must never stand at `path`."""
+    data = temporary.with_name(temporary.name + ".data")
+    if not data.exists():
+        os.replace(temporary, path)
+        return
+    import onnx
+    model = onnx.load(str(temporary), load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = path.name + ".data"
+    temporary.write_bytes(model.SerializeToString())
+    os.replace(data, path.with_name(path.name + ".data"))
+    os.replace(temporary, path)
+
+
+def _remove(temporary):
+    for file in (temporary, temporary.with_name(temporary.name + ".data")):
+        file.unlink(missing_ok=True)
