@@ -30,8 +30,8 @@ public:
     others += 2;
     return read(operand);
   }
-  CallBuilder &write(Value result, Access access = Access::Write) {
-    call.operands.push_back({std::nullopt, resultOf(result), access});
+  CallBuilder &write(Value result) {
+    call.operands.push_back({std::nullopt, resultOf(result), Access::Write});
     return *this;
   }
   CallBuilder &update(Value operand, Value result) {
@@ -48,13 +48,17 @@ public:
       call.immediates.push_back(kernels::realImmediate(value));
     return *this;
   }
+  /// Adds to a result; to the accumulator, which comes by an add behind the op, if there is one.
+  CallBuilder &accumulate(Value accumulator, Value result) {
+    others += accumulator ? 1 : 0;
+    call.zeroFirst = !accumulator;
+    call.operands.push_back(
+        {accumulator ? argumentOf(accumulator) : std::nullopt, resultOf(result), Access::Accumulate});
+    return *this;
+  }
   /// An argument that the builtin does not need.
   CallBuilder &leaveOut() {
     ++leftOut;
-    return *this;
-  }
-  CallBuilder &zeroFirst() {
-    call.zeroFirst = true;
     return *this;
   }
   std::optional<BuiltinCall> finish();
@@ -89,7 +93,7 @@ std::optional<BuiltinCall> CallBuilder::finish() {
     return std::nullopt;
   unsigned arguments = 0, results = 0;
   for (auto [value, expected] : llvm::zip(call.operands, call.kernel->operands)) {
-    bool updates = value.access == Access::Update;
+    bool updates = value.access == Access::Update || (value.access == Access::Accumulate && value.argument);
     bool writes = updates || value.access != Access::Read, reads = updates || value.access == Access::Read;
     if (reads != value.argument.has_value() || writes != value.result.has_value() || value.access != expected.access)
       return std::nullopt;
@@ -208,27 +212,38 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, GatherOp op) {
       .finish();
 }
 
-static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
+static std::optional<BuiltinCall> describeScatter(KernelOp kernel, ScatterAddOp op, Value accumulator, Value sum) {
   if (op.getDim() != 0 || op.getSize() == 0)
     return std::nullopt;
   int64_t rows = op.getSize();
   return CallBuilder(kernel, "scatter_add_rows")
-      .write(op.getResult(), Access::Accumulate)
+      .accumulate(accumulator, sum)
       .read(op.getIndices())
       .read(op.getUpdates())
-      .zeroFirst()
       .integers({countElements(op.getIndices()), countElements(op.getResult()) / rows, rows, 0})
       .finish();
 }
 
+static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
+  return describeScatter(kernel, op, {}, op.getResult());
+}
+
+/// What is added to an accumulator.
+static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
+  for (auto [summand, accumulator] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}})
+    if (auto scatter = summand.getDefiningOp<ScatterAddOp>())
+      return describeScatter(kernel, scatter, accumulator, op.getResult());
+  return std::nullopt;
+}
+
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
-  // The op before the return, and at most a gradient's scaling before that.
+  // The op before the return, and at most a gradient's scaling, or what is accumulated, before that.
   Operation *op = kernel.getTerminator()->getPrevNode();
   if (!op)
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
-      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp>(
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp, AddOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });
 }

@@ -26,7 +26,8 @@ static MultiplyOp findScaling(Operation *op) {
   return product && product->hasOneUse() ? product : MultiplyOp();
 }
 
-static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, IsTaken isTaken) {
+/// With the scaling of its gradient before the op, or the add to an accumulator behind it.
+static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddOp add, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   if (scaling) {
     group->ops.push_back(scaling);
@@ -36,9 +37,14 @@ static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, IsTa
   }
   group->ops.push_back(op);
   group->anchor = op;
-  group->close(isTaken);
   group->results.assign(op->result_begin(), op->result_end());
   group->tied = findUpdates(op);
+  if (add) {
+    group->ops.push_back(add);
+    group->results = {add.getResult()};
+    group->tied = {{add.getResult(), add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs()}};
+  }
+  group->close(isTaken);
   OpBuilder builder(op->getContext());
   OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
   std::optional<BuiltinCall> call = describeBuiltin(*kernel);
@@ -50,9 +56,14 @@ static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, IsTa
 
 std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
   if (MultiplyOp scaling = findScaling(op); scaling && !isTaken(scaling))
-    if (auto group = tryBuiltin(op, scaling, isTaken))
+    if (auto group = tryBuiltin(op, scaling, {}, isTaken))
       return group;
-  return tryBuiltin(op, {}, isTaken);
+  Value accumulator;
+  if (op->getNumResults() == 1)
+    if (AddOp add = findAccumulation(op->getResult(0), accumulator, isTaken); add && !isTaken(add))
+      if (auto group = tryBuiltin(op, {}, add, isTaken))
+        return group;
+  return tryBuiltin(op, {}, {}, isTaken);
 }
 
 } // namespace par

@@ -21,6 +21,23 @@ bool isEarlyLoad(Operation *op) {
   return true;
 }
 
+AddOp findAccumulation(Value value, Value &accumulator, IsTaken isTaken) {
+  auto add = value.hasOneUse() ? dyn_cast<AddOp>(*value.getUsers().begin()) : AddOp();
+  if (!add || add.getLhs() == add.getRhs())
+    return {};
+  accumulator = add.getLhs() == value ? add.getRhs() : add.getLhs();
+  Operation *source = accumulator.getDefiningOp();
+  if (!source || !accumulator.hasOneUse())
+    return {};
+  if (isTaken(source) && source->isBeforeInBlock(value.getDefiningOp()))
+    return add;
+  auto load = dyn_cast<LoadOp>(source);
+  bool goesBack = load && isEarlyLoad(load) && llvm::any_of(add->getBlock()->getOps<StoreOp>(), [&](StoreOp store) {
+                    return store.getBuffer() == load.getBuffer();
+                  });
+  return goesBack ? add : AddOp();
+}
+
 void Group::close(IsTaken isTaken) {
   llvm::SetVector<Value> read;
   llvm::SmallPtrSet<Operation *, 16> own(ops.begin(), ops.end()), done;

@@ -37,6 +37,9 @@ bool isKernelOp(mlir::Operation *op);
 /// True for a load that may stand anywhere before its place: no store to its buffer comes earlier in the block.
 bool isEarlyLoad(mlir::Operation *op);
 
+/// The add of `value` to an accumulator in whose place the sum may stand, if nobody else reads either: what a buffer
+/// holds that a sum goes back to, or what another group has made before.
+AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTaken);
 /// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
 /// express; null if there is none.
 std::unique_ptr<Group> formProduct(DotOp dot, IsTaken isTaken);

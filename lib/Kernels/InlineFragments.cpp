@@ -74,6 +74,7 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 
 void buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createInlineFragmentsPass());
+  manager.addPass(createChainSumsPass());
   manager.addPass(createFormKernelsPass());
   manager.addPass(createVerifyKernelsPass());
 }

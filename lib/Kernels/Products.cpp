@@ -17,20 +17,6 @@ static SmallVector<Operation *> followResult(Value &value) {
   return path;
 }
 
-/// The add of `value` to what a buffer holds that the sum goes back to, if nobody else reads either.
-static AddOp findAccumulation(Value value, Value &accumulator) {
-  auto add = value.hasOneUse() ? dyn_cast<AddOp>(*value.getUsers().begin()) : AddOp();
-  if (!add || add.getLhs() == add.getRhs())
-    return {};
-  accumulator = add.getLhs() == value ? add.getRhs() : add.getLhs();
-  auto load = accumulator.getDefiningOp<LoadOp>();
-  if (!load || !accumulator.hasOneUse() || !isEarlyLoad(load))
-    return {};
-  bool goesBack = llvm::any_of(add->getBlock()->getOps<StoreOp>(),
-                               [&](StoreOp store) { return store.getBuffer() == load.getBuffer(); });
-  return goesBack ? add : AddOp();
-}
-
 static void foldOperand(Group &group, Value operand, IsTaken isTaken) {
   while (isMovement(operand.getDefiningOp()) && !isTaken(operand.getDefiningOp())) {
     group.clones.insert(operand.getDefiningOp());
@@ -51,7 +37,7 @@ static std::unique_ptr<Group> buildProduct(DotOp dot, bool foldsOperands, bool f
   Value value = dot.getResult(), accumulator;
   if (foldsResult)
     group->ops.append(followResult(value));
-  if (AddOp add = findAccumulation(value, accumulator)) {
+  if (AddOp add = findAccumulation(value, accumulator, isTaken)) {
     group->ops.push_back(add);
     value = add.getResult();
     group->tied.push_back({value, accumulator});

@@ -25,6 +25,8 @@ public:
 private:
   LogicalResult partition(Operation *op);
   SmallVector<Axes> chooseFactorAxes(Operation *op, const ShardingRule &rule);
+  SmallVector<Axes> chooseOperandSums(Operation *op, const ShardingRule &rule, ArrayRef<Axes> factorAxes,
+                                      Axes &carried);
   ShardingAttr shardingOf(ArrayRef<DimFactors> dims, const ShardingRule &rule, ArrayRef<Axes> factorAxes,
                           ArrayRef<StringAttr> unreduced);
   Value operandAs(OpOperand &operand, ShardingAttr wanted);
@@ -177,25 +179,42 @@ Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRul
   return value;
 }
 
+/// The axes over which each operand stays a sum here: if the result is declared one, an operand that is alone
+/// in a linear set as it is, all those of a larger set over the result's axes. Those of a larger set that all
+/// are sums are added before they are reduced. `carried`: over which the result is a sum then.
+SmallVector<Axes> Partitioner::chooseOperandSums(Operation *op, const ShardingRule &rule,
+                                                 ArrayRef<Axes> factorAxes, Axes &carried) {
+  SmallVector<Axes> sums(op->getNumOperands());
+  if (op->getNumResults() != 1)
+    return sums;
+  ArrayRef<StringAttr> declared = getSharding(op->getResult(0)).getUnreduced();
+  auto sumsOf = [&](unsigned operand) { return getSharding(op->getOperand(operand)).getUnreduced(); };
+  for (auto &set : rule.linear)
+    for (unsigned operand : set)
+      for (StringAttr axis : sumsOf(operand)) {
+        bool all = set.size() > 1 &&
+                   llvm::all_of(set, [&](unsigned other) { return llvm::is_contained(sumsOf(other), axis); });
+        bool cuts =
+            llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+        if (cuts || !(all || llvm::is_contained(declared, axis)))
+          continue;
+        for (unsigned member : set)
+          if (!llvm::is_contained(sums[member], axis))
+            sums[member].push_back(axis);
+        if (!llvm::is_contained(carried, axis))
+          carried.push_back(axis);
+      }
+  return sums;
+}
+
 LogicalResult Partitioner::partition(Operation *op) {
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface)
     return op->emitError() << "has no sharding rule, so it cannot be cut";
   ShardingRule rule = interface.getShardingRule();
   SmallVector<Axes> factorAxes = chooseFactorAxes(op, rule);
-  // Operands that may stay sums here: those of a linear set, if the result is declared a sum over the same
-  // axes.
   Axes carried;
-  SmallVector<ArrayRef<StringAttr>> operandSums(op->getNumOperands());
-  if (op->getNumResults() == 1)
-    for (auto &set : rule.linear)
-      if (set.size() == 1)
-        for (StringAttr axis : getSharding(op->getOperand(set.front())).getUnreduced())
-          if (llvm::is_contained(getSharding(op->getResult(0)).getUnreduced(), axis)) {
-            operandSums[set.front()] = getSharding(op->getOperand(set.front())).getUnreduced();
-            if (!llvm::is_contained(carried, axis))
-              carried.push_back(axis);
-          }
+  SmallVector<Axes> operandSums = chooseOperandSums(op, rule, factorAxes, carried);
   SmallVector<Value> operands;
   SmallVector<ShardingAttr> operandShardings, resultShardings;
   for (auto [index, operand] : llvm::enumerate(op->getOpOperands())) {

@@ -45,6 +45,7 @@ public:
       removeAxes(dim);
     for (int64_t dim = 0, end = now.size(); dim < end; ++dim)
       addAxes(dim);
+    keepOnFirst();
     return value;
   }
 
@@ -58,6 +59,7 @@ private:
   void gather(int64_t dim, size_t keep);
   bool moveAxis(int64_t dim);
   void addAxes(int64_t dim);
+  void keepOnFirst();
   bool divides(int64_t dim, ArrayRef<StringAttr> axes) {
     return global.getDimSize(dim) % mesh.getSize(axes) == 0;
   }
@@ -192,6 +194,20 @@ void Resharder::addAxes(int64_t dim) {
   Value start = buildShardStart(builder, loc, fresh, shard);
   value = DynamicSliceOp::create(builder, loc, value, start, dim, shard);
   now[dim] = target[dim];
+}
+
+/// What becomes a sum over an axis that it was none over counts on the axis' first ranks; elsewhere it is
+/// zero.
+void Resharder::keepOnFirst() {
+  RankedTensorType type = typeOf(value);
+  for (StringAttr axis : keptSums) {
+    if (llvm::is_contained(sums, axis))
+      continue;
+    Value at = buildBroadcast(builder, loc, buildShardStart(builder, loc, {axis}, 1), {}, type.getShape());
+    Value first = CompareOp::create(builder, loc, Predicate::eq, at,
+                                    buildSplat(builder, loc, type.clone(builder.getI64Type()), 0));
+    value = SelectOp::create(builder, loc, type, first, value, buildSplat(builder, loc, type, 0));
+  }
 }
 
 Value buildReshard(OpBuilder &builder, Location loc, Value local, RankedTensorType global, ShardingAttr from,

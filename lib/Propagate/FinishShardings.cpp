@@ -11,34 +11,56 @@ static ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, Arra
   return ShardingAttr::get(context, entries, unreduced);
 }
 
-/// True if everything that uses a fragment value bears a sum of parts: the return to a loop's accumulator, or
-/// an op that is linear in it and whose result stays a sum too.
-bool Propagation::staysUnreduced(Value value) {
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    if (isa<ReturnOp>(user)) {
-      auto fragment = cast<FragmentOp>(user->getParentOp());
-      for (auto [run, ran] : runs)
-        if (ran == fragment)
-          for (OpOperand &outer : run.getResult(use.getOperandNumber()).getUses()) {
-            auto yield = dyn_cast<YieldOp>(outer.getOwner());
-            if (!yield ||
-                cast<YieldKindAttr>(yield.getKinds()[outer.getOperandNumber()]).getValue() != YieldKind::sum)
-              return false;
-          }
-      continue;
+/// True if an op is linear in the operand of this use while what else it is linear in alone (the other factor
+/// of a product) is no sum. `joint`: together with others, as an addition.
+bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
+  Operation *op = use.getOwner();
+  unsigned number = use.getOperandNumber();
+  auto rule = rules.find(op);
+  if (rule == rules.end() || op->getNumResults() != 1)
+    return false;
+  bool linear = false;
+  for (auto &set : rule->second.linear)
+    if (llvm::is_contained(set, number)) {
+      linear = true;
+      joint = set.size() > 1;
+    } else if (llvm::any_of(set, [&](unsigned other) {
+                 return op->getOperand(other) == use.get() ||
+                        !unreduced.lookup(op->getOperand(other)).empty();
+               })) {
+      return false;
     }
-    auto rule = rules.find(user);
-    if (rule == rules.end() || user->getNumResults() != 1)
-      return false;
-    // Ops of two sums are reduced first: their other operand need not be a sum over the same axes.
-    bool alone = llvm::any_of(rule->second.linear, [&](ArrayRef<unsigned> set) {
-      return set.size() == 1 && set.front() == use.getOperandNumber();
-    });
-    if (!alone || !staysUnreduced(user->getResult(0)))
-      return false;
-  }
-  return !value.use_empty();
+  return linear;
+}
+
+/// True if everything that uses a fragment value bears a sum of parts: the return to a loop's accumulator, or
+/// an op that is linear in it and whose result stays a sum too. Of several summands, those that are no sum
+/// over an axis count on one rank of it; what they add up to must go one way, lest the other summands make
+/// sums of all that comes of it. `alone`: the value is such a sum of summands.
+bool Propagation::staysUnreduced(Value value, bool alone) {
+  if (value.use_empty() || (alone && !value.hasOneUse()))
+    return false;
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<ReturnOp>(user))
+      return isAccumulated(cast<FragmentOp>(user->getParentOp()), use.getOperandNumber());
+    bool joint = false;
+    return isLinearIn(use, joint) && (!joint || value.hasOneUse()) &&
+           staysUnreduced(user->getResult(0), alone || joint);
+  });
+}
+
+/// True if all that uses a fragment's result is the accumulator of a loop.
+bool Propagation::isAccumulated(FragmentOp fragment, unsigned result) {
+  for (auto [run, ran] : runs)
+    if (ran == fragment)
+      for (OpOperand &outer : run.getResult(result).getUses()) {
+        auto yield = dyn_cast<YieldOp>(outer.getOwner());
+        if (!yield ||
+            cast<YieldKindAttr>(yield.getKinds()[outer.getOperandNumber()]).getValue() != YieldKind::sum)
+          return false;
+      }
+  return true;
 }
 
 /// The axes over which an op's result is a sum of parts: those of its sum factors and of linear operands.
@@ -67,6 +89,55 @@ Axes Propagation::sumAxes(Operation *op, Value result) {
   return unique;
 }
 
+/// The ops from a value back to the one that makes a sum of it, if nobody else reads what lies between.
+SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
+  SmallVector<Operation *> path;
+  while (Operation *op = value.getDefiningOp()) {
+    auto rule = rules.find(op);
+    if (rule == rules.end() || op->getNumResults() != 1 || !value.hasOneUse() ||
+        !unreduced.lookup(value).empty())
+      break;
+    path.push_back(op);
+    axes = sumAxes(op, value);
+    if (!axes.empty())
+      return path;
+    if (op->getNumOperands() != 1 || rule->second.linear.empty())
+      break;
+    value = op->getOperand(0);
+  }
+  return {};
+}
+
+/// Summands that are all sums over the same axes are added before they are reduced: one reduction for all.
+void Propagation::deferReductions(Operation &op) {
+  auto rule = rules.find(&op);
+  if (rule == rules.end() || op.getNumResults() != 1)
+    return;
+  for (auto &set : rule->second.linear) {
+    Axes all;
+    SmallVector<Operation *> made;
+    for (unsigned operand : set) {
+      Axes axes;
+      SmallVector<Operation *> path = traceSum(op.getOperand(operand), axes);
+      if (path.empty() || (operand != set.front() && axes != all))
+        return;
+      all = axes;
+      made.append(path);
+    }
+    if (set.size() < 2 || llvm::any_of(made, [&](Operation *source) {
+          return llvm::any_of(layoutOf(source->getResult(0)).dims, [&](const Axes &dim) {
+            return llvm::any_of(dim, [&](StringAttr axis) { return llvm::is_contained(all, axis); });
+          });
+        }))
+      return;
+    for (Operation *source : made) {
+      unreduced[source->getResult(0)] = all;
+      setSharding(source->getResult(0),
+                  makeSharding(op.getContext(), layoutOf(source->getResult(0)).dims, all));
+    }
+  }
+}
+
 void Propagation::finishFragment(FragmentOp fragment) {
   MLIRContext *context = step.getContext();
   SmallVector<Attribute> arguments;
@@ -81,6 +152,8 @@ void Propagation::finishFragment(FragmentOp fragment) {
       unreduced[result] = sums;
       setSharding(result, makeSharding(context, layoutOf(result).dims, sums));
     }
+  for (Operation &op : fragment.getBlock().without_terminator())
+    deferReductions(op);
   SmallVector<Attribute> results;
   for (Value result : fragment.getTerminator()->getOperands())
     results.push_back(makeSharding(context, layoutOf(result).dims, unreduced.lookup(result)));

@@ -191,6 +191,7 @@ bool Propagation::spreadLoop(LoopOp loop) {
   auto pair = [&](Value whole, Value part) {
     for (int64_t dim = 0, end = getTensorType(part.getType()).getRank(); dim < end; ++dim) {
       changed |= extend(part, dim, Axes(layoutOf(whole).dims[dim + 1]));
+      layoutOf(part).fixed[dim] |= layoutOf(whole).fixed[dim + 1];
       changed |= extend(whole, dim + 1, Axes(layoutOf(part).dims[dim]));
     }
   };

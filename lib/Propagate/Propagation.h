@@ -48,7 +48,11 @@ private:
   void finishStep();
   void reduceBehind(LoopOp loop);
   void placeVariables();
-  bool staysUnreduced(mlir::Value value);
+  bool isLinearIn(mlir::OpOperand &use, bool &joint);
+  bool staysUnreduced(mlir::Value value, bool alone = false);
+  bool isAccumulated(FragmentOp fragment, unsigned result);
+  llvm::SmallVector<mlir::Operation *> traceSum(mlir::Value value, Axes &axes);
+  void deferReductions(mlir::Operation &op);
   Axes sumAxes(mlir::Operation *op, mlir::Value result);
 
   StepOp step;

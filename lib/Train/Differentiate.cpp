@@ -37,6 +37,7 @@ private:
   void findActive();
   LogicalResult seed();
   LogicalResult differentiate(Operation *op);
+  Value addParts(Location loc, ArrayRef<Value> parts);
   Value takeCotangent(Value value);
   void addGradients(ArrayRef<ReadOp> reads);
 
@@ -84,15 +85,33 @@ LogicalResult ReverseMode::seed() {
   return success();
 }
 
+/// Adds parts up, those of one stage first, in that stage: what crosses to another, and what is accumulated
+/// over microbatches, is one value a stage. Null if there are no parts.
+Value ReverseMode::addParts(Location loc, ArrayRef<Value> parts) {
+  SmallVector<std::pair<std::optional<int64_t>, Value>, 2> sums; // stages in the order of their first parts
+  for (Value part : parts) {
+    std::optional<int64_t> stage = part.getDefiningOp() ? getStage(part.getDefiningOp()) : std::nullopt;
+    auto *same = llvm::find_if(sums, [&](auto &sum) { return sum.first == stage; });
+    if (same == sums.end()) {
+      sums.push_back({stage, part});
+      continue;
+    }
+    listener.stage = stage;
+    same->second = AddOp::create(builder, loc, same->second, part);
+  }
+  listener.stage.reset();
+  Value whole;
+  for (auto &[stage, sum] : sums)
+    whole = whole ? AddOp::create(builder, loc, whole, sum).getResult() : sum;
+  return whole;
+}
+
 /// Sum of what the uses of a value contributed; null if nothing flows back to it.
 Value ReverseMode::takeCotangent(Value value) {
   auto at = contributed.find(value);
   if (at == contributed.end())
     return {};
-  listener.stage.reset();
-  Value sum;
-  for (Value part : at->second)
-    sum = sum ? AddOp::create(builder, value.getLoc(), sum, part).getResult() : part;
+  Value sum = addParts(value.getLoc(), at->second);
   at->second = {sum};
   return sum;
 }
@@ -126,13 +145,13 @@ void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getKind() != VariableKind::parameter)
       continue;
-    Value sum;
-    listener.stage.reset();
+    SmallVector<Value> parts;
     for (ReadOp read : reads)
-      if (read.getVariable() == variable.getSymName())
-        if (Value part = takeCotangent(read))
-          sum = sum ? AddOp::create(builder, read.getLoc(), sum, part).getResult() : part;
-    if (sum)
+      if (auto at = contributed.find(read);
+          at != contributed.end() && read.getVariable() == variable.getSymName())
+        parts.append(at->second.begin(), at->second.end());
+    listener.stage.reset();
+    if (Value sum = addParts(variable.getLoc(), parts))
       GradientOp::create(builder, variable.getLoc(), sum, variable.getSymName());
     else
       variable.emitWarning() << "@" << variable.getSymName()

@@ -249,7 +249,7 @@ class Case:
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
                 "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
-                "par-inline-fragments", "par-form-kernels", "par-verify-kernels",
+                "par-inline-fragments", "par-chain-sums", "par-form-kernels", "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
                 *choose.choice([[], ["par-overlap-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]

@@ -29,10 +29,12 @@ class Closed:
     """What a stage of `layers` layers sends in a step, from the plan alone.
 
     A: bytes of one microbatch's activations on a rank. Megatron sums A over tp twice a layer in forward and twice in
-    backward, once for the embedding and once for the gradient of the head's input; cross-entropy sums three scalars a row
-    (maximum, sum, logit of the label); the norm sums one scalar for every sharded tensor that the stage owns. Data
-    parallelism sums the gradients of local parameters, and the last stage loss and count. A cut costs A a microbatch each way; the
-    tied embedding costs its gradient from the last stage and its new value back; each later stage sends its part of the norm.
+    backward, once for the embedding and once for the gradient of the head's input; cross-entropy sums two scalars a row
+    (maximum, sum of exponentials; the label's logit stays a part of the loss, which is summed over tp too, once a step);
+    the norm sums one scalar for every sharded tensor that the stage owns. Data parallelism sums the gradients of local
+    parameters, one for each stage that uses the tied weight, and on the last stage loss and count. A cut costs A a
+    microbatch each way; the tied embedding costs its gradient from the last stage and its new value back; each later stage
+    sends its part of the norm.
     Recomputation repeats the sums whose results the backward part reads: `full` all but the stage's last (its output), and
     nothing on the last stage, where backward follows at once; `each` all but a layer's last, which on the last stage is read.
     """
@@ -55,7 +57,7 @@ class Closed:
             wide += 2 * layers + self.first - 1
         if "recompute: {each" in CASES[self.case]:
             wide += layers + self.last
-        narrow = 3 if self.last else 0
+        narrow = 2 if self.last else 0
         microbatch = ring(self.tp, (wide * WIDTH + narrow) * self.rows * F32)
         return self.microbatches * microbatch + ring(self.tp, (6 * layers + self.first) * F32)
 
@@ -68,9 +70,9 @@ class Closed:
         elements = self.layers * layer + self.last * 2 * WIDTH
         if self.first:
             elements += SEQUENCE * WIDTH
-        # Both gradients of the tied weight, the embedding's and the head's, are summed before they are added.
-        elements += (self.first + self.last) * self.embedding()
-        return ring(self.dp, elements * F32) + self.last * ring(self.dp, 2 * F32)
+        # A stage adds its gradients of the tied weight, the embedding's and the head's, before it sums over replicas.
+        elements += (self.first or self.last) * self.embedding()
+        return ring(self.dp, elements * F32) + self.last * (ring(self.dp, F32) + ring(self.dp * self.tp, F32))
 
     def pipeline(self):
         if self.stages == 1:

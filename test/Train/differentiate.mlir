@@ -39,6 +39,26 @@ par.step @eval(%x: tensor<4x8xf32>) -> (tensor<f32>, tensor<4x8xf32>)
 
 // -----
 
+// Uses on one stage add their parts there, whatever lies between: one sum a stage.
+par.variable @w parameter : tensor<4x4xf32>
+// CHECK-LABEL: par.step @train
+// CHECK-DAG: [[G2:%.*]] = par.dot %{{.*}} contracting [0] x [0] {stage = 1 : i64}
+// CHECK-DAG: [[G1:%.*]] = par.dot %{{.*}} contracting [0] x [0] {stage = 0 : i64}
+// CHECK-DAG: [[G0:%.*]] = par.dot %arg0, %{{.*}} contracting [0] x [0] {stage = 0 : i64}
+// CHECK: [[S0:%.*]] = par.add [[G1]], [[G0]] {stage = 0 : i64} : tensor<4x4xf32>
+// CHECK-NEXT: [[G:%.*]] = par.add [[G2]], [[S0]] : tensor<4x4xf32>
+// CHECK-NEXT: par.gradient [[G]] of @w
+par.step @eval(%x: tensor<2x4xf32>) -> tensor<f32> attributes {inputs = ["x"], outputs = ["loss"]} {
+  %w = par.read @w : tensor<4x4xf32>
+  %u = par.dot %x, %w contracting [1] x [0] {stage = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %v = par.dot %u, %w contracting [1] x [0] {stage = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %z = par.dot %v, %w contracting [1] x [0] {stage = 1 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %l = par.reduce sum %z dims [0, 1] {stage = 1 : i64} : tensor<2x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
 // Nothing flows back through integers, comparisons and rounding; without @eval there is nothing to do.
 // CHECK-LABEL: par.step @predict
 // CHECK-NOT: par.step

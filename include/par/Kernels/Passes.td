@@ -19,12 +19,32 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
+def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
+  let summary = "adds the products of a sum one by one to what the sum's buffer holds";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: in a sum that goes back to the buffer it was loaded
+    from, products and scattered sums added first, each where it is made, so that each can be accumulated in place; the
+    order of additions is another one.
+    Fails: never.
+
+    ```
+    %2 = par.add %dot, %scattered : tensor<4x4xf32>
+    %3 = par.add %accumulator, %2 : tensor<4x4xf32>
+    ```
+    becomes
+    ```
+    %2 = par.add %accumulator, %dot : tensor<4x4xf32>
+    %3 = par.add %2, %scattered : tensor<4x4xf32>
+    ```
+  }];
+}
+
 def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
   let summary = "moves the tensor ops of blocks into kernels, and launches those";
   let description = [{
     Expects: blocks of tensor ops, loads, stores and communication (after par-inline-fragments). Leaves: no tensor op
     outside kernels. A product of f32 is a library call together with the transposes, the reshapes and the accumulation
-    that the call can express; optimizers and losses are builtins of the runtime; all else is generated. Constants,
+    that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime; all else is generated. Constants,
     broadcasts and reshapes are computed anew in each kernel that reads them. Equal kernels are one.
     Fails: never.
 

@@ -8,8 +8,8 @@ namespace par {
 /// Builds, on shards, the change from one sharding to another on the same mesh, as the cheapest sequence of
 /// collectives: a sum over an axis that the target has as the next axis of a dim is reduce-scattered, another
 /// one all-reduced; an axis that ends one dim and is next in another moves by all-to-all; other axes are
-/// gathered (minor first), and new ones sliced. `global` is the value's global type. Returns a value of the
-/// target's local type.
+/// gathered (minor first), and new ones sliced. A new sum over an axis is the value on the axis' first ranks
+/// and zero elsewhere. `global` is the value's global type. Returns a value of the target's local type.
 mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local,
                          mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
 

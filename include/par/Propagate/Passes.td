@@ -9,7 +9,7 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     Expects: steps and fragments after Split; shardings of some variables and par.constrain ops. Leaves: a sharding on
     every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
     that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
-    par.reshard. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
+    par.reshard; summands that are sums over the same axes are added before they are reduced. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
     op's rule carries axes on from dim to dim until nothing changes.
     Fails: if an axis is in no stage's mesh.
 
