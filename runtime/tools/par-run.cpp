@@ -1,6 +1,7 @@
 // par-run BUNDLE: trains or evaluates a bundle. The work is in core/Job.h.
 #include "par/core/Failure.h"
 #include "par/core/Job.h"
+#include "par/format/Manifest.h"
 
 #include <iostream>
 
@@ -9,6 +10,10 @@ int main(int argc, char **argv) {
     par::core::RunOptions options = par::core::parseOptions({argv + 1, argv + argc});
     if (options.help) {
       std::cout << par::core::usage();
+      return 0;
+    }
+    if (options.version) {
+      std::cout << "par 0.1, bundle format " << par::format::kFormatMajor << "." << par::format::kFormatMinor << "\n";
       return 0;
     }
     return par::core::runTool(options);

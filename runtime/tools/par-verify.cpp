@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/format/Manifest.h"
 #include "par/verify/Verify.h"
 
 #include <charconv>
@@ -26,6 +27,11 @@ int main(int argc, char **argv) {
     std::string argument = argv[i];
     if (argument == "--help") {
       std::fputs(kUsage, stdout);
+      return 0;
+    }
+    if (argument == "--version") {
+      std::printf("par 0.1, bundle format %u.%u\n", unsigned(par::format::kFormatMajor),
+                  unsigned(par::format::kFormatMinor));
       return 0;
     }
     if (argument == "--json") {

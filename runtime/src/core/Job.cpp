@@ -5,9 +5,12 @@
 #include "par/cpu/Machine.h"
 #include "par/verify/Verify.h"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <unistd.h>
 
 namespace par::core {
 
@@ -30,12 +33,18 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
 }
 
 format::Bundle openBundle(const std::string &name) {
+  std::error_code error;
+  if (fs::exists(name, error) && !fs::exists(fs::path(name) / "manifest.json", error))
+    throw Failure::at(name, Message::notABundle);
   auto bundle = format::readBundle(name);
   if (!bundle) {
     // "FILE: what": the place comes first in a message.
     const std::string &text = bundle.message();
     size_t colon = text.find(": ");
-    throw colon == std::string::npos ? Failure(name, text) : Failure(text.substr(0, colon), text.substr(colon + 2));
+    if (colon == std::string::npos)
+      throw Failure(name, text);
+    std::string file = text.substr(0, colon);
+    throw Failure(file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
   }
   checkNeeds(bundle->manifest, name);
   verify::Verdict verdict = verify::verifyBundle(*bundle);
@@ -99,6 +108,13 @@ void openData(Job &job) {
       throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
+/// Hours of training must not end in a file that cannot be written.
+void checkExport(const std::string &path) {
+  fs::path folder = fs::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    throw Failure::at(path, Message::cannotWrite, strerror(errno));
+}
+
 void checkHypers(const Job &job) {
   for (const auto &[key, value] : job.options.set) {
     bool known = key == "seed";
@@ -122,6 +138,8 @@ Job prepareJob(const RunOptions &options) {
     job.name.pop_back();
   job.bundle = openBundle(job.name);
   checkHypers(job);
+  if (!options.exportTo.empty())
+    checkExport(options.exportTo);
   const format::Manifest &manifest = job.bundle.manifest;
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);

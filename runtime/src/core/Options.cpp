@@ -3,6 +3,7 @@
 #include "par/core/Failure.h"
 
 #include <charconv>
+#include <cmath>
 #include <functional>
 
 namespace par::core {
@@ -24,8 +25,16 @@ uint64_t wholeNumber(const std::string &flag, const std::string &text, uint64_t 
 double realNumber(const std::string &flag, const std::string &text) {
   double value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
     refuse(Message::flagBad, flag, "a number", text);
+  return value;
+}
+
+/// Hearts beat several times a second; a shorter time would take every rank for lost.
+double seconds(const std::string &flag, const std::string &text) {
+  double value = realNumber(flag, text);
+  if (value < 1)
+    refuse(Message::flagBad, flag, "a number of at least 1", text);
   return value;
 }
 
@@ -47,7 +56,12 @@ void takeSet(RunOptions &options, const std::string &text) {
   size_t equals = text.find('=');
   if (equals == std::string::npos)
     refuse(Message::flagBad, "--set", "KEY=VALUE", text);
-  options.set[text.substr(0, equals)] = realNumber("--set", text.substr(equals + 1));
+  // The plan's names, train.optimizer.lr and train.clip, or the bundle's.
+  std::string key = text.substr(0, equals);
+  for (std::string_view prefix : {"train.optimizer.", "train."})
+    if (key.starts_with(prefix))
+      key.erase(0, prefix.size());
+  options.set[key] = realNumber("--set", text.substr(equals + 1));
 }
 
 #define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
@@ -70,7 +84,7 @@ const std::vector<Flag> &flags() {
       {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
       {"--master", "HOST:PORT", "where rank 0 listens", TEXT(master)},
       {"--timeout", "S", "seconds without a heartbeat until a rank counts as lost",
-       [](RunOptions &o, const std::string &v) { o.timeout = realNumber("--timeout", v); }},
+       [](RunOptions &o, const std::string &v) { o.timeout = seconds("--timeout", v); }},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data)},
       {"--text", "F", "the file's bytes as tokens, in windows", TEXT(text)},
@@ -104,7 +118,9 @@ const std::vector<Flag> &flags() {
        }},
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
+      {"-q", "", "no progress lines", MARK(quiet)},
       {"--help", "", "this", MARK(help)},
+      {"--version", "", "version, and that of the bundle format", MARK(version)},
   };
   return table;
 }
@@ -127,6 +143,8 @@ void checkTogether(const RunOptions &options) {
   exclude(options.steps.has_value(), options.epochs.has_value(), "--steps", "--epochs");
   exclude(options.eval, options.evalEvery > 0, "--eval", "--eval-every");
   exclude(options.eval, !options.save.empty(), "--eval", "--save");
+  exclude(options.eval, options.steps.has_value(), "--eval", "--steps");
+  exclude(options.eval, options.epochs.has_value(), "--eval", "--epochs");
   need(options.saveEvery > 0, !options.save.empty(), "--save-every", "--save DIR");
   need(options.resume == "auto", !options.save.empty(), "--resume auto", "--save DIR");
   need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
@@ -148,7 +166,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
       options.bundle = name;
       continue;
     }
-    size_t equals = name.starts_with("--") ? name.find('=') : std::string::npos;
+    size_t equals = name.find('=');
     bool attached = equals != std::string::npos;
     if (attached) {
       value = name.substr(equals + 1);
@@ -173,7 +191,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
     }
     found->take(options, value);
   }
-  if (options.bundle.empty() && !options.help)
+  if (options.bundle.empty() && !options.help && !options.version)
     refuse(Message::noBundle);
   checkTogether(options);
   return options;

@@ -3,9 +3,11 @@
 #include "par/core/Failure.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace par::core {
@@ -93,7 +95,7 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
   if (speaks && !job.options.metrics.empty()) {
     metrics.open(job.options.metrics, job.checkpoint ? std::ios::app : std::ios::trunc);
     if (!metrics)
-      throw Failure::at(job.options.metrics, Message::cannotWrite, "cannot be opened");
+      throw Failure::at(job.options.metrics, Message::cannotWrite, strerror(errno));
   }
   began = std::chrono::steady_clock::now();
 }
@@ -108,7 +110,7 @@ void Progress::start() {
   line += ", plan " + plan + (ranks > 1 ? " (" + many + " of " + many + " agree)" : "");
   if (job.dataset)
     line += ", data " + job.dataset->describe();
-  if (speaks)
+  if (speaks && !job.options.quiet)
     say(line);
 }
 
@@ -137,6 +139,8 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
     line["peak_bytes"] = s.peakBytes;
     metrics << line.dump() << std::endl;
   }
+  if (job.options.quiet)
+    return;
   if (s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
     return;
   std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
@@ -157,8 +161,14 @@ void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
 }
 
 void Progress::done(uint64_t bound) {
-  if (!speaks || times.empty())
+  if (!speaks || job.options.quiet)
     return;
+  if (times.empty()) {
+    if (firstStep > job.steps)
+      say(print("done    nothing to do: %s is at step %llu of %llu", job.checkpoint->store.place.c_str(),
+                static_cast<unsigned long long>(firstStep - 1), static_cast<unsigned long long>(job.steps)));
+    return;
+  }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
   double median = times[times.size() / 2], predicted = static_cast<double>(job.bundle.manifest.predictedNs) / 1e6;

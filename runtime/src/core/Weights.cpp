@@ -100,8 +100,10 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   fs::path model = findModel(manifest.model, bundle);
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && tensor.source; });
-  if (!any || model.empty())
+  if (!any)
     throw Failure::at(bundle, Message::noWeights, manifest.model.name);
+  if (model.empty())
+    throw Failure::at(bundle, Message::modelMissing, manifest.model.name);
   checkUnchanged(manifest.model, model, bundle);
   store.place = model.string();
   std::map<std::string, std::shared_ptr<MappedFile>> open;

@@ -38,6 +38,10 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--export", "m.onnx"}, "par-run: error: --export to other than .safetensors is not supported yet"},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
       {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
+      {{"a.par", "-n=none"}, "par-run: error: -n takes a whole number of at least 1, not \"none\""},
+      {{"a.par", "--timeout", "0"}, "par-run: error: --timeout takes a number of at least 1, not \"0\""},
+      {{"a.par", "--set", "lr=nan"}, "par-run: error: --set takes a number, not \"nan\""},
+      {{"a.par", "--eval", "--steps", "3"}, "par-run: error: --eval and --steps exclude each other"},
       {{"a.par", "--order=random"}, "par-run: error: --order takes shuffled or sequential, not \"random\""},
       {{"a.par", "--init=yes"}, "par-run: error: --init takes no value, not \"yes\""},
       {{"a.par", "--init", "--weights", "w"}, "par-run: error: --init and --weights exclude each other"},
@@ -65,6 +69,13 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   std::string good = write(toy::training());
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
   expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
+  EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--set", "train.optimizer.lr=0.5"}), 0);
+  EXPECT_NE(out.find("lr 5.0e-01"), std::string::npos) << out;
+  EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--export", folder / "none/w.safetensors"}), 1);
+  expectSays("none/w.safetensors: error: cannot write: No such file or directory");
+  EXPECT_EQ(out.find("step"), std::string::npos) << "it is said before the first step";
+  EXPECT_EQ(run({text(), "--init"}), 1);
+  expectSays("text: error: is not a bundle: it has no manifest.json");
   format::Bundle trainOnly = toy::training();
   trainOnly.programs[0].entries.resize(1);
   EXPECT_EQ(run({write(trainOnly, "only"), "--init", "--eval", "--text", text()}), 1);
@@ -109,6 +120,9 @@ TEST_F(Mistakes, ofAModelFileThatChanged) {
   std::ofstream(folder / "squares.onnx") << "not seven";
   EXPECT_EQ(run({write(bundle), "--text", text()}), 1);
   expectSays("squares.onnx is not the file that was compiled (9 bytes, not 7); give --weights FILE, or --init");
+  std::filesystem::remove(folder / "squares.onnx");
+  EXPECT_EQ(run({folder / "toy.par", "--text", text()}), 1);
+  expectSays("no weights: squares.onnx is neither here nor beside the bundle; give --weights FILE, or --init");
 }
 
 TEST_F(Mistakes, ofData) {
@@ -163,6 +177,10 @@ TEST_F(Mistakes, ofCheckpoints) {
   ASSERT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", "--save", save, "--save-every", "1"}), 0);
   EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "1", "--save", text()}), 1);
   expectSays("text: error: cannot write: ");
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "2", "--resume", save}), 0);
+  EXPECT_NE(out.find("done    nothing to do: " + save + "/2 is at step 2 of 2"), std::string::npos) << out;
+  EXPECT_EQ(run({toy, "-q", "--text", text(), "--steps", "3", "--resume", save}), 0);
+  EXPECT_EQ(out, "");
   std::string file = save + "/2/rank0.safetensors";
   uint64_t bytes = std::filesystem::file_size(file);
   std::filesystem::resize_file(file, bytes - 4);

@@ -22,6 +22,7 @@ struct MessageText {
   M(unknownDtype, "tensor \"{}\" has the type {}, which is not supported")                                             \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
+  M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
@@ -36,6 +37,7 @@ struct MessageText {
   M(unsupportedInstruction, "{}: {} is not supported yet")                                                             \
   /* weights */                                                                                                        \
   M(noWeights, "no weights: {} was compiled without them; give --weights FILE, or --init to start from train.init")    \
+  M(modelMissing, "no weights: {} is neither here nor beside the bundle; give --weights FILE, or --init")              \
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
   M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
