@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
   cmake ninja-build ccache libdnnl-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler
-  libgtest-dev libbenchmark-dev python3 python3-psutil zlib1g-dev libzstd-dev
+  libgtest-dev libgmock-dev libbenchmark-dev python3 python3-psutil zlib1g-dev libzstd-dev
 )
 
 missing=()

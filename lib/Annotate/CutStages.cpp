@@ -104,8 +104,9 @@ LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
   for (int64_t each : counts)
     sum += each;
   if (sum != count || count < stages)
-    return error(pipeline.cuts.origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
-                                       << " modules; the counts of " << stages << " stages add up to " << sum;
+    return error(pipeline.repeat->origin)
+           << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count << " modules; the counts of "
+           << stages << " stages add up to " << sum;
   size_t next = 0;
   for (auto [index, each] : llvm::enumerate(counts))
     for (int64_t i = 0; i < each; ++i) {

@@ -163,6 +163,8 @@ int Compilation::run() {
   registerDialect(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
+  // A user reads what is wrong, not the program of a whole model behind it.
+  context->printOpOnDiagnostic(false);
   PhaseDiagnostics diagnostics(context.get(), options.model, err);
   return runPhases();
 }

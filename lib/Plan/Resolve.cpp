@@ -104,6 +104,12 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
   return matches;
 }
 
+/// A tied parameter is in every module that has it, under that module's name.
+static bool isIn(const NameTable::Parameter &parameter, const std::string &module) {
+  auto inside = [&](StringRef name) { return name.starts_with(module + "."); };
+  return inside(parameter.name) || llvm::any_of(parameter.aliases, inside);
+}
+
 std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,
                                         PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
@@ -111,9 +117,8 @@ std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTa
   // A module stands for the parameters in it.
   if (parameters.empty())
     for (unsigned i = 0; i < names.parameters.size(); ++i)
-      if (llvm::any_of(matches.modules, [&](unsigned module) {
-            return StringRef(names.parameters[i].name).starts_with(names.modules[module] + ".");
-          }))
+      if (llvm::any_of(matches.modules,
+                       [&](unsigned module) { return isIn(names.parameters[i], names.modules[module]); }))
         parameters.push_back(i);
   if (parameters.empty() && !pattern.pattern.optional())
     reportNothing(pattern, names, errors);

@@ -22,7 +22,7 @@
 // AUTO: par.dot {{.*}}stage = 1
 // AUTO-NOT: stage = 0
 // MANY: many.yaml:2:20: error: cut "h.*" means 2 modules or nodes; a cut names the one that starts the next stage
-// COUNTS: counts.yaml:2:19: error: "h.*" matches 2 modules; the counts of 2 stages add up to 3
+// COUNTS: counts.yaml:2:20: error: "h.*" matches 2 modules; the counts of 2 stages add up to 3
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
 

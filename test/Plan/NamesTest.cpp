@@ -9,7 +9,7 @@ static NameTable gpt2() {
   NameTable names;
   names.model = "gpt2.onnx";
   names.parameters.push_back({"transformer.wte.weight", {"lm_head.weight"}, {512, 64}, "f32", true, ""});
-  names.modules = {"transformer", "transformer.wte"};
+  names.modules = {"lm_head", "transformer", "transformer.wte"};
   for (std::string block : {"transformer.h.0", "transformer.h.1"}) {
     names.parameters.push_back({block + ".attn.c_attn.weight", {}, {64, 192}, "f32", true, ""});
     names.parameters.push_back({block + ".mlp.c_fc.weight", {}, {64, 256}, "f32", true, ""});
@@ -56,6 +56,15 @@ TEST(Names, Error2NamesTheNearest) {
             "  ^\n"
             "  note: nearest is \"mlp.c_fc.weight\" (2 parameters); write \"mlp.fc.weight?\" if it may be absent; "
             "--list shows all names\n");
+}
+
+TEST(Names, ATiedParameterIsInEveryModuleThatHasIt) {
+  for (std::string module : {"wte", "lm_head"}) {
+    Outcome outcome = check("train: {freeze: [" + module + "]}\n");
+    EXPECT_EQ(outcome.errors, "");
+    PlanErrors errors;
+    EXPECT_FALSE(resolveTrained(*outcome.plan, gpt2(), errors)[0]) << module;
+  }
 }
 
 TEST(Names, Error2WithoutANearName) {
