@@ -9,7 +9,7 @@ using namespace mlir;
 GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)
     : model(model), options(options), context(context),
       fileLoc(FileLineColLoc::get(context, StringRef(model.path), 0, 0)), builder(context),
-      parameters(classifyParameters(model)), folder(model.opset) {
+      parameters(classifyParameters(model)), folder(model.opset), opset(model.opset) {
   addElementwiseImports(table);
   addActivationImports(table);
   addShapeImports(table);
@@ -19,6 +19,7 @@ GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &opti
   addNormImports(table);
   addLossImports(table);
   addSequenceImports(table);
+  addControlImports(table);
 }
 
 RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t> shape) {
@@ -38,18 +39,32 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
   return RankedTensorType::get(shape, element);
 }
 
-LogicalResult GraphImporter::checkModel() {
-  if (!model.functions.empty())
-    return error() << "the model defines functions of its own (" << model.functions.front()
-                   << "), which is not supported yet; export it with them inlined";
-  llvm::StringSet<> defined;
-  for (const onnx::Node &node : model.nodes) {
+/// Names that nodes read, in their bodies too: a body sees the values around it.
+void GraphImporter::noteUses(ArrayRef<onnx::Node> nodes) {
+  for (const onnx::Node &node : nodes) {
     for (const std::string &input : node.inputs)
       used.insert(input);
+    for (const onnx::Attribute &attribute : node.attributes)
+      if (attribute.graph) {
+        noteUses(attribute.graph->nodes);
+        for (const onnx::ValueInfo &output : attribute.graph->outputs)
+          used.insert(output.name);
+      }
+  }
+}
+
+LogicalResult GraphImporter::checkModel() {
+  llvm::StringSet<> defined;
+  noteUses(model.nodes);
+  for (const onnx::Function &function : model.functions) {
+    noteUses(function.nodes);
+    for (const std::string &output : function.outputs)
+      used.insert(output);
+  }
+  for (const onnx::Node &node : model.nodes)
     for (const std::string &output : node.outputs)
       if (!output.empty() && !defined.insert(output).second)
         return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice";
-  }
   for (const onnx::ValueInfo &output : model.outputs)
     used.insert(output.name);
   return success();
@@ -97,7 +112,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
   std::shared_ptr<const StaticTensor> result;
   if ((node.opType == "Shape" || node.opType == "Size") && node.inputs.size() == 1) {
     const GraphValue &input = values[node.inputs[0]];
-    if (input.isSequence)
+    if (input.isSequence || input.isAbsent())
       return success();
     result = foldTypeQuery(node, input.known ? input.known->getShape()
                                              : cast<RankedTensorType>(input.computed.getType()).getShape());
@@ -113,15 +128,18 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
           result = std::make_shared<StaticTensor>(std::move(*value));
       }
   } else if (allKnown && folder.knows(node.opType)) {
-    std::shared_ptr<const StaticTensor> *same = nullptr;
+    Folded *same = nullptr;
     if (!inputs.empty())
       same = &folds[foldKey(node, inputs)];
-    if (same && *same) {
-      result = *same;
+    if (same && same->result) {
+      result = same->result;
     } else if (FailureOr<StaticTensor> value = folder.fold(node, inputs); succeeded(value)) {
       result = std::make_shared<StaticTensor>(std::move(*value));
-      if (same)
-        *same = result;
+      if (same) {
+        same->result = result;
+        for (const std::string &input : node.inputs)
+          same->inputs.push_back(input.empty() ? nullptr : values.lookup(input).known);
+      }
     }
   }
   if (!result)
@@ -144,9 +162,8 @@ std::set<std::string> GraphImporter::findAsked() const {
   return inputs;
 }
 
-LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) {
-  Location loc =
-      makeLocation(context, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)});
+LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance &place) {
+  Location loc = makeLocation(context, place);
   NodeImporter importer(*this, node, loc);
   if (node.outputs.empty())
     return importer.error() << "has no output";
@@ -163,6 +180,9 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) 
   auto row = node.domain.empty() ? table.find(node.opType) : table.end();
   if (row != table.end())
     return row->second(importer);
+  for (const onnx::Function &function : model.functions)
+    if (function.name == node.opType && function.domain == node.domain)
+      return importCall(function, importer);
   // Ops whose result has as many elements as the data says.
   for (StringRef shapedByData : {"NonMaxSuppression", "NonZero", "Unique", "Compress", "StringSplit"})
     if (node.domain.empty() && shapedByData == node.opType) {
@@ -183,7 +203,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, StringRef path) 
 LogicalResult GraphImporter::importNodes() {
   std::vector<std::string> paths = nodePaths(model);
   for (auto [node, path] : llvm::zip(model.nodes, paths))
-    if (failed(importNode(node, path)))
+    if (failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
       return failure();
   return success();
 }
@@ -201,8 +221,9 @@ LogicalResult GraphImporter::finish() {
   } else {
     for (const onnx::ValueInfo &output : model.outputs) {
       auto found = values.find(output.name);
-      if (found == values.end() || found->second.isSequence)
-        return error() << "output \"" << output.name << "\" is " << (found == values.end() ? "defined nowhere" : "a sequence");
+      if (found == values.end() || found->second.isSequence || found->second.isAbsent())
+        return error() << "output \"" << output.name << "\" is "
+                       << (found == values.end() ? "defined nowhere" : found->second.isSequence ? "a sequence" : "absent");
       names.push_back(output.name);
       GraphValue &value = found->second;
       if (value.known && !typeOf(value.known->getType(), {}))

@@ -16,6 +16,9 @@ struct GraphValue {
   mlir::Value computed;
   std::vector<GraphValue> sequence;
   bool isSequence = false;
+
+  /// An optional that holds nothing.
+  bool isAbsent() const { return !known && !computed && !isSequence; }
 };
 
 class GraphImporter;
@@ -32,8 +35,8 @@ public:
 
   int64_t opset() const;
   size_t numInputs() const { return node.inputs.size(); }
-  bool has(size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
-  /// Null where the input is left out.
+  bool has(size_t i) const { return value(i) && !value(i)->isAbsent(); }
+  /// Null where the input is left out; an absent optional holds nothing.
   const GraphValue *value(size_t i) const;
   const StaticTensor *known(size_t i) const;
   /// Type of an input that `has`; fails with an error if it is a sequence.
@@ -60,6 +63,13 @@ public:
   /// Makes `value` the node's result `k`.
   mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
   mlir::LogicalResult bindSequence(std::vector<GraphValue> values);
+  mlir::LogicalResult bindValue(GraphValue value, size_t k = 0);
+  /// A tensor of the graph as a value; fails with an error if it is a sequence or holds nothing.
+  llvm::FailureOr<mlir::Value> materialize(const GraphValue &value);
+  /// Imports the graph in `attribute` once more, its inputs being `inputs`, and gives its outputs.
+  llvm::FailureOr<std::vector<GraphValue>> runBody(llvm::StringRef attribute, llvm::ArrayRef<GraphValue> inputs);
+  /// Number of inputs of the graph in `attribute`; nothing if there is no such graph.
+  std::optional<size_t> bodyInputs(llvm::StringRef attribute) const;
   /// True if some node or the graph uses result k.
   bool isUsed(size_t k) const;
 
@@ -82,6 +92,7 @@ void addContractImports(ImportTable &table);
 void addNormImports(ImportTable &table);
 void addLossImports(ImportTable &table);
 void addSequenceImports(ImportTable &table);
+void addControlImports(ImportTable &table);
 
 /// `[product of the first dims] + rest` written as a reshape of `dims + rest`: exporters flatten batch and sequence
 /// around products, and the batch dim must stay a dim of its own to be cut. `inner` is null where nothing is merged.
@@ -108,7 +119,13 @@ private:
   int64_t batchDimOf(const onnx::ValueInfo &input, llvm::ArrayRef<int64_t> shape) const;
   mlir::LogicalResult declareInitializers();
   mlir::LogicalResult importNodes();
-  mlir::LogicalResult importNode(const onnx::Node &node, llvm::StringRef path);
+  mlir::LogicalResult importNode(const onnx::Node &node, const Provenance &place);
+  /// Nodes of a body or a function, which `caller` stands for.
+  mlir::LogicalResult importInner(llvm::ArrayRef<onnx::Node> nodes, NodeImporter &caller);
+  llvm::FailureOr<std::vector<GraphValue>> importBody(const onnx::Graph &body, llvm::ArrayRef<GraphValue> inputs,
+                                                      NodeImporter &caller);
+  mlir::LogicalResult importCall(const onnx::Function &function, NodeImporter &caller);
+  void noteUses(llvm::ArrayRef<onnx::Node> nodes);
   mlir::LogicalResult foldNode(const onnx::Node &node, bool &folded);
   mlir::LogicalResult finish();
   mlir::FailureOr<mlir::Value> findLoss();
@@ -142,7 +159,14 @@ private:
   llvm::SmallVector<std::string> inputNames;
   llvm::SmallVector<int64_t> batchDims;
   /// Equal static nodes (one mask a layer) are evaluated once.
-  std::map<std::string, std::shared_ptr<const StaticTensor>> folds;
+  struct Folded {
+    std::shared_ptr<const StaticTensor> result;
+    std::vector<std::shared_ptr<const StaticTensor>> inputs; ///< alive, so that no other gets their place
+  };
+  std::map<std::string, Folded> folds;
+  int64_t opset;                ///< of the graph or function whose nodes are being imported
+  unsigned depth = 0;           ///< of bodies and functions around them
+  int64_t innerNodes = 0;       ///< imported from bodies and functions, each time counted
 };
 
 } // namespace par

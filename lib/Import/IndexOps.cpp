@@ -16,9 +16,9 @@ bool isFed(Value value) {
   return true;
 }
 
-/// ONNX lets an index count from the end.
-Value wrapNegative(NodeImporter &importer, Value indices, int64_t size) {
-  if (isFed(indices))
+/// ONNX lets an index count from the end. Ids of a table of parameters do not: they are checked where they are fed.
+Value wrapNegative(NodeImporter &importer, Value table, Value indices, int64_t size) {
+  if (isFed(indices) && table.getDefiningOp<ReadOp>())
     return indices;
   auto type = cast<RankedTensorType>(indices.getType());
   Value negative = CompareOp::create(importer.builder, importer.loc, Predicate::lt, indices, importer.splat(type, 0));
@@ -69,7 +69,7 @@ LogicalResult importGather(NodeImporter &importer) {
     FailureOr<Value> value = importer.tensor(1);
     if (failed(value))
       return failure();
-    indices = wrapNegative(importer, *value, size);
+    indices = wrapNegative(importer, *x, *value, size);
   }
   return importer.bind(GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, indices, *dim));
 }
@@ -87,7 +87,7 @@ LogicalResult importGatherElements(NodeImporter &importer) {
     fits = i == *dim || indexType.getDimSize(i) == type.getDimSize(i);
   if (!fits)
     return importer.unsupported("indices that cover a part of the other dims");
-  Value wrapped = wrapNegative(importer, *indices, type.getDimSize(*dim));
+  Value wrapped = wrapNegative(importer, *x, *indices, type.getDimSize(*dim));
   return importer.bind(
       TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), *x, wrapped, *dim));
 }

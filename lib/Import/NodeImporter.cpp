@@ -7,10 +7,10 @@ using namespace mlir;
 NodeImporter::NodeImporter(GraphImporter &graph, const onnx::Node &node, Location loc)
     : node(node), loc(loc), builder(graph.builder), graph(graph) {}
 
-int64_t NodeImporter::opset() const { return graph.model.opset; }
+int64_t NodeImporter::opset() const { return graph.opset; }
 
 const GraphValue *NodeImporter::value(size_t i) const {
-  if (!has(i))
+  if (i >= node.inputs.size() || node.inputs[i].empty())
     return nullptr;
   auto found = graph.values.find(node.inputs[i]);
   return found == graph.values.end() ? nullptr : &found->second;
@@ -25,8 +25,8 @@ const StaticTensor *NodeImporter::known(size_t i) const {
 
 FailureOr<RankedTensorType> NodeImporter::type(size_t i) {
   const GraphValue *input = value(i);
-  if (!input || input->isSequence)
-    return error() << "input " << i << (input ? " is a sequence" : " is missing");
+  if (!input || input->isSequence || input->isAbsent())
+    return error() << "input " << i << (input && input->isSequence ? " is a sequence" : " is missing");
   if (input->known) {
     if (RankedTensorType type = graph.typeOf(input->known->getType(), input->known->getShape()))
       return type;
@@ -165,12 +165,29 @@ LogicalResult NodeImporter::bindSequence(std::vector<GraphValue> values) {
   return success();
 }
 
+LogicalResult NodeImporter::bindValue(GraphValue value, size_t k) {
+  if (k < node.outputs.size() && !node.outputs[k].empty())
+    graph.values[node.outputs[k]] = std::move(value);
+  return success();
+}
+
+FailureOr<Value> NodeImporter::materialize(const GraphValue &value) {
+  if (value.isSequence || value.isAbsent())
+    return error() << "holds a " << (value.isSequence ? "sequence" : "missing optional") << " where a tensor is needed";
+  if (value.computed)
+    return value.computed;
+  if (!graph.typeOf(value.known->getType(), {}))
+    return error() << "holds " << onnx::spell(value.known->getType()) << ", which is not supported";
+  return graph.materialize(*value.known, node.outputs.empty() ? node.name : node.outputs[0], loc);
+}
+
 bool NodeImporter::isUsed(size_t k) const { return k < node.outputs.size() && graph.used.contains(node.outputs[k]); }
 
 InFlightDiagnostic NodeImporter::error() {
   InFlightDiagnostic diagnostic = graph.error();
-  diagnostic << "node \"" << node.name << "\": ";
   std::optional<Provenance> provenance = getProvenance(loc);
+  // A node without a name has its path's.
+  diagnostic << "node \"" << (provenance && node.name.empty() ? provenance->path : StringRef(node.name)) << "\": ";
   std::string place = provenance ? describe(*provenance) : "";
   if (!place.empty())
     diagnostic.attachNote(loc) << "from " << place;

@@ -74,7 +74,124 @@ LogicalResult importSequenceAt(NodeImporter &importer) {
   FailureOr<int64_t> index = normalizeDim(at, size);
   if (failed(index))
     return importer.error() << "position " << at << " of a sequence of " << size;
-  return importer.bind(sequence->sequence[*index].computed); // SplitToSequence makes values, never constants
+  GraphValue element = sequence->sequence[*index];
+  return importer.bindValue(std::move(element));
+}
+
+LogicalResult importSequenceEmpty(NodeImporter &importer) { return importer.bindSequence({}); }
+
+LogicalResult importSequenceConstruct(NodeImporter &importer) {
+  std::vector<GraphValue> elements;
+  for (size_t i = 0; i < importer.numInputs(); ++i) {
+    if (failed(importer.type(i)))
+      return failure();
+    elements.push_back(*importer.value(i));
+  }
+  return importer.bindSequence(std::move(elements));
+}
+
+/// A known position in a sequence, the last one if it is left out; insertion may stand behind the last.
+FailureOr<size_t> positionIn(NodeImporter &importer, size_t input, int64_t size, bool inserts) {
+  int64_t at = inserts ? size : size - 1;
+  if (importer.has(input)) {
+    const StaticTensor *position = importer.known(input);
+    if (!position || position->getElements() != 1)
+      return importer.error() << "its position depends on data, which an ahead-of-time program cannot hold";
+    at = position->intAt(0);
+  }
+  int64_t places = inserts ? size + 1 : size, wrapped = at < 0 ? at + size : at;
+  if (wrapped < 0 || wrapped >= places)
+    return importer.error() << "position " << at << " of a sequence of " << size;
+  return size_t(wrapped);
+}
+
+/// The sequence that input 0 is; fails with an error if it is none.
+FailureOr<std::vector<GraphValue>> sequenceOf(NodeImporter &importer) {
+  const GraphValue *sequence = importer.value(0);
+  if (!sequence || !sequence->isSequence)
+    return importer.error() << "input 0 is no sequence";
+  return sequence->sequence;
+}
+
+LogicalResult importSequenceInsert(NodeImporter &importer) {
+  FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
+  if (failed(elements) || failed(importer.type(1)))
+    return failure();
+  FailureOr<size_t> at = positionIn(importer, 2, elements->size(), true);
+  if (failed(at))
+    return failure();
+  elements->insert(elements->begin() + *at, *importer.value(1));
+  return importer.bindSequence(std::move(*elements));
+}
+
+LogicalResult importSequenceErase(NodeImporter &importer) {
+  FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
+  FailureOr<size_t> at = failed(elements) ? FailureOr<size_t>(failure()) : positionIn(importer, 1, elements->size(), false);
+  if (failed(at))
+    return failure();
+  elements->erase(elements->begin() + *at);
+  return importer.bindSequence(std::move(*elements));
+}
+
+LogicalResult importSequenceLength(NodeImporter &importer) {
+  FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
+  if (failed(elements))
+    return failure();
+  auto length = std::make_shared<StaticTensor>(
+      StaticTensor::ofInts(onnx::ElementType::I64, {}, {int64_t(elements->size())}));
+  return importer.bindValue({length, {}, {}, false});
+}
+
+LogicalResult importConcatFromSequence(NodeImporter &importer) {
+  FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
+  if (failed(elements))
+    return failure();
+  bool stacks = importer.node.intAttribute("new_axis", 0) != 0;
+  SmallVector<Value> parts;
+  for (const GraphValue &element : *elements) {
+    FailureOr<Value> part = importer.materialize(element);
+    if (failed(part))
+      return failure();
+    parts.push_back(*part);
+  }
+  if (parts.empty())
+    return importer.error() << "joins an empty sequence";
+  int64_t rank = cast<RankedTensorType>(parts[0].getType()).getRank() + stacks;
+  FailureOr<int64_t> dim = importer.dim("axis", 0, rank);
+  if (failed(dim))
+    return failure();
+  Shape joined;
+  for (Value &part : parts) {
+    Shape own(cast<RankedTensorType>(part.getType()).getShape());
+    if (stacks)
+      own.insert(own.begin() + std::min<int64_t>(*dim, own.size()), 1);
+    part = importer.reshape(part, own);
+    Shape expected = joined.empty() ? own : joined;
+    expected[*dim] = own.size() == expected.size() ? own[*dim] : 0;
+    if (expected != own)
+      return importer.error() << "joins " << part.getType() << " and " << parts[0].getType() << " along dim " << *dim;
+    own[*dim] += joined.empty() ? 0 : joined[*dim];
+    joined = own;
+  }
+  auto type = cast<RankedTensorType>(parts[0].getType()).clone(joined);
+  return importer.bind(ConcatOp::create(importer.builder, importer.loc, type, parts, *dim));
+}
+
+/// Optionals are dissolved: one that holds something is that value.
+LogicalResult importOptional(NodeImporter &importer) {
+  return importer.bindValue(importer.has(0) ? *importer.value(0) : GraphValue());
+}
+
+LogicalResult importOptionalGetElement(NodeImporter &importer) {
+  if (!importer.has(0))
+    return importer.error() << "gets the element of an optional that holds nothing";
+  return importer.bindValue(*importer.value(0));
+}
+
+LogicalResult importOptionalHasElement(NodeImporter &importer) {
+  auto holds = std::make_shared<StaticTensor>(
+      StaticTensor::ofInts(onnx::ElementType::Bool, {}, {importer.has(0) ? 1 : 0}));
+  return importer.bindValue({holds, {}, {}, false});
 }
 
 LogicalResult importSplit(NodeImporter &importer) {
@@ -107,6 +224,15 @@ void addSequenceImports(ImportTable &table) {
   table["SplitToSequence"] = importSplitToSequence;
   table["SequenceAt"] = importSequenceAt;
   table["Split"] = importSplit;
+  table["SequenceEmpty"] = importSequenceEmpty;
+  table["SequenceConstruct"] = importSequenceConstruct;
+  table["SequenceInsert"] = importSequenceInsert;
+  table["SequenceErase"] = importSequenceErase;
+  table["SequenceLength"] = importSequenceLength;
+  table["ConcatFromSequence"] = importConcatFromSequence;
+  table["Optional"] = importOptional;
+  table["OptionalGetElement"] = importOptionalGetElement;
+  table["OptionalHasElement"] = importOptionalHasElement;
 }
 
 } // namespace par

@@ -31,11 +31,14 @@ LogicalResult importFlatten(NodeImporter &importer) {
   if (failed(x))
     return failure();
   auto shape = cast<RankedTensorType>(x->getType()).getShape();
-  FailureOr<int64_t> axis = importer.dim("axis", 1, shape.size() + 1);
-  if (failed(axis))
-    return failure();
+  // From the end, dims are counted without the one past the last.
+  int64_t rank = shape.size(), axis = importer.node.intAttribute("axis", 1);
+  axis = axis < 0 ? axis + rank : axis;
+  if (axis < 0 || axis > rank)
+    return importer.error() << "axis is " << importer.node.intAttribute("axis", 1) << ", the tensor has " << rank
+                            << " dims";
   return importer.bind(
-      importer.reshape(*x, {countElements(shape.take_front(*axis)), countElements(shape.drop_front(*axis))}));
+      importer.reshape(*x, {countElements(shape.take_front(axis)), countElements(shape.drop_front(axis))}));
 }
 
 LogicalResult importUnsqueeze(NodeImporter &importer) {

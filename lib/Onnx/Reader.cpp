@@ -131,6 +131,8 @@ Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, c
   return tensor;
 }
 
+Graph convertBody(const ::onnx::GraphProto &proto, const std::string &modelPath);
+
 Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelPath) {
   Attribute result;
   result.name = proto.name();
@@ -151,6 +153,10 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   case ::onnx::AttributeProto::TENSOR:
     result.kind = Attribute::TensorValue;
     result.tensor = convert(proto.t(), modelPath, nullptr);
+    break;
+  case ::onnx::AttributeProto::GRAPH:
+    result.kind = Attribute::GraphValue;
+    result.graph = std::make_shared<Graph>(convertBody(proto.g(), modelPath));
     break;
   default: result.kind = Attribute::Other; break;
   }
@@ -194,6 +200,33 @@ ValueInfo convert(const ::onnx::ValueInfoProto &proto) {
   return info;
 }
 
+Graph convertBody(const ::onnx::GraphProto &proto, const std::string &modelPath) {
+  Graph graph;
+  for (const auto &tensor : proto.initializer())
+    graph.initializers.push_back(convert(tensor, modelPath, nullptr));
+  for (const auto &info : proto.input())
+    graph.inputs.push_back(convert(info));
+  for (const auto &info : proto.output())
+    graph.outputs.push_back(convert(info));
+  for (const auto &node : proto.node())
+    graph.nodes.push_back(convert(node, modelPath));
+  return graph;
+}
+
+Function convert(const ::onnx::FunctionProto &proto, const Model &model) {
+  Function function{proto.domain(), proto.name(), model.opset, {}, {}, {}, {}};
+  for (const auto &opset : proto.opset_import())
+    if (opset.domain().empty() || opset.domain() == "ai.onnx")
+      function.opset = opset.version();
+  function.inputs.assign(proto.input().begin(), proto.input().end());
+  function.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const auto &attribute : proto.attribute_proto())
+    function.defaults.push_back(convert(attribute, model.path));
+  for (const auto &node : proto.node())
+    function.nodes.push_back(convert(node, model.path));
+  return function;
+}
+
 void checkVersions(const Model &model) {
   if (model.irVersion < oldestIr || model.irVersion > newestIr)
     fail("has IR version " + std::to_string(model.irVersion) + ", this par-compile reads " + std::to_string(oldestIr) +
@@ -214,7 +247,7 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
     model.opsets.emplace_back(domain, opset.version());
   }
   for (const auto &function : proto.functions())
-    model.functions.push_back(function.domain() + "::" + function.name());
+    model.functions.push_back(convert(function, model));
 }
 
 void convertGraph(const ::onnx::GraphProto &graph, Model &model) {

@@ -35,14 +35,21 @@ std::optional<Tensors> readTensors(const fs::path &folder, const std::string &pr
   }
 }
 
+/// Elements in row-major order; what repeats itself is held once in a StaticTensor.
+template <class Number>
+std::vector<Number> elementsOf(const StaticTensor &value) {
+  std::vector<Number> elements;
+  forEachIndex(value.getShape(), [&](ArrayRef<int64_t> index) {
+    int64_t at = value.position(index);
+    elements.push_back(std::is_integral_v<Number> ? Number(value.intAt(at)) : Number(value.floatAt(at)));
+  });
+  return elements;
+}
+
 interp::Tensor toTensor(const StaticTensor &value, RankedTensorType type) {
-  interp::Tensor tensor(type);
-  for (int64_t i = 0; i < type.getNumElements(); ++i)
-    if (tensor.isFloat())
-      tensor.mutableFloats()[i] = value.floatAt(i);
-    else
-      tensor.mutableInts()[i] = value.intAt(i);
-  return tensor;
+  if (isa<FloatType>(type.getElementType()))
+    return interp::Tensor::ofFloats(type, elementsOf<double>(value));
+  return interp::Tensor::ofInts(type, elementsOf<int64_t>(value));
 }
 
 /// Relative bound of ONNX's own runner, wider where the element type resolves less; integers are equal.
@@ -75,9 +82,9 @@ std::string compare(const interp::Tensor &actual, const onnx::Tensor &expected) 
     out << "]";
     return text;
   }
-  std::optional<StaticTensor> values = StaticTensor::ofBytes(expected.type, expected.dims, expected.bytes);
+  std::vector<double> values = elementsOf<double>(*StaticTensor::ofBytes(expected.type, expected.dims, expected.bytes));
   for (int64_t i = 0; i < actual.getSize(); ++i) {
-    double got = actual.isFloat() ? actual.floats()[i] : double(actual.ints()[i]), wanted = values->floatAt(i);
+    double got = actual.isFloat() ? actual.floats()[i] : double(actual.ints()[i]), wanted = values[i];
     if (!agree(got, wanted, expected.type))
       return llvm::formatv("element {0} is {1:e6}, expected {2:e6}", i, got, wanted).str();
   }

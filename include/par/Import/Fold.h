@@ -33,6 +33,8 @@ void addReduceFolds(FoldTable &table);
 class Folder {
 public:
   explicit Folder(int64_t opset);
+  /// Nodes from here on are of this opset.
+  void setOpset(int64_t newOpset) { opset = newOpset; }
   llvm::FailureOr<StaticTensor> fold(const onnx::Node &node, llvm::ArrayRef<const StaticTensor *> inputs) const;
   bool knows(llvm::StringRef opType) const { return table.contains(opType); }
 

@@ -79,8 +79,10 @@ struct ValueInfo {
   Metadata metadata;
 };
 
+struct Graph;
+
 struct Attribute {
-  enum Kind { Float, Int, String, TensorValue, Floats, Ints, Strings, Other };
+  enum Kind { Float, Int, String, TensorValue, GraphValue, Floats, Ints, Strings, Other };
   std::string name;
   Kind kind = Other;
   double f = 0;
@@ -90,6 +92,7 @@ struct Attribute {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
   std::optional<Tensor> tensor;
+  std::shared_ptr<const Graph> graph; ///< body of an If, Loop or Scan
   bool isReference = false; ///< stands for the attribute `s` of the enclosing function
 };
 
@@ -107,6 +110,22 @@ struct Node {
   int64_t intAttribute(std::string_view name, int64_t otherwise) const;
   double floatAttribute(std::string_view name, double otherwise) const;
   std::string_view stringAttribute(std::string_view name, std::string_view otherwise) const;
+};
+
+/// The body of a node that has one. It sees the values of the graph around it.
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Tensor> initializers;
+  std::vector<ValueInfo> inputs, outputs;
+};
+
+/// A function of the model: what a node of its name and domain stands for. It sees its own values alone.
+struct Function {
+  std::string domain, name;
+  int64_t opset = 0;                      ///< of ONNX's own domain
+  std::vector<std::string> inputs, outputs;
+  std::vector<Attribute> defaults;        ///< of attributes that the node need not have
+  std::vector<Node> nodes;
 };
 
 /// A line of the exporter's graph signature: `p_lm_head_weight: PARAMETER target='lm_head.weight'`.
@@ -131,7 +150,7 @@ struct Model {
   std::vector<ValueInfo> outputs;
   std::vector<ValueInfo> valueInfo;
   std::vector<SignatureEntry> signature;
-  std::vector<std::string> functions; ///< `domain::name` of model-local functions
+  std::vector<Function> functions;
   std::shared_ptr<const FileBytes> bytes;
 };
 

@@ -54,8 +54,13 @@ def value_info(name, text):
     return block(1, name) + block(2, block(1, number(1, kind) + block(2, shape)))
 
 
+BODIES = {}
+
+
 def attribute(text):
     name, value = text.split("=", 1)
+    if value.startswith("&"):
+        return block(1, name) + block(6, BODIES[value[1:]]) + number(20, 5)
     if value.startswith("@"):
         return block(1, name) + block(21, value[1:]) + number(20, 2)
     if value.startswith('"'):
@@ -91,6 +96,7 @@ def node(text, module, source):
 
 def encode(lines):
     graph, ir, opset, functions, module, source, signature = b"", 10, 20, b"", "", "", ""
+    outer, function, nodes = [], None, 1
     for line in lines:
         key, _, rest = line.strip().partition(" ")
         if key in ("input", "output"):
@@ -102,7 +108,7 @@ def encode(lines):
             name, kind, file = rest.split()
             graph += block(5, tensor(name, kind, []).replace(block(9, b""), b"") + metadata(13, "location", file) + number(14, 1))
         elif key == "node":
-            graph += block(1, node(rest, module, source))
+            graph += block(nodes, node(rest, module, source))
         elif key == "module":
             module = rest
         elif key == "source":
@@ -116,9 +122,23 @@ def encode(lines):
         elif key == "signature":
             name, kind, target = rest.split()
             signature += f"{name}: {kind} target='{target}'\n"
+        elif key == "body":
+            outer.append((graph, rest))
+            graph = b""
         elif key == "function":
-            domain, name = rest.split("::")
-            functions += block(25, block(1, name) + block(10, domain))
+            name, *formals = rest.split()
+            domain, name = name.split("::")
+            function, nodes = graph, 7
+            graph = block(1, name) + block(10, domain) + block(9, number(2, opset))
+            if formals:
+                graph += b"".join(block(4, i) for i in formals[0].split(",")) + b"".join(block(5, o) for o in formals[2].split(","))
+        elif key == "end" and outer:
+            body = graph
+            graph, name = outer.pop()
+            BODIES[name] = body
+        elif key == "end":
+            functions += block(25, graph)
+            graph, function, nodes = function, None, 1
     if signature:
         graph += metadata(16, "pkg.torch.export.ExportedProgram.graph_signature", "# inputs\n" + signature)
     return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph)

@@ -1,0 +1,135 @@
+// Graphs inside the graph: bodies of control flow, and functions of the model.
+#include "GraphImporter.h"
+
+namespace par {
+
+using namespace mlir;
+
+/// A body is imported once an iteration: what a loop of many steps becomes must end somewhere.
+static constexpr int64_t innerNodeLimit = 200000;
+static constexpr unsigned depthLimit = 32;
+
+LogicalResult GraphImporter::importInner(ArrayRef<onnx::Node> nodes, NodeImporter &caller) {
+  if (++depth > depthLimit)
+    return caller.error() << "holds functions and bodies nested deeper than " << depthLimit;
+  innerNodes += nodes.size();
+  if (innerNodes > innerNodeLimit)
+    return caller.error() << "unrolls to more than " << innerNodeLimit << " nodes, which is not supported yet";
+  std::optional<Provenance> outer = getProvenance(caller.loc);
+  llvm::StringMap<unsigned> seen;
+  for (const onnx::Node &node : nodes) {
+    std::string path = (outer->path + "/" + node.opType).str();
+    if (unsigned count = seen[path]++)
+      path += "." + std::to_string(count);
+    Provenance place{node.name.empty() ? outer->node : StringRef(node.name),
+                     node.modulePath.empty() ? outer->module : StringRef(node.modulePath), path,
+                     node.sourceFile.empty() ? outer->file : StringRef(node.sourceFile),
+                     node.sourceFile.empty() ? outer->line : unsigned(node.sourceLine)};
+    if (failed(importNode(node, place)))
+      return failure();
+  }
+  --depth;
+  return success();
+}
+
+FailureOr<std::vector<GraphValue>> GraphImporter::importBody(const onnx::Graph &body, ArrayRef<GraphValue> inputs,
+                                                             NodeImporter &caller) {
+  if (body.inputs.size() != inputs.size())
+    return caller.error() << "its body has " << body.inputs.size() << " inputs, expected " << inputs.size();
+  for (auto [info, value] : llvm::zip(body.inputs, inputs))
+    values[info.name] = value;
+  for (const onnx::Tensor &tensor : body.initializers) {
+    std::string reason;
+    std::optional<StaticTensor> known;
+    if (std::optional<std::string> bytes = readTensor(model, tensor, reason))
+      known = StaticTensor::ofBytes(tensor.type, tensor.dims, *bytes);
+    if (!known)
+      return caller.error() << "initializer \"" << tensor.name << "\" of its body has no value that can be held";
+    values[tensor.name] = GraphValue{std::make_shared<StaticTensor>(std::move(*known)), {}, {}, false};
+  }
+  if (failed(importInner(body.nodes, caller)))
+    return failure();
+  std::vector<GraphValue> outputs;
+  for (const onnx::ValueInfo &output : body.outputs) {
+    auto found = values.find(output.name);
+    if (found == values.end())
+      return caller.error() << "output \"" << output.name << "\" of its body is defined nowhere";
+    outputs.push_back(found->second);
+  }
+  return outputs;
+}
+
+/// The function's nodes with the caller's attributes in place of references to them; one that nobody gives is left out.
+static std::vector<onnx::Node> bindAttributes(ArrayRef<onnx::Node> nodes, const onnx::Function &function,
+                                              const onnx::Node &call) {
+  std::vector<onnx::Node> bound(nodes.begin(), nodes.end());
+  for (onnx::Node &node : bound) {
+    std::vector<onnx::Attribute> attributes;
+    for (onnx::Attribute &attribute : node.attributes) {
+      if (attribute.graph) {
+        auto graph = std::make_shared<onnx::Graph>(*attribute.graph);
+        graph->nodes = bindAttributes(attribute.graph->nodes, function, call);
+        attribute.graph = graph;
+      }
+      const onnx::Attribute *given = &attribute;
+      if (attribute.isReference) {
+        given = call.attribute(attribute.s);
+        for (const onnx::Attribute &otherwise : function.defaults)
+          if (!given && otherwise.name == attribute.s)
+            given = &otherwise;
+      }
+      if (given)
+        attributes.push_back(*given);
+      if (given && given != &attribute)
+        attributes.back().name = attribute.name;
+    }
+    node.attributes = std::move(attributes);
+  }
+  return bound;
+}
+
+LogicalResult GraphImporter::importCall(const onnx::Function &function, NodeImporter &caller) {
+  if (caller.numInputs() > function.inputs.size() || caller.node.outputs.size() > function.outputs.size())
+    return caller.error() << "does not fit function " << function.name << " of " << function.inputs.size()
+                          << " inputs and " << function.outputs.size() << " outputs";
+  llvm::StringMap<GraphValue> inner;
+  for (auto [i, formal] : llvm::enumerate(function.inputs))
+    inner[formal] = caller.has(i) ? *caller.value(i) : GraphValue();
+  std::swap(values, inner);
+  int64_t outerOpset = std::exchange(opset, function.opset);
+  folder.setOpset(opset);
+  std::vector<onnx::Node> nodes = bindAttributes(function.nodes, function, caller.node);
+  LogicalResult result = importInner(nodes, caller);
+  std::swap(values, inner);
+  opset = outerOpset;
+  folder.setOpset(opset);
+  if (failed(result))
+    return failure();
+  for (auto [k, formal] : llvm::enumerate(function.outputs)) {
+    auto found = inner.find(formal);
+    if (found == inner.end())
+      return caller.error() << "function " << function.name << " does not define its output \"" << formal << "\"";
+    if (failed(caller.bindValue(found->second, k)))
+      return failure();
+  }
+  return success();
+}
+
+static const onnx::Graph *bodyOf(const onnx::Node &node, StringRef name) {
+  const onnx::Attribute *attribute = node.attribute(std::string_view(name));
+  return attribute ? attribute->graph.get() : nullptr;
+}
+
+std::optional<size_t> NodeImporter::bodyInputs(StringRef attribute) const {
+  const onnx::Graph *body = bodyOf(node, attribute);
+  return body ? std::optional(body->inputs.size()) : std::nullopt;
+}
+
+FailureOr<std::vector<GraphValue>> NodeImporter::runBody(StringRef attribute, ArrayRef<GraphValue> inputs) {
+  const onnx::Graph *body = bodyOf(node, attribute);
+  if (!body)
+    return error() << "has no graph \"" << attribute << "\"";
+  return graph.importBody(*body, inputs, *this);
+}
+
+} // namespace par
