@@ -26,8 +26,29 @@ MeshAttr Propagation::meshOf(Value value) {
   return getMesh(module, cast<FragmentOp>(parent).getStageAttr());
 }
 
+/// Constants and what is spread from scalars can be made in any sharding: every use gets its own, so that
+/// users of equal ones need not lie alike.
+static void splitUniform(FragmentOp fragment) {
+  for (Operation &op : llvm::make_early_inc_range(fragment.getBlock().without_terminator())) {
+    auto interface = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!interface || op.getNumResults() != 1 || op.use_empty() || op.getResult(0).hasOneUse() ||
+        getTensorType(op.getResult(0).getType()).getRank() == 0)
+      continue;
+    ShardingRule rule = interface.getShardingRule();
+    bool uniform = llvm::all_of(rule.operands, [](ArrayRef<DimFactors> dims) {
+      return llvm::all_of(dims, [](const DimFactors &factors) { return factors.empty(); });
+    });
+    if (!uniform)
+      continue;
+    OpBuilder builder(&op);
+    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(op.getUses())))
+      use.set(builder.clone(op)->getResult(0));
+  }
+}
+
 void Propagation::joinRun(RunOp run) {
   auto fragment = module.lookupSymbol<FragmentOp>(run.getFragment());
+  splitUniform(fragment);
   runs.push_back({run, fragment});
   auto join = [&](Value a, Value b) { classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer()); };
   for (auto [outer, inner] : llvm::zip(run.getOperands(), fragment.getArguments()))

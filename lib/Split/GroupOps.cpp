@@ -80,13 +80,44 @@ SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t count) {
   return forward;
 }
 
-SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> ops, int64_t count) {
-  std::map<std::pair<int64_t, int64_t>, OpGroup> groups;
+/// Gives ops that depend on nothing (constants, and what is made of them) the levels of their users: one
+/// clone for each, so that no constant is a result of one fragment and an argument of another. Adds the
+/// clones to `ops`.
+static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operation *> constants,
+                            DenseMap<Operation *, int64_t> &levels) {
+  for (Operation *op : llvm::reverse(constants)) {
+    std::map<int64_t, SmallVector<OpOperand *>> uses;
+    for (OpOperand &use : op->getUses()) {
+      auto level = levels.find(use.getOwner());
+      bool here = level != levels.end() && !isa<StageReduceOp>(use.getOwner()) &&
+                  getStage(use.getOwner()) == getStage(op);
+      uses[here ? level->second : 0].push_back(&use);
+    }
+    levels[op] = uses.empty() ? 0 : uses.begin()->first;
+    for (auto &[level, list] : uses) {
+      if (level == levels[op])
+        continue;
+      Operation *clone = OpBuilder(op).clone(*op);
+      levels[clone] = level;
+      ops.push_back(clone);
+      for (OpOperand *use : list)
+        use->set(clone->getResult(cast<OpResult>(use->get()).getResultNumber()));
+    }
+  }
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+}
+
+/// The level of each op: above that of what it takes from another stage. Clones constants.
+static DenseMap<Operation *, int64_t> findLevels(SmallVectorImpl<Operation *> &ops) {
   DenseMap<Operation *, int64_t> levels;
-  bool last =
-      llvm::none_of(llvm::make_range(std::next(ops.back()->getIterator()), ops.back()->getBlock()->end()),
-                    [](Operation &op) { return isa<LoopOp>(op); });
+  llvm::SetVector<Operation *> constants;
   for (Operation *op : ops) {
+    if (isTensorOp(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+          return constants.contains(operand.getDefiningOp());
+        })) {
+      constants.insert(op);
+      continue;
+    }
     int64_t level = 0, stage = home(op->getResult(0));
     for (Value operand : op->getOperands()) {
       Operation *source = operand.getDefiningOp();
@@ -97,6 +128,20 @@ SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> ops, int64_t count) {
       level = std::max(level, found->second + (crosses ? 1 : 0));
     }
     levels[op] = level;
+  }
+  spreadConstants(ops, constants.getArrayRef(), levels);
+  return levels;
+}
+
+SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> behind, int64_t count) {
+  std::map<std::pair<int64_t, int64_t>, OpGroup> groups;
+  bool last = llvm::none_of(
+      llvm::make_range(std::next(behind.back()->getIterator()), behind.back()->getBlock()->end()),
+      [](Operation &op) { return isa<LoopOp>(op); });
+  SmallVector<Operation *> ops(behind);
+  DenseMap<Operation *, int64_t> levels = findLevels(ops);
+  for (Operation *op : ops) {
+    int64_t level = levels[op], stage = home(op->getResult(0));
     if (isa<StageReduceOp>(op)) {
       // Stands between its level and the next one, after all stages.
       groups[{level, count}].ops.push_back(op);

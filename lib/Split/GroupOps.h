@@ -19,6 +19,7 @@ int64_t home(mlir::Value value);
 llvm::SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t stageCount);
 
 /// Ops outside loops by (level, stage): the level rises where a value crosses to another stage.
+/// Clones constants that several levels use.
 llvm::SmallVector<OpGroup> groupBehind(llvm::ArrayRef<mlir::Operation *> ops, int64_t stageCount);
 
 } // namespace par

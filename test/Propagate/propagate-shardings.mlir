@@ -1,6 +1,6 @@
 // Two annotated weights and a sharded batch give every value its sharding; gradients stay sums until the loop ends.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-verify-propagate | FileCheck %s
-// RUN: par-opt %s --par-propagate-shardings --split-input-file --verify-diagnostics
+// RUN: par-opt %s --par-propagate-shardings --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=UNIFORM
 // RUN: not par-opt %S/Inputs/two-stages.mlir --par-propagate-shardings=batch-axes=ep 2>&1 | FileCheck %s --check-prefix=BATCH
 // BATCH: error: the batch is over axis "ep", which no stage's mesh has
 
@@ -17,3 +17,25 @@
 par.stage @s0 <"dp"=2> ranks [0, 1]
 // expected-error @below {{is sharded over axis "tp", which no stage's mesh has}}
 par.variable @w parameter : tensor<4xf32> sharding <[{"tp"}]>
+
+// -----
+
+// What is spread from a scalar ties nobody together: @v stays whole beside @w of the same shape.
+// UNIFORM: par.variable @w {{.*}} at [!par.dist<tensor<4x4xf32>, @s0, [{"tp"}, {}]>]
+// UNIFORM: par.variable @v {{.*}} at [!par.dist<tensor<4x4xf32>, @s0, [{}, {}]>]
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.variable @w parameter : tensor<4x4xf32> sharding <[{"tp"}, {}]>
+par.variable @v parameter : tensor<4x4xf32>
+par.fragment @f(%w: tensor<4x4xf32>, %v: tensor<4x4xf32>, %c: tensor<f32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<update>} {
+  %0 = par.broadcast_in_dim %c dims [] : tensor<f32> to tensor<4x4xf32>
+  %1 = par.multiply %w, %0 : tensor<4x4xf32>
+  %2 = par.multiply %v, %0 : tensor<4x4xf32>
+  par.return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+par.step @train(%c: !par.dist<tensor<f32>, @s0, ?>) -> !par.dist<tensor<4x4xf32>, @s0, ?> {
+  %w = par.read @w : !par.dist<tensor<4x4xf32>, @s0, ?>
+  %v = par.read @v : !par.dist<tensor<4x4xf32>, @s0, ?>
+  %0:2 = par.run @f(%w, %v, %c) : (!par.dist<tensor<4x4xf32>, @s0, ?>, !par.dist<tensor<4x4xf32>, @s0, ?>, !par.dist<tensor<f32>, @s0, ?>) -> (!par.dist<tensor<4x4xf32>, @s0, ?>, !par.dist<tensor<4x4xf32>, @s0, ?>)
+  par.write %0#0 to @w : !par.dist<tensor<4x4xf32>, @s0, ?>
+  par.return %0#1 : !par.dist<tensor<4x4xf32>, @s0, ?>
+}
