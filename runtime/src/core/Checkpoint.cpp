@@ -30,17 +30,6 @@ void syncPath(const std::string &path, int flags) {
     throw Failure::at(path, Message::cannotWrite, std::strerror(error));
 }
 
-/// Tensors that stand in a checkpoint: all but copies.
-bool isSaved(const Tensor &tensor) { return tensor.kind != format::TensorKind::Copy; }
-
-/// The rectangle that a rank saves, or null.
-const format::Rectangle *ownedPart(const Tensor &tensor, uint32_t rank) {
-  for (const format::Rectangle &part : tensor.layout.parts)
-    if (!part.ranks.empty() && part.ranks.front() == rank && elementCount(part.size) > 0)
-      return &part;
-  return nullptr;
-}
-
 std::string rankFile(uint32_t rank) { return "rank" + std::to_string(rank) + ".safetensors"; }
 
 /// Writes this rank's rectangles, dense; returns the file's length.
@@ -220,43 +209,6 @@ Checkpoint openCheckpoint(const std::string &path) {
     throw Failure::at(path, Message::checkpointIndex, error.what());
   }
   return checkpoint;
-}
-
-void exportWeights(Session &session, const std::string &path) {
-  comm::Control &control = session.jobControl();
-  std::vector<ArrayHeader> headers;
-  std::vector<const Tensor *> tensors;
-  for (const Tensor &tensor : session.manifest().tensors) {
-    if (!isWeight(tensor) || !isSaved(tensor))
-      continue;
-    headers.push_back({tensor.name, tensor.type, tensor.stored});
-    for (const std::string &alias : tensor.aliases)
-      headers.push_back({alias, tensor.type, tensor.stored});
-    tensors.resize(headers.size(), &tensor);
-  }
-  std::string part = path + ".tmp";
-  if (control.rank() == 0)
-    SafetensorsWriter(part, headers, true, {{"format", "pt"}});
-  control.barrier("export");
-  SafetensorsWriter writer(part, headers, false, {{"format", "pt"}});
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const format::Layout &layout = tensors[i]->layout;
-    const format::Rectangle *owned = ownedPart(*tensors[i], control.rank());
-    if (!owned)
-      continue;
-    auto local = session.tensor(tensors[i]->name);
-    uint64_t bytes = format::sizeOf(tensors[i]->type);
-    std::vector<int64_t> origin(owned->size.size(), 0);
-    forEachRun(layout.shape, owned->start, layout.local, origin, owned->size, [&](int64_t to, int64_t from, int64_t n) {
-      writer.write(i, static_cast<uint64_t>(to) * bytes,
-                   local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
-    });
-  }
-  writer.sync();
-  control.barrier("exported");
-  if (control.rank() == 0)
-    fs::rename(part, path);
-  control.barrier("export done");
 }
 
 } // namespace par::core

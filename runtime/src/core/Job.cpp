@@ -1,6 +1,7 @@
 #include "par/core/Job.h"
 
 #include "par/comm/Launch.h"
+#include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/cpu/Machine.h"
 #include "par/verify/Verify.h"
@@ -109,7 +110,10 @@ void openData(Job &job) {
 }
 
 /// Hours of training must not end in a file that cannot be written.
-void checkExport(const std::string &path) {
+void checkExport(const Job &job) {
+  const std::string &path = job.options.exportTo;
+  if (path.ends_with(".onnx"))
+    checkModelExport(job.bundle.manifest, job.name, path);
   fs::path folder = fs::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
@@ -139,7 +143,7 @@ Job prepareJob(const RunOptions &options) {
   job.bundle = openBundle(job.name);
   checkHypers(job);
   if (!options.exportTo.empty())
-    checkExport(options.exportTo);
+    checkExport(job);
   const format::Manifest &manifest = job.bundle.manifest;
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);

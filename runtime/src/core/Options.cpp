@@ -105,7 +105,7 @@ const std::vector<Flag> &flags() {
       {"--save", "DIR", "write checkpoints", TEXT(save)},
       {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
-      {"--export", "F.safetensors", "write the whole weights at the end", TEXT(exportTo)},
+      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model", TEXT(exportTo)},
       {"--metrics", "F.jsonl", "one JSON object a step", TEXT(metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", TEXT(trace)},
@@ -150,8 +150,8 @@ void checkTogether(const RunOptions &options) {
   need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
   need(!options.labels.empty(), !options.text.empty(), "--labels", "--text F");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
-  if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors"))
-    refuse(Message::notYet, "--export to other than .safetensors");
+  if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
+    refuse(Message::exportKind, options.exportTo);
 }
 
 } // namespace

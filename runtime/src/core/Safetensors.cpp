@@ -163,7 +163,7 @@ const ArrayView *SafetensorsReader::find(const std::string &name) const {
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
                                      const std::map<std::string, std::string> &metadata)
-    : path(path) {
+    : file(path, create) {
   json header = json::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
@@ -180,40 +180,15 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<ArrayH
   for (uint64_t &begin : begins)
     begin += sizeof length + length;
   total = sizeof length + length + at;
-  descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
-  if (descriptor < 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
   if (!create)
     return;
   text.insert(0, reinterpret_cast<const char *>(&length), sizeof length);
-  begins.push_back(0); // the header is written as an array that begins with the file
-  write(begins.size() - 1, 0, std::as_bytes(std::span(text)));
-  begins.pop_back();
-  if (ftruncate(descriptor, static_cast<off_t>(total)) != 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (descriptor >= 0)
-    close(descriptor);
+  file.write(0, std::as_bytes(std::span(text)));
+  file.resize(total);
 }
 
 void SafetensorsWriter::write(size_t index, uint64_t offset, std::span<const std::byte> bytes) {
-  offset += begins[index];
-  while (!bytes.empty()) {
-    ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
-    offset += static_cast<uint64_t>(written);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-}
-
-void SafetensorsWriter::sync() {
-  if (fsync(descriptor) != 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+  file.write(begins[index] + offset, bytes);
 }
 
 } // namespace par::core

@@ -1,6 +1,7 @@
 // What one rank does: start, step, save, evaluate, end.
 #include "Progress.h"
 
+#include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/core/LearningRate.h"
 
@@ -21,7 +22,9 @@ public:
       return 0;
     giveValues();
     int code = options.eval ? evaluateOnly() : train();
-    if (!options.exportTo.empty())
+    if (options.exportTo.ends_with(".onnx"))
+      exportModel(session, options.bundle, options.exportTo);
+    else if (!options.exportTo.empty())
       exportWeights(session, options.exportTo);
     trace.write(control);
     if (options.checkArena)

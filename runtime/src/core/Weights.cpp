@@ -74,53 +74,64 @@ WeightStore openSafetensors(const std::vector<std::string> &paths) {
 
 namespace {
 
-/// The compiled model file as it was named, or by its last name beside the bundle.
+/// The compiled model file as it was named, or by its last name beside the bundle; empty if it is in neither
+/// place.
 fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
-  for (const fs::path &path : {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()})
+  for (const fs::path &path :
+       {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()})
     if (fs::is_regular_file(path))
       return path;
   return {};
 }
 
-void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle) {
+void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle,
+                    Message changed) {
   MappedFile file(path.string());
   auto bytes = file.bytes();
   if (bytes.size() != model.size)
-    throw Failure::at(bundle, Message::modelChanged, path.string(),
+    throw Failure::at(bundle, changed, path.string(),
                       grouped(bytes.size()) + " bytes, not " + grouped(model.size));
   std::string hash = format::sha256({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
   if (hash != model.sha256)
-    throw Failure::at(bundle, Message::modelChanged, path.string(), "other content");
+    throw Failure::at(bundle, changed, path.string(), "other content");
 }
 
 } // namespace
 
+std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
+                              Message changed) {
+  fs::path model = findModel(manifest.model, bundle);
+  if (model.empty())
+    throw Failure::at(bundle, missing, manifest.model.name);
+  checkUnchanged(manifest.model, model, bundle, changed);
+  return model.string();
+}
+
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
-  fs::path model = findModel(manifest.model, bundle);
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && tensor.source; });
   if (!any)
     throw Failure::at(bundle, Message::noWeights, manifest.model.name);
-  if (model.empty())
-    throw Failure::at(bundle, Message::modelMissing, manifest.model.name);
-  checkUnchanged(manifest.model, model, bundle);
+  fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
   store.place = model.string();
   std::map<std::string, std::shared_ptr<MappedFile>> open;
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.source || tensor.kind == TensorKind::Copy)
       continue;
-    fs::path path = model.filename() == tensor.source->file ? model : model.parent_path() / tensor.source->file;
+    fs::path path =
+        model.filename() == tensor.source->file ? model : model.parent_path() / tensor.source->file;
     auto &file = open[path.string()];
     if (!file)
       file = std::make_shared<MappedFile>(path.string());
     uint64_t offset = tensor.source->offset, length = tensor.source->length;
-    uint64_t needed = static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
+    uint64_t needed =
+        static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
     if (offset > file->bytes().size() || length > file->bytes().size() - offset || length != needed)
       throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length,
                         file->bytes().size(), needed);
-    store.arrays[tensor.name] = {tensor.source->type, tensor.stored,
-                                 {wholePiece(tensor.stored, file->bytes().data() + offset)}};
+    store.arrays[tensor.name] = {
+        tensor.source->type, tensor.stored, {wholePiece(tensor.stored, file->bytes().data() + offset)}};
   }
   for (auto &[path, file] : open)
     store.files.push_back(file);
@@ -130,6 +141,15 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
 bool isWeight(const Tensor &tensor) {
   return tensor.kind == TensorKind::Parameter || tensor.kind == TensorKind::Frozen ||
          tensor.kind == TensorKind::Buffer || tensor.kind == TensorKind::Copy;
+}
+
+bool isSaved(const Tensor &tensor) { return tensor.kind != TensorKind::Copy; }
+
+const format::Rectangle *ownedPart(const Tensor &tensor, uint32_t rank) {
+  for (const format::Rectangle &part : tensor.layout.parts)
+    if (!part.ranks.empty() && part.ranks.front() == rank && elementCount(part.size) > 0)
+      return &part;
+  return nullptr;
 }
 
 const Tensor &sourceOf(const format::Manifest &manifest, const Tensor &tensor) {
@@ -176,7 +196,8 @@ void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
     throw Failure::at(store.place, Message::missingTensor, missing->name, present, total);
 }
 
-void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from, const std::string &place) {
+void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from,
+                const std::string &place) {
   const format::Layout &layout = tensor.layout;
   uint64_t elementBytes = format::sizeOf(tensor.type);
   const format::Rectangle *part = format::rectangleOf(layout, rank);

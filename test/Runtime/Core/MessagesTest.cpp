@@ -1,6 +1,8 @@
 // Every mistake is answered with the sentence of docs/plan.md, and every sentence of the table is quoted by a test.
 #include "ToolFixture.h"
 
+#include "par/format/Sha256.h"
+
 #include <filesystem>
 
 using namespace par;
@@ -35,7 +37,7 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
       {{"a.par", "--comm", "nccl"}, "par-run: error: --comm nccl is not supported yet"},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
-      {{"a.par", "--export", "m.onnx"}, "par-run: error: --export to other than .safetensors is not supported yet"},
+      {{"a.par", "--export", "m.pt"}, "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
       {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
       {{"a.par", "-n=none"}, "par-run: error: -n takes a whole number of at least 1, not \"none\""},
@@ -111,6 +113,30 @@ TEST_F(Mistakes, ofWeights) {
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
   expectSays("text: error: is neither a .safetensors file nor a checkpoint folder");
+}
+
+TEST_F(Mistakes, ofAnExportIntoTheModel) {
+  format::Bundle bundle = toy::training(1);
+  std::string model = folder / "squares.onnx";
+  auto export_to = [&](const std::string &name, const std::string &path) {
+    return run({write(bundle, name), "--text", text(), "--init", "--steps", "1", "--export", path});
+  };
+  EXPECT_EQ(export_to("gone", folder / "new.onnx"), 1);
+  expectSays("gone.par: error: --export to .onnx needs the model squares.onnx, which is neither here nor beside the bundle");
+  std::ofstream(model) << "other";
+  EXPECT_EQ(export_to("other", folder / "new.onnx"), 1);
+  expectSays("other.par: error: --export to .onnx needs the model that was compiled; " + model + " is another one (5 bytes, "
+             "not 0)");
+  std::ofstream(model) << std::string(300, 'm');
+  std::string content(300, 'm');
+  bundle.manifest.model.size = 300;
+  bundle.manifest.model.sha256 = format::sha256(content);
+  EXPECT_EQ(export_to("place", folder / "new.onnx"), 1);
+  expectSays("new.onnx: error: cannot hold w: " + model + " was compiled without its weights or is compressed; export to "
+             ".safetensors");
+  bundle.manifest.tensors[0].source = format::Source{"squares.onnx", 20, 256, format::DType::F32};
+  EXPECT_EQ(export_to("same", model), 1) << "written before it trains";
+  expectSays("squares.onnx: error: is the model that was compiled, or its weights; give --export another name or folder");
 }
 
 TEST_F(Mistakes, ofAModelFileThatChanged) {

@@ -1,5 +1,7 @@
 // par-run trains, evaluates, saves, resumes and exports; what it prints has the form that docs/plan.md fixes.
 #include "ToolFixture.h"
+
+#include "par/format/Sha256.h"
 #include "par/core/LearningRate.h"
 
 #include <cmath>
@@ -153,6 +155,28 @@ TEST(LearningRate, followsItsSchedule) {
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Linear, 1.0, 0.0, 0, 10}, 5), 0.5);
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Rsqrt, 1.0, 0.0, 4, 0}, 15), 0.5);
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Constant, 2.0, 0.0, 0, 0}, 99), 2.0);
+}
+
+// The model with the trained weights: all other bytes are the compiled one's.
+TEST_F(Training, exportsTheModel) {
+  format::Bundle bundle = toy::training(2);
+  std::string content(400, 'm'), model = folder / "squares.onnx";
+  std::ofstream(model) << content;
+  bundle.manifest.model.size = content.size();
+  bundle.manifest.model.sha256 = format::sha256(content);
+  for (format::Tensor &tensor : bundle.manifest.tensors)
+    if (tensor.name == "w")
+      tensor.source = format::Source{"squares.onnx", 40, 256, format::DType::F32};
+  std::string two = write(bundle, "two"), exported = folder / "trained.onnx", weights = folder / "w.safetensors";
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--export", exported})), 0) << err;
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--export", weights})), 0) << err;
+  std::ifstream in(exported, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  ASSERT_EQ(bytes.size(), content.size());
+  EXPECT_EQ(bytes.substr(0, 40) + bytes.substr(296), std::string(40 + 104, 'm'));
+  core::SafetensorsReader reader(weights);
+  EXPECT_EQ(std::memcmp(reader.find("w")->data.data(), bytes.data() + 40, 256), 0);
+  EXPECT_FALSE(std::filesystem::exists(exported + ".tmp"));
 }
 
 // A tied parameter is found under any of its names and exported under all.

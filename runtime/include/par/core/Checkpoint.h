@@ -31,8 +31,4 @@ std::string newestCheckpoint(const std::string &folder);
 /// True if `path` holds an index.json of a checkpoint.
 bool isCheckpoint(const std::string &path);
 
-/// Collective. Writes all parameters, frozen ones and buffers whole into one safetensors file, every rank its own
-/// rectangles.
-void exportWeights(Session &session, const std::string &path);
-
 } // namespace par::core

@@ -65,6 +65,11 @@ struct MessageText {
   /* the run */                                                                                                        \
   M(lossIsNan, "loss is {} on rank {} ({}): first non-finite value is {}")                                        \
   M(unknownFlag, "unknown flag \"{}\"")                                                                                \
+  M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
+  M(exportChanged, "--export to .onnx needs the model that was compiled; {} is another one ({})")                      \
+  M(exportOnModel, "is the model that was compiled, or its weights; give --export another name or folder")             \
+  M(exportNoPlace, "cannot hold {}: {} was compiled without its weights or is compressed; export to .safetensors")     \
+  M(exportKind, "--export needs a name that ends in .safetensors or .onnx, not \"{}\"")                                \
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \

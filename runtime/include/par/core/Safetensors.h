@@ -2,6 +2,7 @@
 // copied; every length is checked against the file before it is used.
 #pragma once
 
+#include "par/core/FileWriter.h"
 #include "par/format/Program.h"
 
 #include <cstddef>
@@ -79,18 +80,14 @@ public:
   /// `create`: makes the file at its full length and writes the header; otherwise opens what another made.
   SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
                     const std::map<std::string, std::string> &metadata = {});
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter &) = delete;
-  SafetensorsWriter &operator=(const SafetensorsWriter &) = delete;
   /// Writes bytes of array `index` from byte `offset` of it.
   void write(size_t index, uint64_t offset, std::span<const std::byte> bytes);
   /// To the disk; throws Failure.
-  void sync();
+  void sync() { file.sync(); }
   uint64_t totalBytes() const { return total; }
 
 private:
-  std::string path;
-  int descriptor = -1;
+  FileWriter file;
   std::vector<uint64_t> begins;
   uint64_t total = 0;
 };

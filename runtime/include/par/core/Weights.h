@@ -1,6 +1,7 @@
 // Where the values of tensors come from: the model file, safetensors files, a checkpoint, or the init rules.
 #pragma once
 
+#include "par/core/Messages.h"
 #include "par/core/Safetensors.h"
 #include "par/format/Manifest.h"
 
@@ -38,6 +39,11 @@ struct WeightStore {
 
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
 WeightStore openSafetensors(const std::vector<std::string> &paths);
+/// Path of the model file that was compiled: as it was named, then beside the bundle. Throws Failure with
+/// `missing` (about its name) if it is in neither place, with `changed` (about its path and what differs) if
+/// it is another one.
+std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
+                              Message changed);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle);
@@ -45,13 +51,19 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
 /// Whether a tensor's value is a weight (parameter, frozen, buffer, or a copy of one) rather than state that
 /// training makes.
 bool isWeight(const format::Tensor &tensor);
+/// Tensors that stand in a checkpoint: all but copies.
+bool isSaved(const format::Tensor &tensor);
+/// The rectangle that a rank saves or exports, of those that several hold the first one's; null if it saves
+/// none.
+const format::Rectangle *ownedPart(const format::Tensor &tensor, uint32_t rank);
 /// The tensor under whose name a value is stored: for a copy the one that it copies.
 const format::Tensor &sourceOf(const format::Manifest &manifest, const format::Tensor &tensor);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
 
-/// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are missing.
+/// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are
+/// missing.
 void loadTensor(std::byte *to, const format::Tensor &tensor, uint32_t rank, const StoredArray &from,
                 const std::string &place);
 

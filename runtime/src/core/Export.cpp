@@ -1,0 +1,138 @@
+#include "par/core/Export.h"
+
+#include "par/core/Failure.h"
+#include "par/core/FileWriter.h"
+#include "par/core/Rectangles.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+namespace par::core {
+
+namespace fs = std::filesystem;
+using format::Tensor;
+
+namespace {
+
+/// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it.
+template <class Write>
+void writeOwned(Session &session, const Tensor &tensor, Write write) {
+  const format::Rectangle *owned = ownedPart(tensor, session.jobControl().rank());
+  if (!owned)
+    return;
+  auto local = session.tensor(tensor.name);
+  uint64_t bytes = format::sizeOf(tensor.type);
+  std::vector<int64_t> origin(owned->size.size(), 0);
+  auto run = [&](int64_t to, int64_t from, int64_t n) {
+    write(static_cast<uint64_t>(to) * bytes,
+          local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
+  };
+  forEachRun(tensor.layout.shape, owned->start, tensor.layout.local, origin, owned->size, run);
+}
+
+bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
+
+/// A folder's path as one for a file in it: "a/b" of "b", "./b" of "b".
+fs::path folderOf(const fs::path &path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// The files of a model and what their copies are called; the model itself comes first.
+struct ModelCopy {
+  fs::path from, to;
+  std::string name; ///< as the manifest's sources say it
+  fs::path partial() const { return to.string() + ".tmp"; }
+};
+
+/// Throws Failure where the copies cannot hold the weights or would lie on the model.
+std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::string &bundle,
+                                  const fs::path &path) {
+  fs::path model = findCompiledModel(manifest, bundle, Message::exportMissing, Message::exportChanged);
+  std::vector<ModelCopy> copies{{model, path, model.filename()}};
+  std::set<std::string> beside;
+  for (const Tensor &tensor : manifest.tensors) {
+    if (!isExported(tensor))
+      continue;
+    if (!tensor.source && tensor.kind != format::TensorKind::Buffer)
+      throw Failure::at(path.string(), Message::exportNoPlace, tensor.name, model.string());
+    if (tensor.source && model.filename() != tensor.source->file)
+      beside.insert(tensor.source->file);
+  }
+  for (const std::string &file : beside)
+    copies.push_back({folderOf(model) / file, folderOf(path) / file, file});
+  std::error_code ignored;
+  for (const ModelCopy &copy : copies)
+    if (fs::equivalent(copy.from, copy.to, ignored))
+      throw Failure::at(copy.to.string(), Message::exportOnModel);
+  return copies;
+}
+
+void copyFiles(const std::vector<ModelCopy> &copies) {
+  for (const ModelCopy &copy : copies) {
+    std::error_code error;
+    fs::create_directories(folderOf(copy.to), error);
+    fs::copy_file(copy.from, copy.partial(), fs::copy_options::overwrite_existing, error);
+    if (error)
+      throw Failure::at(copy.partial().string(), Message::cannotWrite, error.message());
+  }
+}
+
+} // namespace
+
+void exportWeights(Session &session, const std::string &path) {
+  comm::Control &control = session.jobControl();
+  std::vector<ArrayHeader> headers;
+  std::vector<const Tensor *> tensors;
+  for (const Tensor &tensor : session.manifest().tensors) {
+    if (!isExported(tensor))
+      continue;
+    headers.push_back({tensor.name, tensor.type, tensor.stored});
+    for (const std::string &alias : tensor.aliases)
+      headers.push_back({alias, tensor.type, tensor.stored});
+    tensors.resize(headers.size(), &tensor);
+  }
+  std::string part = path + ".tmp";
+  if (control.rank() == 0)
+    SafetensorsWriter(part, headers, true, {{"format", "pt"}});
+  control.barrier("export");
+  SafetensorsWriter writer(part, headers, false, {{"format", "pt"}});
+  for (size_t i = 0; i < tensors.size(); ++i)
+    writeOwned(session, *tensors[i],
+               [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); });
+  writer.sync();
+  control.barrier("exported");
+  if (control.rank() == 0)
+    fs::rename(part, path);
+  control.barrier("export done");
+}
+
+void checkModelExport(const format::Manifest &manifest, const std::string &bundle, const std::string &path) {
+  planCopies(manifest, bundle, path);
+}
+
+void exportModel(Session &session, const std::string &bundle, const std::string &path) {
+  comm::Control &control = session.jobControl();
+  const format::Manifest &manifest = session.manifest();
+  std::vector<ModelCopy> copies = planCopies(manifest, bundle, path);
+  if (control.rank() == 0)
+    copyFiles(copies);
+  control.barrier("export");
+  std::map<std::string, FileWriter> writers;
+  for (const ModelCopy &copy : copies)
+    writers.try_emplace(copy.name, copy.partial().string());
+  for (const Tensor &tensor : manifest.tensors)
+    if (isExported(tensor) && tensor.source)
+      writeOwned(session, tensor, [&](uint64_t at, std::span<const std::byte> bytes) {
+        writers.at(tensor.source->file).write(tensor.source->offset + at, bytes);
+      });
+  for (auto &[file, writer] : writers)
+    writer.sync();
+  control.barrier("exported");
+  if (control.rank() == 0) // the model last: what bears its name finds its weights
+    for (size_t i = copies.size(); i-- > 0;)
+      fs::rename(copies[i].partial(), copies[i].to);
+  control.barrier("export done");
+}
+
+} // namespace par::core

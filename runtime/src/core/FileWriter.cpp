@@ -1,0 +1,42 @@
+#include "par/core/FileWriter.h"
+
+#include "par/core/Failure.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace par::core {
+
+FileWriter::FileWriter(const std::string &path, bool create) : path(path) {
+  descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
+  if (descriptor < 0)
+    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+}
+
+FileWriter::~FileWriter() { close(descriptor); }
+
+void FileWriter::write(uint64_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+    at += static_cast<uint64_t>(written);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void FileWriter::resize(uint64_t bytes) {
+  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
+    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+}
+
+void FileWriter::sync() {
+  if (fsync(descriptor) != 0)
+    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+}
+
+} // namespace par::core
