@@ -1,6 +1,7 @@
 #include "par/Interpreter/Interpreter.h"
 #include "par/Interpreter/Passes.h"
 
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -32,10 +33,18 @@ struct CheckPhasesPass : impl::CheckPhasesPassBase<CheckPhasesPass> {
 
   void getDependentDialects(DialectRegistry &) const override {}
 
+  /// Another module is what this one is held against.
+  LogicalResult readFirst(interp::PhaseCheck &check) {
+    if (against.empty())
+      return success();
+    OwningOpRef<ModuleOp> other = parseSourceFile<ModuleOp>(against, &getContext());
+    return success(other && succeeded(check.check(*other)));
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     interp::PhaseCheck check(seed, tolerance);
-    if (failed(check.check(module)))
+    if (failed(readFirst(check)) || failed(check.check(module)))
       return signalPassFailure();
     for (const std::string &pipeline : splitPipelines(passes)) {
       PassManager manager(&getContext());

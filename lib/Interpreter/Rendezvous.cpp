@@ -1,4 +1,5 @@
 #include "Rendezvous.h"
+#include "par/Interpreter/Combine.h"
 
 using namespace mlir;
 
@@ -49,19 +50,6 @@ static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender) {
   return false;
 }
 
-static Tensor combine(ReduceKind kind, Tensor total, const Tensor &other) {
-  for (int64_t i = 0, end = total.getSize(); i < end; ++i) {
-    if (!total.isFloat()) {
-      int64_t &x = total.mutableInts()[i], y = other.ints()[i];
-      x = kind == ReduceKind::sum ? x + y : kind == ReduceKind::bor ? (x | y) : (x & y);
-      continue;
-    }
-    double &x = total.mutableFloats()[i], y = other.floats()[i];
-    x = kind == ReduceKind::sum ? x + y : kind == ReduceKind::max ? std::max(x, y) : std::min(x, y);
-  }
-  return total;
-}
-
 /// The roles with a rank in the groups, if all stand at the reduction of that tag; none if one does not yet.
 static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldReduceOp reduce) {
   SmallVector<Walk *> members;
@@ -98,7 +86,10 @@ static void reduceGroup(ArrayRef<Walk *> members, ArrayRef<int64_t> group, unsig
   Tensor total;
   visit([&](WorldReduceOp op, RankValues &values) {
     Tensor mine = values.lookup(op.getOperand(index));
-    total = total ? combine(op.getKind(), total, mine) : mine;
+    if (total)
+      combineInto(op.getKind(), total, mine);
+    else
+      total = mine;
   });
   visit([&](WorldReduceOp op, RankValues &values) { values[op.getResult(index)] = total; });
 }

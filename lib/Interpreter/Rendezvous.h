@@ -51,6 +51,7 @@ struct Walk {
   llvm::SmallVector<RankValues> values;
   Storage storage;
   std::set<std::pair<mlir::Operation *, int64_t>> fed; ///< input buffers and microbatches
+  llvm::MapVector<mlir::Operation *, llvm::SmallVector<Tensor>> accumulators; ///< what gradients' buffers got last
   size_t run = 0;
   mlir::Block::iterator next, end;
 };

@@ -1,4 +1,5 @@
 #include "Rendezvous.h"
+#include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
 
 using namespace mlir;
@@ -21,6 +22,7 @@ private:
   LogicalResult act(Walk &walk);
   LogicalResult call(Walk &walk, Operation *op, Region &callee);
   LogicalResult fetch(Walk &walk, FetchOp op);
+  LogicalResult collectGradients(Walk &walk);
   LogicalResult finish(Walk &walk);
 
   ModuleOp module;
@@ -111,6 +113,11 @@ LogicalResult ProgramRun::fetch(Walk &walk, FetchOp op) {
   return success();
 }
 
+/// Whether a variable's gradient is summed up here.
+static bool isAccumulator(BufferOp buffer) {
+  return buffer.getKind() == BufferKind::temp && buffer.getOf() && buffer.getDist();
+}
+
 /// One op that needs no other role.
 LogicalResult ProgramRun::act(Walk &walk) {
   Operation *op = &*walk.next;
@@ -130,7 +137,11 @@ LogicalResult ProgramRun::act(Walk &walk) {
     return success();
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
-    walk.storage.store(store, walk.microbatch(), walk.shards(store.getOperand()));
+    SmallVector<Tensor> shards = walk.shards(store.getOperand());
+    // Other values may take the bytes before the entry ends.
+    if (BufferOp buffer = walk.storage.lookup(store.getBuffer()); isAccumulator(buffer))
+      walk.accumulators[buffer] = shards;
+    walk.storage.store(store, walk.microbatch(), shards);
     return success();
   }
   if (auto exec = dyn_cast<ExecOp>(op))
@@ -160,6 +171,21 @@ LogicalResult ProgramRun::play() {
 
 //===-- After the entry
 //-----------------------------------------------------------------------------------------===//
+
+LogicalResult ProgramRun::collectGradients(Walk &walk) {
+  for (auto &[op, shards] : walk.accumulators) {
+    auto buffer = cast<BufferOp>(op);
+    auto dist = cast<DistType>(*buffer.getDist());
+    FailureOr<Tensor> whole = collect(buffer, shards, dist.getTensor(), dist.getSharding(), walk.mesh);
+    if (failed(whole))
+      return failure();
+    // Of a tied parameter each stage has a summand of the gradient.
+    auto [at, first] = outcome.accumulators.try_emplace(buffer.getOf()->str(), *whole);
+    if (!first)
+      combineInto(ReduceKind::sum, at->second, *whole);
+  }
+  return success();
+}
 
 LogicalResult ProgramRun::finish(Walk &walk) {
   for (BufferOp buffer : walk.storage.stored()) {
@@ -197,6 +223,10 @@ static Tensor stack(const std::map<int64_t, Tensor> &parts) {
 FailureOr<Outcome> ProgramRun::run() {
   if (failed(begin()) || failed(play()))
     return failure();
+  // First what others are made of.
+  for (Walk &walk : walks)
+    if (failed(collectGradients(walk)))
+      return failure();
   for (Walk &walk : walks)
     if (failed(finish(walk)))
       return failure();

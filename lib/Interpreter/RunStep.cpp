@@ -1,8 +1,7 @@
 #include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
 #include "par/Interpreter/Interpreter.h"
-
-#include <cmath>
 
 using namespace mlir;
 
@@ -33,16 +32,6 @@ private:
   RankValues values;
   Outcome outcome;
 };
-
-void addInto(Tensor &to, const Tensor &from) {
-  if (to.isFloat()) {
-    for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
-      x += y;
-  } else {
-    for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
-      x += y;
-  }
-}
 
 } // namespace
 
@@ -124,7 +113,7 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
         if (i == 0)
           total = part;
         else
-          addInto(total, part);
+          combineInto(ReduceKind::sum, total, part);
         continue;
       }
       if (i == 0)
@@ -146,22 +135,13 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
 void StepRun::accumulate(StringRef variable, const Tensor &summand) {
   auto [at, first] = outcome.accumulators.try_emplace(variable.str(), summand);
   if (!first)
-    addInto(at->second, summand);
+    combineInto(ReduceKind::sum, at->second, summand);
 }
 
 LogicalResult StepRun::visitReduce(StageReduceOp reduce) {
   Tensor total = values.lookup(reduce.getOperand(0));
-  for (Value operand : reduce.getOperands().drop_front()) {
-    Tensor other = values.lookup(operand);
-    if (reduce.getKind() == ReduceKind::sum)
-      addInto(total, other);
-    else if (total.isFloat())
-      total.mutableFloats()[0] = reduce.getKind() == ReduceKind::max
-                                     ? std::fmax(total.floats()[0], other.floats()[0])
-                                     : std::fmin(total.floats()[0], other.floats()[0]);
-    else
-      total.mutableInts()[0] &= other.ints()[0];
-  }
+  for (Value operand : reduce.getOperands().drop_front())
+    combineInto(reduce.getKind(), total, values.lookup(operand));
   for (Value result : reduce.getResults())
     values[result] = total;
   return success();

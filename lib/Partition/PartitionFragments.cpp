@@ -52,6 +52,21 @@ static bool isIndexedSum(const ShardingRule &rule, unsigned factor) {
   });
 }
 
+/// What it costs that a result is declared a sum over axes by which this factor could be cut, but is not: elements of
+/// the results, once an axis.
+static int64_t missedSums(Operation *op, const ShardingRule &rule, unsigned factor, const Axes &candidate,
+                          ArrayRef<SmallVector<Axes>> votes) {
+  if (rule.factors[factor].kind != FactorKind::Sum && !isIndexedSum(rule, factor))
+    return 0;
+  int64_t cost = 0;
+  for (Value result : op->getResults())
+    for (StringAttr axis : getSharding(result).getUnreduced())
+      if (!llvm::is_contained(candidate, axis) &&
+          llvm::any_of(votes, [&](auto &axes) { return llvm::is_contained(axes[factor], axis); }))
+        cost += cast<RankedTensorType>(result.getType()).getNumElements();
+  return cost;
+}
+
 /// How the op computes: for each factor the axes that cut it, where operands and results disagree those that
 /// move the fewest bytes.
 SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRule &rule) {
@@ -87,6 +102,7 @@ SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRul
       for (auto [other, otherHolds, size] : llvm::zip(votes, has, bytes))
         if (otherHolds[factor] && other[factor] != candidate[factor])
           cost += size;
+      cost += missedSums(op, rule, factor, candidate[factor], votes);
       if (cost < least || (cost == least && candidate[factor].size() > chosen[factor].size())) {
         least = cost;
         chosen[factor] = candidate[factor];

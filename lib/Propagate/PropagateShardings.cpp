@@ -62,9 +62,10 @@ void Propagation::joinRun(RunOp run) {
 }
 
 /// What must lie alike: a run's values and its fragment's, both ends of a transfer, all reads and writes of a
-/// variable (copies included), what a loop yields and gives.
+/// variable (copies included), what a loop yields and gives, slices of one value in several loops.
 void Propagation::join() {
   llvm::StringMap<Value> variables;
+  DenseMap<Value, Value> parts; // of a value with a slice a microbatch
   auto join = [&](Value a, Value b) { classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer()); };
   auto joinVariable = [&](StringRef name, Value value) {
     auto variable = module.lookupSymbol<VariableOp>(name);
@@ -73,6 +74,11 @@ void Propagation::join() {
     if (first)
       join(first, value);
     first = value;
+  };
+  auto joinPart = [&](Value whole, Value part) {
+    auto [at, first] = parts.try_emplace(whole, part);
+    if (!first)
+      join(at->second, part);
   };
   step.walk([&](Operation *op) {
     if (auto run = dyn_cast<RunOp>(op)) {
@@ -84,11 +90,15 @@ void Propagation::join() {
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       joinVariable(write.getVariable(), write.getOperand());
     } else if (auto loop = dyn_cast<LoopOp>(op)) {
+      for (auto [operand, slice] : llvm::zip(loop.getSlices(), loop.getBody().getArguments().drop_front()))
+        joinPart(operand, slice);
       auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
       for (auto [inner, outer, kind] :
            llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>()))
         if (kind.getValue() == YieldKind::sum)
           join(inner, outer);
+        else
+          joinPart(outer, inner);
     }
   });
 }
@@ -212,8 +222,11 @@ bool Propagation::spreadLoop(LoopOp loop) {
   auto pair = [&](Value whole, Value part) {
     for (int64_t dim = 0, end = getTensorType(part.getType()).getRank(); dim < end; ++dim) {
       changed |= extend(part, dim, Axes(layoutOf(whole).dims[dim + 1]));
-      layoutOf(part).fixed[dim] |= layoutOf(whole).fixed[dim + 1];
       changed |= extend(whole, dim + 1, Axes(layoutOf(part).dims[dim]));
+      // What may not be cut further in the one may not in the other: they would part.
+      bool fixed = layoutOf(whole).fixed[dim + 1] || layoutOf(part).fixed[dim];
+      layoutOf(whole).fixed[dim + 1] = fixed;
+      layoutOf(part).fixed[dim] = fixed;
     }
   };
   for (auto [operand, argument] : llvm::zip(loop.getSlices(), loop.getBody().getArguments().drop_front()))

@@ -89,6 +89,10 @@ SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
   return made;
 }
 
+bool Activities::isReducedOnly(const Activity &activity, OpResult sum) const {
+  return llvm::all_of(sum.getUsers(), [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
+}
+
 //===-- Taking a step apart
 //-------------------------------------------------------------------------------------===//
 

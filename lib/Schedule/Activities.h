@@ -51,6 +51,8 @@ public:
   llvm::SmallVector<mlir::Value> operandsOf(const Activity &activity) const;
   /// What it makes that someone else needs (other activities, fetches elsewhere, writes), canonical.
   llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;
+  /// Whether nobody takes a sum but reductions in the activity's tail, so that its last value need not be stored.
+  bool isReducedOnly(const Activity &activity, mlir::OpResult sum) const;
 
 private:
   mlir::LogicalResult add(mlir::Operation *op, LoopOp loop);

@@ -43,15 +43,21 @@ void Buffers::placeOperand(Value value) {
   place(value, std::move(plan));
 }
 
+/// The variable whose gradient, or a summand of it, a loop accumulates in this result; else nothing.
+static StringRef labelOf(OpResult sum) {
+  auto labels = cast<LoopOp>(sum.getOwner()).getLabels();
+  if (!labels || sum.getResultNumber() >= labels->size())
+    return "";
+  return cast<StringAttr>((*labels)[sum.getResultNumber()]).getValue();
+}
+
 void Buffers::placeResult(const Activity &activity, Value value) {
   BufferPlan plan;
   plan.type = activities.localType(value);
   plan.name = activities.prefix + activity.name;
   auto result = cast<OpResult>(value);
   if (auto loop = dyn_cast<LoopOp>(result.getOwner())) {
-    StringRef label;
-    if (auto labels = loop.getLabels(); labels && result.getResultNumber() < labels->size())
-      label = cast<StringAttr>((*labels)[result.getResultNumber()]).getValue();
+    StringRef label = labelOf(result);
     plan.name += label.empty() ? (".sum" + Twine(result.getResultNumber())).str() : (".sum." + label).str();
     // A tied parameter has several summands.
     if (llvm::any_of(plans, [&](const BufferPlan &other) { return other.name == plan.name; }))
@@ -78,6 +84,26 @@ void Buffers::reuseSums() {
       if (sum.hasOneUse() && index.contains(sum) && index.contains(reduced) &&
           of(sum).type == of(reduced).type && of(sum).kind == BufferKind::temp)
         index[reduced] = index[sum];
+    }
+}
+
+/// The gradient's storage says of which variable it is and how it lies, for whoever checks what programs accumulate:
+/// the sum where it is stored to the end, else what the last microbatch makes of it.
+void Buffers::nameAccumulators() {
+  for (const Activity &activity : activities.list)
+    for (OpResult sum : activity.sums) {
+      StringRef label = labelOf(sum);
+      if (label.empty())
+        continue;
+      Value kept = sum;
+      auto reduction = llvm::find_if(activity.tail, [&](Operation *op) { return op->getOperand(0) == sum; });
+      if (reduction != activity.tail.end() && activities.isReducedOnly(activity, sum))
+        kept = (*reduction)->getResult(0);
+      if (!index.contains(kept) || of(kept).kind != BufferKind::temp)
+        continue;
+      BufferPlan &plan = plans[index[kept]];
+      plan.of = label.str();
+      plan.dist = cast<DistType>(kept.getType());
     }
 }
 
@@ -191,6 +217,7 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   for (WriteOp write : writes)
     if (activities.producer(write.getOperand()) >= 0)
       buffers.placeWrite(write);
+  buffers.nameAccumulators();
   buffers.countSlots();
   return buffers;
 }

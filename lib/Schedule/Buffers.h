@@ -9,9 +9,9 @@ namespace par {
 struct BufferPlan {
   std::string name;
   BufferKind kind = BufferKind::temp;
-  std::string of;              ///< variable or input
+  std::string of;              ///< variable or input; of a sum, the variable whose gradient it accumulates
   mlir::RankedTensorType type; ///< of one slot, on one rank
-  DistType dist;               ///< state, hyper, input
+  DistType dist;               ///< state, hyper, input, gradient
   bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
   int64_t depth = 1;
 };
@@ -38,6 +38,7 @@ private:
   void placeResult(const Activity &activity, mlir::Value value);
   void placeWrite(WriteOp write);
   void reuseSums();
+  void nameAccumulators();
   void countSlots();
 
   const Activities &activities;

@@ -72,8 +72,7 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, V
   for (Value result : activities.resultsOf(activity)) {
     bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
     bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&
-                   llvm::all_of(result.getUsers(),
-                                [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
+                   activities.isReducedOnly(activity, cast<OpResult>(result));
     if (!reduced && (!behind || variant.last))
       store(builder, result.getLoc(), result, locals.lookup(result));
   }

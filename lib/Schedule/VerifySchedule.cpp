@@ -49,6 +49,23 @@ static LogicalResult verifyExec(ExecOp exec) {
   return success();
 }
 
+/// A buffer that accumulates a gradient says of which variable, and lies as it says.
+static LogicalResult verifyAccumulator(BufferOp buffer) {
+  if (buffer.getKind() != BufferKind::temp || !buffer.getOf())
+    return success();
+  if (!buffer->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf()))
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf() << "\", which is no variable";
+  auto program = buffer->getParentOfType<ProgramOp>();
+  auto dist = buffer.getDist() ? dyn_cast<DistType>(*buffer.getDist()) : DistType();
+  if (!dist || dist.getStage() != program.getStageAttr())
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
+                              << "\" without saying how it lies on @" << program.getStage();
+  RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
+  if (local != buffer.getTensorType())
+    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has " << local;
+  return success();
+}
+
 //===-- Playing an entry
 //----------------------------------------------------------------------------------------===//
 
@@ -209,6 +226,10 @@ struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
     ModuleOp module = getOperation();
     if (failed(verifyPrograms(module)))
       return signalPassFailure();
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      for (BufferOp buffer : program.getOps<BufferOp>())
+        if (failed(verifyAccumulator(buffer)))
+          return signalPassFailure();
     WalkResult execs = module.walk([](ExecOp exec) { return WalkResult(verifyExec(exec)); });
     if (execs.wasInterrupted())
       return signalPassFailure();

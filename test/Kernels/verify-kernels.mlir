@@ -1,5 +1,8 @@
 // What the gate after Kernels refuses.
 // RUN: par-opt %s --par-verify-kernels --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=schedule > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-kernels 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// SCHEDULE: error: {{.*}}is left after Kernels
 
 // expected-error @below {{ties 1 results, it has 0}}
 par.kernel @k(%a: tensor<4xf32>) attributes {implementation = "generated", tied = array<i64: 0>} {

@@ -1,6 +1,9 @@
 // The gate refuses what Kernels leaves: buffers without offsets, results without storage or beside the operand that they
 // take over.
 // RUN: par-opt %s --par-verify-memory --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=collectives > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-memory 2>&1 | FileCheck %s --check-prefix=COLLECTIVES
+// COLLECTIVES: error: {{.*}}has no offsets after Memory
 
 par.stage @s0 <> ranks [0]
 par.program @stage0 on @s0 ranks [0] {

@@ -1,5 +1,8 @@
 // The gate refuses what Propagate leaves: global fragments, shardings, reshards in a step.
 // RUN: par-opt %s --par-verify-partition --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=propagate > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-partition 2>&1 | FileCheck %s --check-prefix=PROPAGATE
+// PROPAGATE: error: {{.*}}is not local after Partition
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
 // expected-error @below {{is not local after Partition}}

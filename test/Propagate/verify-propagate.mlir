@@ -1,5 +1,8 @@
 // The gate refuses what Split leaves: values without shardings.
 // RUN: par-opt %s --par-verify-propagate --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=split > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-propagate 2>&1 | FileCheck %s --check-prefix=SPLIT
+// SPLIT: error: {{.*}}argument 0 has no sharding after Propagate
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.variable @w parameter : tensor<4xf32>

@@ -8,7 +8,7 @@
 // CHECK: par.buffer @lr hyper of "lr"
 // CHECK: par.buffer @train.input.x input of "x" sliced by mb depth 2 : tensor<2x4xf32>
 // CHECK: par.buffer @train.forward.1 temp by mb depth 2
-// CHECK: par.buffer @train.backward.sum.w1 temp : tensor<4x4xf32>
+// CHECK: par.buffer @train.backward.sum.w1 temp of "w1" : tensor<4x4xf32> as !par.dist<tensor<4x8xf32>, @s0, {{.*}}{"tp"}]>
 // CHECK: par.block @train.s0.to.s1.send
 // CHECK: par.send %{{.*}} to [4, 5, 6, 7] tag 0
 // CHECK: par.block @train.backward.first

@@ -1,5 +1,8 @@
 // The gate refuses what Partition leaves, and programs that do not fit together.
 // RUN: par-opt %s --par-verify-schedule --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=recompute > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-schedule 2>&1 | FileCheck %s --check-prefix=RECOMPUTE
+// RECOMPUTE: error: {{.*}}is left after Schedule
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {}
@@ -159,4 +162,30 @@ par.program @p on @s0 ranks [0] {
     // expected-error @below {{does not have the fragment's type '() -> tensor<4xf32>'}}
     par.exec @f() : () -> ()
   }
+}
+
+// -----
+
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.program @p on @s0 ranks [0, 1] {
+  // expected-error @below {{accumulates the gradient of "w", which is no variable}}
+  par.buffer @sum temp of "w" : tensor<2xf32> as !par.dist<tensor<4xf32>, @s0, [{"tp"}]>
+}
+
+// -----
+
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.variable @w parameter : tensor<4xf32>
+par.program @p on @s0 ranks [0, 1] {
+  // expected-error @below {{accumulates the gradient of "w" without saying how it lies on @s0}}
+  par.buffer @sum temp of "w" : tensor<2xf32>
+}
+
+// -----
+
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.variable @w parameter : tensor<4xf32>
+par.program @p on @s0 ranks [0, 1] {
+  // expected-error @below {{has type 'tensor<4xf32>', a shard of '!par.dist<tensor<4xf32>, @s0, [{"tp"}]>' has 'tensor<2xf32>'}}
+  par.buffer @sum temp of "w" : tensor<4xf32> as !par.dist<tensor<4xf32>, @s0, [{"tp"}]>
 }

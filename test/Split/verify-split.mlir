@@ -1,5 +1,8 @@
 // The gate refuses what the phase before leaves: tensor ops in a step, plain tensors, step ops in a fragment.
 // RUN: par-opt %s --par-verify-split --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=train > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-split 2>&1 | FileCheck %s --check-prefix=TRAIN
+// TRAIN: error: {{.*}}after Split, expected a !par.dist
 
 par.step @eval(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{may not stand in a step after Split; it belongs in a fragment}}

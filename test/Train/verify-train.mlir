@@ -1,5 +1,8 @@
 // The gate accepts what Train leaves and refuses what Annotate does, and steps that write, mark or miss what they should not.
 // RUN: par-opt %s --par-verify-train --split-input-file --verify-diagnostics
+// RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=annotate > %t.mlir
+// RUN: not par-opt %t.mlir --par-verify-train 2>&1 | FileCheck %s --check-prefix=ANNOTATE
+// ANNOTATE: error: {{.*}}has no @train beside it after Train
 
 // Accepted.
 par.variable @w parameter : tensor<f32>

@@ -2,6 +2,7 @@
 #define PAR_INTERPRETER_COMBINE_H
 
 #include "par/Dialect/Par.h"
+#include "par/Interpreter/Tensor.h"
 
 #include <algorithm>
 
@@ -25,6 +26,16 @@ T combine(ReduceKind kind, T x, T y) {
     return static_cast<T>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
   }
   return x;
+}
+
+/// Joins `from` into `to`, element by element; both have the same type.
+inline void combineInto(ReduceKind kind, Tensor &to, const Tensor &from) {
+  if (to.isFloat())
+    for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
+      x = combine<double>(kind, x, y);
+  else
+    for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
+      x = combine<int64_t>(kind, x, y);
 }
 
 } // namespace par::interp

@@ -16,7 +16,9 @@ using Named = std::map<std::string, Tensor>;
 struct Outcome {
   Named outputs;      ///< by the step's output names, else "0", "1", ...
   Named written;      ///< new values of variables; a copy under its own name
-  Named accumulators; ///< gradients by variable: par.gradient's values, or a loop's results by their labels
+  /// Gradients by variable: par.gradient's values, a loop's results by their labels, or what programs store last in
+  /// the buffers that say so. Summands of a tied parameter's gradient are added up.
+  Named accumulators;
 };
 
 /// Runs a step of any form between Import and Schedule: on one device, or fragments on all ranks of their
@@ -28,8 +30,7 @@ mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Name
 
 /// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles against
 /// each other with rendezvous and one communication at a time. Fails with an error where roles wait for each
-/// other for ever, a send and its receive do not fit, or a slot is read that holds something else. There are
-/// no accumulators: sums over microbatches are buffers here.
+/// other for ever, a send and its receive do not fit, or a slot is read that holds something else.
 mlir::FailureOr<Outcome> runPrograms(mlir::ModuleOp module, llvm::StringRef entry, const Named &variables,
                                      const Named &inputs);
 

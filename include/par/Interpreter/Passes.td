@@ -6,16 +6,19 @@ include "mlir/Pass/PassBase.td"
 def CheckPhasesPass : Pass<"par-check-phases", "::mlir::ModuleOp"> {
   let summary = "runs passes and holds what each leaves against what it got, on small random inputs";
   let description = [{
-    Expects: steps of any form between Import and Schedule. Leaves: the module after `passes`, a comma-separated list of
-    pass pipelines. Fails: where a step's outputs, gradient accumulators or written variables change by more than
-    `tolerance` of the tensor's largest element.
+    Expects: steps of any form between Import and Recompute, or programs, of any form between Schedule and Memory.
+    Leaves: the module after `passes`, a comma-separated list of pass pipelines. Fails: where an entry's outputs,
+    gradient accumulators or written variables change by more than `tolerance` of the tensor's largest element, from
+    pass to pass or from what the module of the file `against` gives.
 
     ```
     par-opt --par-check-phases='passes=par-slice-microbatches{microbatches=4},par-assign-stages' step.mlir
+    par-opt --par-check-phases=against=step.mlir programs.mlir
     ```
   }];
   let options = [
     Option<"passes", "passes", "std::string", "\"\"", "pass pipelines, each checked on its own">,
+    Option<"against", "against", "std::string", "\"\"", "file of a module that computes the same">,
     Option<"seed", "seed", "uint64_t", "1", "of the random inputs">,
     Option<"tolerance", "tolerance", "double", "1e-9", "relative to the tensor's largest element">
   ];
@@ -24,8 +27,8 @@ def CheckPhasesPass : Pass<"par-check-phases", "::mlir::ModuleOp"> {
 def InterpretPass : Pass<"par-interpret", "::mlir::ModuleOp"> {
   let summary = "prints what every step gives on small random inputs";
   let description = [{
-    Expects: steps of any form between Import and Schedule. Leaves: the module unchanged; prints outputs and written
-    variables, one a line, up to eight elements each. Inputs are drawn by name from `seed`; constants make a test's
+    Expects: steps of any form between Import and Recompute, or programs. Leaves: the module unchanged; prints outputs,
+    gradient accumulators and written variables, one a line, up to eight elements each. Inputs are drawn by name from `seed`; constants make a test's
     inputs explicit. Fails: where interpretation does.
 
     ```

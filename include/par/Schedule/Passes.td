@@ -10,7 +10,8 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
     whatever outlives a block, a block for each run of fragments and each communication, and an entry for each step. The
     order is the schedule's table on the stages and one global order of all communication, by the start times of a
     simulated step; a buffer has as few slots as that order lets it have. Sums over microbatches are stored by the
-    first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`).
+    first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`). The
+    buffer of a gradient says of which variable it is.
     Fails: where a loop slices a value that is neither an input nor stacked, or a step reads behind.
 
     ```
@@ -39,7 +40,8 @@ def VerifySchedulePass : Pass<"par-verify-schedule", "::mlir::ModuleOp"> {
     Expects: anything. Leaves: it unchanged. Fails: where a step is left; a stage has no program or two; programs have
     other entries than each other; a send has no receive of its tag and types on the stage that its peers belong to; the
     entries of all programs, played with one communication at a time a rank, come to a halt; a block loads from a slot
-    what another microbatch stored there, or nobody.
+    what another microbatch stored there, or nobody; a buffer that accumulates a gradient names no variable, or is no
+    shard of it.
 
     ```
     par.step @train(...) { ... }    // error

@@ -16,16 +16,6 @@ RankedTensorType resultType(Operation *op, unsigned index) {
   return cast<RankedTensorType>(op->getResult(index).getType());
 }
 
-void combineInto(ReduceKind kind, Tensor &to, const Tensor &from) {
-  if (to.isFloat()) {
-    for (auto [x, y] : llvm::zip(to.mutableFloats(), from.floats()))
-      x = combine<double>(kind, x, y);
-  } else {
-    for (auto [x, y] : llvm::zip(to.mutableInts(), from.ints()))
-      x = combine<int64_t>(kind, x, y);
-  }
-}
-
 /// The part of `source` along `dim` from `start`, of the given type.
 Tensor cut(const Tensor &source, RankedTensorType type, int64_t dim, int64_t start) {
   SmallVector<int64_t> strides = getStrides(source.getShape());
