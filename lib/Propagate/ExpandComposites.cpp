@@ -2,6 +2,8 @@
 #include "par/Propagate/FactorAxes.h"
 #include "par/Propagate/Passes.h"
 
+#include "mlir/Pass/PassManager.h"
+
 using namespace mlir;
 
 namespace par {
@@ -31,7 +33,9 @@ static std::optional<unsigned> findCutExpandFactor(Operation *op, const Sharding
   return std::nullopt;
 }
 
-static LogicalResult expandFragment(FragmentOp fragment) {
+/// Whether an op of the fragment was taken apart.
+static FailureOr<bool> expandFragment(FragmentOp fragment) {
+  bool expanded = false;
   MeshAttr mesh = getMesh(fragment, fragment.getStageAttr());
   for (Operation &op : llvm::make_early_inc_range(fragment.getBlock().without_terminator())) {
     auto interface = dyn_cast<ShardingRuleOpInterface>(op);
@@ -48,16 +52,41 @@ static LogicalResult expandFragment(FragmentOp fragment) {
     OpBuilder builder(&op);
     op.replaceAllUsesWith(composite.decompose(builder));
     op.erase();
+    expanded = true;
   }
-  return success();
+  return expanded;
 }
 
 namespace {
 struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPass> {
+  using ExpandCompositesPassBase::ExpandCompositesPassBase;
+
+  FailureOr<bool> expandAll() {
+    bool expanded = false;
+    for (FragmentOp fragment : getOperation().getOps<FragmentOp>()) {
+      FailureOr<bool> here = expandFragment(fragment);
+      if (failed(here))
+        return failure();
+      expanded |= *here;
+    }
+    return expanded;
+  }
+
+  /// Ends: there is one composite less in every round.
   void runOnOperation() override {
-    for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
-      if (failed(expandFragment(fragment)))
+    PropagateShardingsPassOptions again;
+    again.batchAxes = llvm::to_vector(batchAxes);
+    while (true) {
+      FailureOr<bool> expanded = expandAll();
+      if (failed(expanded))
         return signalPassFailure();
+      if (!*expanded)
+        return;
+      OpPassManager manager(ModuleOp::getOperationName());
+      manager.addPass(createPropagateShardingsPass(again));
+      if (failed(runPipeline(manager, getOperation())))
+        return signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -297,7 +297,7 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
   void runOnOperation() override {
     if (failed(verifyAxes()))
       return signalPassFailure();
-    // Places are found anew: after par-expand-composites this runs again.
+    // Places are found anew: par-expand-composites runs this again.
     for (auto variable : getOperation().getOps<VariableOp>())
       variable.removeAtAttr();
     // Steps that write variables say where they lie; the others take them from there.

@@ -66,15 +66,12 @@ struct VerifyPropagatePass : impl::VerifyPropagatePassBase<VerifyPropagatePass> 
 } // namespace
 
 void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
-  auto propagate = [&] {
-    PropagateShardingsPassOptions pass;
-    pass.batchAxes = options.batchAxes;
-    manager.addPass(createPropagateShardingsPass(pass));
-  };
-  propagate();
-  manager.addPass(createExpandCompositesPass());
-  // What was taken apart has values without shardings.
-  propagate();
+  PropagateShardingsPassOptions propagate;
+  propagate.batchAxes = options.batchAxes;
+  manager.addPass(createPropagateShardingsPass(propagate));
+  ExpandCompositesPassOptions expand;
+  expand.batchAxes = options.batchAxes;
+  manager.addPass(createExpandCompositesPass(expand));
   manager.addPass(createVerifyPropagatePass());
 }
 

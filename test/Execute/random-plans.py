@@ -239,13 +239,14 @@ class Case:
     def plan(self, choose, microbatches, batch):
         kind = choose.choice(["sgd", "momentum", "adamw"])
         clip = choose.choice([0, 0, 0.5])
-        propagate = "par-propagate-shardings" + (f"{{batch-axes={','.join(batch)}}}" if batch else "")
+        over = f"{{batch-axes={','.join(batch)}}}" if batch else ""
+        propagate, expand = "par-propagate-shardings" + over, "par-expand-composites" + over
         first = ["par-differentiate", f"par-add-optimizer{{kind={kind} decay=0.1}}", f"par-clip-gradients{{clip={clip}}}",
                  "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
-                "canonicalize", "cse", "par-verify-split", propagate, "par-expand-composites", propagate, "canonicalize",
+                "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
                 "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",

@@ -24,8 +24,8 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
 def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
   let summary = "takes composites apart whose sharded factor is not plainly parallel";
   let description = [{
-    Expects: shardings on every value. Leaves: no op whose rule has a sharded `expand` factor; where one was taken apart,
-    the shardings of its fragment are to be propagated again.
+    Expects: shardings on every value. Leaves: shardings on every value, and no op whose rule has a sharded `expand`
+    factor. As often as one was taken apart, all shardings are propagated anew, which may cut the factor of another.
     Fails: if such an op has no decomposition.
 
     ```
@@ -33,6 +33,7 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ```
     becomes a maximum, a sum of exponentials and a take, each of which may be cut.
   }];
+  let options = [ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">];
 }
 
 def VerifyPropagatePass : Pass<"par-verify-propagate", "::mlir::ModuleOp"> {
