@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <new>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -59,7 +60,7 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string &path, uint64
 void FileBytes::inflateAll(uint64_t limit) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK)
-    throw std::runtime_error("cannot start zlib");
+    throw std::bad_alloc(); // all that is left to it
   stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(data));
   stream.avail_in = size;
   std::string chunk(1 << 20, 0);
@@ -72,7 +73,8 @@ void FileBytes::inflateAll(uint64_t limit) {
   }
   inflateEnd(&stream);
   if (inflated.size() >= limit)
-    throw std::runtime_error("inflates to 2 GiB or more");
+    throw std::runtime_error("inflates to " + std::to_string(limit) +
+                             " bytes or more; a model file holds less: export it with external data");
   if (status != Z_STREAM_END)
     throw std::runtime_error("is a damaged gzip file");
   data = inflated.data();
@@ -88,7 +90,7 @@ std::string resolveExternal(const std::string &modelPath, const std::string &loc
   namespace fs = std::filesystem;
   fs::path relative(location);
   if (location.empty() || location.find('\0') != std::string::npos)
-    throw std::runtime_error("external data without a file name");
+    throw std::runtime_error("external data has no file name");
   bool climbs = false;
   for (const fs::path &part : relative)
     climbs |= part == "..";
@@ -117,7 +119,8 @@ std::string readRange(const std::string &path, uint64_t offset, uint64_t length)
   for (uint64_t done = 0; done < length;) {
     ssize_t count = ::pread(file.fd, bytes.data() + done, length - done, offset + done);
     if (count <= 0)
-      throw std::runtime_error("\"" + path + "\" cannot be read");
+      throw std::runtime_error("\"" + path + "\" cannot be read behind byte " + std::to_string(offset + done) + ": " +
+                               (count ? std::strerror(errno) : "it ends there"));
     done += count;
   }
   return bytes;

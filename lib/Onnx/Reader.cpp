@@ -10,7 +10,6 @@
 namespace par::onnx {
 namespace {
 
-constexpr uint64_t twoGiB = uint64_t(1) << 31;
 constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 7, newestOpset = 27;
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
@@ -277,11 +276,11 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
 
 } // namespace
 
-std::optional<Model> readModel(const std::string &path, std::string &error) {
+std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit) {
   try {
     Model model;
     model.path = path;
-    model.bytes = FileBytes::open(path, twoGiB, model.compressed);
+    model.bytes = FileBytes::open(path, limit, model.compressed);
     std::string_view view = model.bytes->view();
     ::onnx::ModelProto proto;
     google::protobuf::LogSilencer quiet;
@@ -319,9 +318,9 @@ std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, 
     case Storage::InModel: return std::string(model.bytes->view().substr(tensor.offset, tensor.length));
     case Storage::External:
       return readRange(resolveExternal(model.path, tensor.file), tensor.offset, tensor.length);
-    case Storage::Absent: fail("the data of \"" + tensor.name + "\" is absent (\"" + tensor.file + "\")");
+    case Storage::Absent: break;
     }
-    fail("unknown storage");
+    fail("the data of \"" + tensor.name + "\" is absent (\"" + tensor.file + "\")");
   } catch (const std::exception &failure) {
     error = failure.what();
     return std::nullopt;

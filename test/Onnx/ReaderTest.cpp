@@ -122,6 +122,36 @@ TEST_F(ReaderTest, RefusesTwoGiBBeforeParsing) {
             "is 2147483648 bytes; a model file holds less than 2 GiB: export it with external data");
 }
 
+// The same for what a gzip file holds; a small limit stands for the 2 GiB.
+TEST_F(ReaderTest, RefusesToInflateBeyondTheLimit) {
+  std::string path = (folder / "zeros.gz").string(), zeros(5000, 0), error;
+  gzFile out = gzopen(path.c_str(), "wb");
+  gzwrite(out, zeros.data(), zeros.size());
+  gzclose(out);
+  EXPECT_FALSE(onnx::readModel(path, error, 5001));
+  EXPECT_EQ(error, "is not an ONNX model");
+  EXPECT_FALSE(onnx::readModel(path, error, 5000));
+  EXPECT_EQ(error, "inflates to 5000 bytes or more; a model file holds less: export it with external data");
+}
+
+// Files of the kernel say another size than they have, and cannot be mapped.
+TEST_F(ReaderTest, SaysWhatTheSystemRefuses) {
+  const std::string odd = "/sys/devices/system/cpu/online";
+  if (!fs::exists(odd))
+    GTEST_SKIP() << odd << " is missing";
+  EXPECT_EQ(errorOf(odd), "cannot be mapped: No such device");
+  std::string error;
+  onnx::Model model;
+  model.path = "/sys/devices/system/cpu/model.onnx";
+  onnx::Tensor tensor;
+  tensor.storage = onnx::Storage::External;
+  tensor.file = "online";
+  tensor.length = fs::file_size(odd);
+  EXPECT_FALSE(onnx::readTensor(model, tensor, error));
+  std::string behind = std::to_string(slurp(odd).size());
+  EXPECT_EQ(error, "\"" + odd + "\" cannot be read behind byte " + behind + ": it ends there");
+}
+
 TEST_F(ReaderTest, ExternalDataStaysInTheFolder) {
   EXPECT_EQ(errorOf(write("up.onnx", external("../w.bin"))),
             "external data \"../w.bin\" lies outside the model's folder");
@@ -129,6 +159,7 @@ TEST_F(ReaderTest, ExternalDataStaysInTheFolder) {
             "external data \"a/../../w.bin\" lies outside the model's folder");
   EXPECT_EQ(errorOf(write("abs.onnx", external("/etc/passwd"))),
             "external data \"/etc/passwd\" lies outside the model's folder");
+  EXPECT_EQ(errorOf(write("no.onnx", external(""))), "external data has no file name");
   fs::create_symlink("/etc/passwd", folder / "link.bin");
   EXPECT_EQ(errorOf(write("link.onnx", external("link.bin"))),
             "external data \"link.bin\" is a link out of the model's folder");
@@ -146,6 +177,8 @@ TEST_F(ReaderTest, ExternalDataIsReadOrAbsent) {
   ASSERT_TRUE(present) << error;
   EXPECT_EQ(onnx::readTensor(*present, present->initializers[0], error), std::string(16, 'a'));
   write("w.bin", std::string(19, 'a'));
+  EXPECT_FALSE(onnx::readTensor(*present, present->initializers[0], error)); // cut off since it was opened
+  EXPECT_EQ(error, "\"" + (fs::canonical(folder) / "w.bin").string() + "\" has 19 bytes, wanted 16 at 4");
   EXPECT_EQ(errorOf(path), "external data of \"w\" ends at 20, \"w.bin\" has 19 bytes");
   EXPECT_EQ(errorOf(write("n.onnx", external("w.bin", entry("offset", "-1")))),
             "external data of \"w\" has the offset or length \"-1\"");
@@ -161,6 +194,14 @@ TEST_F(ReaderTest, SizesMustAgree) {
   EXPECT_EQ(errorOf(write("negative.onnx", model(bytesField(5, tensor)))), "tensor \"w\" has the negative dim -1");
   tensor = number(1, uint64_t(1) << 40) + number(1, uint64_t(1) << 40) + number(2, 1) + bytesField(8, "w");
   EXPECT_EQ(errorOf(write("huge.onnx", model(bytesField(5, tensor)))), "tensor \"w\" is larger than any memory");
+}
+
+TEST_F(ReaderTest, RefusesSegmentsAndSparseTensors) {
+  std::string tensor = number(1, 2) + number(2, 1) + bytesField(3, number(1, 0) + number(2, 2)) + bytesField(8, "w");
+  EXPECT_EQ(errorOf(write("segment.onnx", model(bytesField(5, tensor)))),
+            "tensor \"w\" is stored in segments, which is not supported");
+  EXPECT_EQ(errorOf(write("sparse.onnx", model(bytesField(15, "")))),
+            "has sparse initializers, which are not supported");
 }
 
 TEST_F(ReaderTest, PackedFloatsLieInOnePiece) {

@@ -154,9 +154,12 @@ struct Model {
   std::shared_ptr<const FileBytes> bytes;
 };
 
+inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
+
 /// Reads `.onnx` or `.onnx.gz`. On failure returns nothing and sets `error` to a lower-case sentence without the path.
-/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain. Any bytes are survived.
-std::optional<Model> readModel(const std::string &path, std::string &error);
+/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain. Any bytes are survived; fewer than
+/// `limit` are read, and protobuf takes fewer than 2 GiB.
+std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
 /// One tensor from a file of its own (a TensorProto, as ONNX's tests keep data), with its bytes inline.
 std::optional<Tensor> readTensorFile(const std::string &path, std::string &error);
