@@ -11,9 +11,10 @@ using namespace llvm;
 
 namespace par {
 
-/// Names as they write them, lower case with underscores, and Par's word.
-static constexpr std::pair<const char *, const char *> foreignNames[] = {
-    // Megatron-LM
+/// A name as another system writes it, lower case with underscores, and Par's word.
+using ForeignName = std::pair<const char *, const char *>;
+
+static constexpr ForeignName megatronNames[] = {
     {"tensor_model_parallel_size", "mesh: {tp: N} with use: [megatron]"},
     {"pipeline_model_parallel_size", "mesh: {pp: N}"},
     {"context_parallel_size", "mesh: {cp: N} with sequence: {over: cp}"},
@@ -40,7 +41,9 @@ static constexpr std::pair<const char *, const char *> foreignNames[] = {
     {"adam_beta2", "train.optimizer.betas"},
     {"adam_eps", "train.optimizer.eps"},
     {"init_method_std", "train.init"},
-    // DeepSpeed
+};
+
+static constexpr ForeignName deepSpeedNames[] = {
     {"train_batch_size", "batch.size"},
     {"train_micro_batch_size_per_gpu", "batch.microbatch_size"},
     {"gradient_accumulation_steps", "batch.microbatches"},
@@ -57,7 +60,9 @@ static constexpr std::pair<const char *, const char *> foreignNames[] = {
     {"partition_method", "pipeline.cuts"},
     {"scheduler", "train.optimizer.lr"},
     {"prescale_gradients", "train.loss (the loss is a mean over the whole batch)"},
-    // torchtitan
+};
+
+static constexpr ForeignName torchtitanNames[] = {
     {"data_parallel_replicate_degree", "mesh: {rep: N} with batch.over"},
     {"data_parallel_shard_degree", "zero: 3"},
     {"tensor_parallel_degree", "mesh: {tp: N} with use: [megatron]"},
@@ -74,7 +79,10 @@ static constexpr std::pair<const char *, const char *> foreignNames[] = {
     {"enable_cpu_offload", "offload"},
     {"mixed_precision_param", "precision.params"},
     {"mixed_precision_reduce", "precision.reduce"},
-    // accelerate, FSDP and PyTorch
+};
+
+/// Of accelerate, FSDP and PyTorch itself.
+static constexpr ForeignName pytorchNames[] = {
     {"mixed_precision", "precision"},
     {"dtype", "precision"},
     {"fsdp", "zero: 3"},
@@ -103,9 +111,11 @@ StringRef foreignPlanKey(StringRef name) {
   SmallString<64> plain(name.ltrim('-'));
   for (char &c : plain)
     c = c == '-' ? '_' : toLower(c);
-  for (auto [foreign, ours] : foreignNames)
-    if (plain == foreign)
-      return ours;
+  for (ArrayRef<ForeignName> names : {ArrayRef(megatronNames), ArrayRef(deepSpeedNames),
+                                      ArrayRef(torchtitanNames), ArrayRef(pytorchNames)})
+    for (auto [foreign, ours] : names)
+      if (plain == foreign)
+        return ours;
   return "";
 }
 

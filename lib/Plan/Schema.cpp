@@ -5,11 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Schema.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace par {
 
 // clang-format off
-static const PlanKey keys[] = {
+/// The machine, the model and its batch.
+static const PlanKey modelKeys[] = {
   {"par", "<int>", "1", "language version"},
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
   {"target", "cpu|!cuda|!<text>|<map>", "cpu", "what the bundle runs on"},
@@ -34,6 +37,10 @@ static const PlanKey keys[] = {
   {"batch.microbatches", "!auto|<int>", "(1, or up to 4 a stage with a pipeline)", "number per step"},
   {"batch.microbatch_size", "!auto|<int>", "(from size and microbatches)", "samples of one on one rank"},
   {"sequence", "!", "", "context parallelism"},
+};
+
+/// What is trained, and from what.
+static const PlanKey trainKeys[] = {
   {"train", "<map>", "(absent: inference)", "present: a training bundle"},
   {"train.loss", "cross_entropy|mse|l1|!bce|<text>|<map>", "(the only scalar float output)", "a scalar graph output, or a loss attached to an output"},
   {"train.loss.kind", "cross_entropy|mse|l1|!bce", "cross_entropy", "which loss"},
@@ -48,6 +55,10 @@ static const PlanKey keys[] = {
   {"train.tie", "!", "", "one parameter under two names"},
   {"train.init", "<map>", "{}", "initial weights of par-run --init"},
   {"train.init.<pattern>", "!xavier|!kaiming|<init>", "", "zeros ones normal(s) uniform(a)"},
+};
+
+/// How it is trained.
+static const PlanKey optimizerKeys[] = {
   {"train.optimizer", "sgd|momentum|adamw|<map>", "adamw", "the optimizer"},
   {"train.optimizer.kind", "sgd|momentum|adamw", "adamw", "the optimizer"},
   {"train.optimizer.lr", "<number>|<map>", "0.001", "learning rate"},
@@ -75,6 +86,10 @@ static const PlanKey keys[] = {
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
   {"train.clip.value", "!", "", "largest element"},
+};
+
+/// Where values lie and in which format.
+static const PlanKey layoutKeys[] = {
   {"precision", "f32|!bf16|!fp16|!<map>", "f32", "number formats"},
   {"shard", "<map>", "{}", "shardings of parameters and values"},
   {"shard.<pattern>", "replicated|<map>", "", "one rule"},
@@ -85,6 +100,10 @@ static const PlanKey keys[] = {
   {"shard.<pattern>.blocks", "<int>", "(found)", "the sharded dim is this many concatenated parts"},
   {"zero", "0|!<int>|!<map>", "0", "shards states, gradients, parameters over data parallelism"},
   {"offload", "!", "[]", "what lives in host memory"},
+};
+
+/// Stages, and what runs when.
+static const PlanKey pipelineKeys[] = {
   {"pipeline", "<map>", "{}", "stages"},
   {"pipeline.over", "<axis>", "(pp if in the mesh)", "axis along which stages lie"},
   {"pipeline.stages", "<int>", "(size of over)", "number of stages"},
@@ -99,6 +118,10 @@ static const PlanKey keys[] = {
   {"recompute.values", "!", "", "recompute these values"},
   {"recompute.keep", "!", "", "save these values"},
   {"recompute.memory", "!", "", "budget of saved values"},
+};
+
+/// Communication, and what else changes the step.
+static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "reduce gradients while the last backward runs"},
@@ -112,6 +135,16 @@ static const PlanKey keys[] = {
 };
 // clang-format on
 
-llvm::ArrayRef<PlanKey> planKeys() { return keys; }
+llvm::ArrayRef<PlanKey> planKeys() {
+  static const llvm::SmallVector<PlanKey> keys = [] {
+    llvm::SmallVector<PlanKey> all;
+    for (llvm::ArrayRef<PlanKey> part : {llvm::ArrayRef(modelKeys), llvm::ArrayRef(trainKeys),
+                                         llvm::ArrayRef(optimizerKeys), llvm::ArrayRef(layoutKeys),
+                                         llvm::ArrayRef(pipelineKeys), llvm::ArrayRef(runKeys)})
+      llvm::append_range(all, part);
+    return all;
+  }();
+  return keys;
+}
 
 } // namespace par
