@@ -103,7 +103,10 @@ LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
   int64_t sum = 0;
   for (int64_t each : counts)
     sum += each;
-  if (sum != count || count < stages)
+  if (count < stages)
+    return error(pipeline.repeat->origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
+                                          << " modules, fewer than the " << stages << " stages";
+  if (sum != count)
     return error(pipeline.repeat->origin)
            << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count << " modules; the counts of "
            << stages << " stages add up to " << sum;

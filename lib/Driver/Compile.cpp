@@ -158,6 +158,7 @@ int Compilation::run() {
   if (!quiet()) {
     printModelLine(model, out);
     printPlanLine(model, out);
+    out.flush(); // errors of the phases come behind it, also where both go to one file
   }
   DialectRegistry registry;
   registerDialect(registry);

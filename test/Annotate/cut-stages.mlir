@@ -6,6 +6,7 @@
 // RUN: par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=AUTO
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/many.yaml 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/counts.yaml 2>&1 | FileCheck %s --check-prefix=COUNTS
+// RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/few.yaml 2>&1 | FileCheck %s --check-prefix=FEW
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/zero.yaml 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/memory.yaml 2>&1 | FileCheck %s --check-prefix=MEMORY
 
@@ -23,6 +24,7 @@
 // AUTO-NOT: stage = 0
 // MANY: many.yaml:2:20: error: cut "h.*" means 2 modules or nodes; a cut names the one that starts the next stage
 // COUNTS: counts.yaml:2:20: error: "h.*" matches 2 modules; the counts of 2 stages add up to 3
+// FEW: few.yaml:2:20: error: "h.*" matches 2 modules, fewer than the 3 stages
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
 
@@ -40,6 +42,9 @@
 //--- counts.yaml
 {mesh: {pp: 2}, batch: 4, train: {},
  pipeline: {cuts: {h.*: [1, 2]}}}
+//--- few.yaml
+{mesh: {pp: 3}, batch: 4, train: {},
+ pipeline: {cuts: {h.*: even}}}
 //--- zero.yaml
 {mesh: {pp: 2}, batch: 4, train: {},
  pipeline: {cuts: [wte]}}
