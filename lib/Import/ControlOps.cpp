@@ -22,7 +22,7 @@ std::optional<int64_t> knownNumber(NodeImporter &importer, size_t i) {
 /// Tensors of one type side by side along a new dim. What is known stays known.
 FailureOr<GraphValue> stack(NodeImporter &importer, ArrayRef<GraphValue> parts, int64_t dim) {
   if (parts.empty())
-    return importer.unsupported("no iteration, whose outputs would have a shape that nothing says,"), failure();
+    return LogicalResult(importer.unsupported("no iteration, whose outputs would have a shape that nothing says,"));
   if (llvm::all_of(parts, [](const GraphValue &part) { return part.known && part.known->getRank() == 0; })) {
     StaticTensor joined(parts[0].known->getType(), {int64_t(parts.size())}, {int64_t(parts.size())});
     for (auto [i, part] : llvm::enumerate(parts))

@@ -105,13 +105,33 @@ static bool isLeadingMerge(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   return from.drop_front(merged) == to.drop_front(1) && countElements(from.take_front(merged)) == to.front();
 }
 
+/// `a x b + rest` where `from` is `a x b + others` and `to` is `a*b + rest`; empty where it is not, or already so.
+static Shape leadingApart(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  if (to.size() < 2 || isLeadingMerge(from, to))
+    return {};
+  int64_t product = 1;
+  for (size_t dims = 1; dims < from.size() && product <= to[0]; ++dims) {
+    product *= from[dims - 1];
+    if (product != to[0] || dims < 2 || from[dims] == 1)
+      continue;
+    Shape apart(from.take_front(dims));
+    llvm::append_range(apart, to.drop_front());
+    return apart;
+  }
+  return {};
+}
+
 Value NodeImporter::reshape(Value value, ArrayRef<int64_t> shape) {
   // A merge of leading dims is kept apart, for findMergedDims to see.
   auto earlier = value.getDefiningOp<ReshapeOp>();
   if (earlier && !isLeadingMerge(cast<RankedTensorType>(value.getType()).getShape(), shape))
     value = earlier.getOperand();
-  if (cast<RankedTensorType>(value.getType()).getShape() == shape)
+  auto from = cast<RankedTensorType>(value.getType()).getShape();
+  if (from == shape)
     return value;
+  // Other dims that change with the merge (heads with their width) go first, and by themselves.
+  if (Shape apart = leadingApart(from, shape); !apart.empty())
+    value = buildReshape(builder, loc, value, apart);
   return buildReshape(builder, loc, value, shape);
 }
 
