@@ -107,8 +107,10 @@ bool Compilation::comparePhase(StringRef name) {
     err << options.model << ": error: phase " << name << " changed what the program computes\n";
     return false;
   }
+  const interp::PhaseCheck::Counts &counts = check->counts();
   if (!options.quiet)
-    out << "checked " << name << "\n";
+    out << "checked " << llvm::left_justify(name, 12) << counts.outputs << " outputs, " << counts.gradients
+        << " gradients, " << counts.variables << " variables\n";
   return true;
 }
 

@@ -72,6 +72,7 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
     if (!llvm::is_contained(names, name))
       return mlir::emitError(module.getLoc()) << "entry @" << name << " is gone after the phase";
   Named variables = makeVariables(module, seed);
+  compared = {};
   for (StringRef name : names) {
     auto [at, first] = entries.try_emplace(name.str());
     Entry &entry = at->second;
@@ -84,6 +85,9 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
       entry.outcome = std::move(*outcome);
     else if (failed(compareOutcomes(findEntry(module, name), entry.outcome, *outcome, tolerance)))
       return failure();
+    compared.outputs += entry.outcome.outputs.size();
+    compared.gradients += entry.outcome.accumulators.size();
+    compared.variables += entry.outcome.written.size();
   }
   return success();
 }

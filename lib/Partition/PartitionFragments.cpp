@@ -67,6 +67,29 @@ static int64_t missedSums(Operation *op, const ShardingRule &rule, unsigned fact
   return cost;
 }
 
+/// Of a compound dim a minor factor can be cut only where the major ones are cut completely, and none unevenly: what
+/// does not lie so is not cut, in no tensor.
+static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, MeshAttr mesh,
+                           MutableArrayRef<Axes> factorAxes) {
+  bool changed = false;
+  for (const DimFactors &dim : dims) {
+    if (dim.size() < 2)
+      continue;
+    bool open = true;
+    for (unsigned factor : dim) {
+      Axes &axes = factorAxes[factor];
+      int64_t left = rule.factors[factor].size;
+      size_t keep = 0;
+      for (; open && keep < axes.size() && left % mesh.getSize(axes[keep]) == 0; ++keep)
+        left /= mesh.getSize(axes[keep]);
+      changed |= keep < axes.size();
+      axes.truncate(keep);
+      open &= left == 1;
+    }
+  }
+  return changed;
+}
+
 /// How the op computes: for each factor the axes that cut it, where operands and results disagree those that
 /// move the fewest bytes.
 SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRule &rule) {
@@ -113,6 +136,12 @@ SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRul
         chosen[factor].truncate(i); // one axis cuts one factor
         break;
       }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (ArrayRef<SmallVector<DimFactors>> tensors : {ArrayRef(rule.operands), ArrayRef(rule.results)})
+      for (const SmallVector<DimFactors> &dims : tensors)
+        changed |= alignCompounds(dims, rule, mesh, chosen);
   }
   return chosen;
 }

@@ -80,6 +80,12 @@ public:
   /// Interprets every entry of the module once; new ones are what later modules are held against.
   mlir::LogicalResult check(mlir::ModuleOp module);
 
+  /// Tensors that the last module was held against, over all entries.
+  struct Counts {
+    size_t outputs = 0, gradients = 0, variables = 0;
+  };
+  const Counts &counts() const { return compared; }
+
 private:
   struct Entry {
     Named inputs;
@@ -88,6 +94,7 @@ private:
   uint64_t seed;
   double tolerance;
   std::map<std::string, Entry> entries;
+  Counts compared;
 };
 
 /// Two forms of the same entries, with a check of their own.
