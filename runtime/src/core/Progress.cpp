@@ -160,6 +160,12 @@ void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
   say(line + (afterStep ? "  after step " + std::to_string(afterStep) : ""));
 }
 
+void Progress::interrupted(const std::string &saved) {
+  lastSave = saved;
+  if (speaks && !job.options.quiet)
+    say("interrupted; saved " + saved);
+}
+
 void Progress::done(uint64_t bound) {
   if (!speaks || job.options.quiet)
     return;

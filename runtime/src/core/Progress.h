@@ -37,6 +37,8 @@ public:
   void step(const StepSummary &summary, const std::string &saved);
   void evaluated(uint64_t rows, double loss, uint64_t afterStep);
   void done(uint64_t bound);
+  /// After a signal: what was saved.
+  void interrupted(const std::string &saved);
 
 private:
   std::string rate(double ms) const;

@@ -64,10 +64,10 @@ private:
   int train() {
     RowOrder order(job.dataset->rows(), job.shuffled, job.seed);
     std::string saved = job.checkpoint ? job.checkpoint->store.place : "";
-    int code = 0;
+    bool interrupted = false;
     while (position.step < job.steps) {
       if (!control.startStep(position.step + 1)) {
-        code = exitInterrupted;
+        interrupted = true;
         break;
       }
       StepSummary summary = step(order);
@@ -80,10 +80,10 @@ private:
       if (options.evalEvery && position.step % options.evalEvery == 0)
         evaluate(*job.evalDataset, position.step);
     }
-    if (code == exitInterrupted && !options.save.empty() && position.step > 0)
-      save();
+    if (interrupted && !options.save.empty() && position.step > 0)
+      progress.interrupted(save());
     progress.done(session.arenaUse().bound);
-    return code;
+    return 0; // which signal it was, and so the exit code, the control plane knows
   }
 
   /// One optimizer step; every rank gets the same summary.

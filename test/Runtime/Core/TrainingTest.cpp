@@ -5,9 +5,12 @@
 #include "par/core/LearningRate.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <regex>
+#include <thread>
+#include <unistd.h>
 
 using namespace par;
 
@@ -46,6 +49,25 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
   ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
   expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity )");
+}
+
+TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
+  std::string bundle = write(toy::training(1), "one"), metrics = folder / "metrics.jsonl";
+  for (auto [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    std::filesystem::remove(metrics);
+    std::thread other([&] {
+      while (fileText(metrics).empty()) // the handler stands before the first step
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      kill(getpid(), signal);
+    });
+    std::string save = folder / ("ckpt" + std::to_string(code));
+    EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics})), code);
+    other.join();
+    expectLine(R"(interrupted; saved .*ckpt1[34][03]/\d+\n)");
+    std::smatch last;
+    ASSERT_TRUE(std::regex_search(out, last, std::regex("--weights ([^ ]*)"))) << out;
+    EXPECT_TRUE(std::filesystem::exists(last[1].str() + "/index.json")) << last[1];
+  }
 }
 
 TEST_F(Training, computesTheSameOnOneRankAndOnTwo) {

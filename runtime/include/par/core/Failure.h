@@ -11,7 +11,7 @@
 namespace par::core {
 
 /// Exit codes of par-run.
-enum ExitCode : int { exitError = 1, exitUsage = 2, exitRefused = 3, exitDeadRank = 4, exitNan = 5, exitInterrupted = 130 };
+enum ExitCode : int { exitError = 1, exitUsage = 2, exitRefused = 3, exitDeadRank = 4, exitNan = 5 };
 
 /// Replaces each `{}` of the text by the next value.
 template <typename... Values>
