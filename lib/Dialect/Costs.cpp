@@ -34,6 +34,7 @@ void registerNormCosts(DialectRegistry &registry);
 void registerOptimizerCosts(DialectRegistry &registry);
 void registerReduceCosts(DialectRegistry &registry);
 void registerShapeCosts(DialectRegistry &registry);
+void registerWindowCosts(DialectRegistry &registry);
 
 void registerCosts(DialectRegistry &registry) {
   registerContractCosts(registry);
@@ -44,6 +45,7 @@ void registerCosts(DialectRegistry &registry) {
   registerOptimizerCosts(registry);
   registerReduceCosts(registry);
   registerShapeCosts(registry);
+  registerWindowCosts(registry);
 }
 
 } // namespace par

@@ -12,12 +12,14 @@ void registerElementwiseDecompositions(DialectRegistry &registry);
 void registerNormDecompositions(DialectRegistry &registry);
 void registerLossDecompositions(DialectRegistry &registry);
 void registerOptimizerDecompositions(DialectRegistry &registry);
+void registerWindowDecompositions(DialectRegistry &registry);
 
 void registerDecompositions(DialectRegistry &registry) {
   registerElementwiseDecompositions(registry);
   registerNormDecompositions(registry);
   registerLossDecompositions(registry);
   registerOptimizerDecompositions(registry);
+  registerWindowDecompositions(registry);
 }
 
 } // namespace par

@@ -15,6 +15,7 @@ void registerContractGradients(DialectRegistry &registry);
 void registerIndexGradients(DialectRegistry &registry);
 void registerNormGradients(DialectRegistry &registry);
 void registerLossGradients(DialectRegistry &registry);
+void registerWindowGradients(DialectRegistry &registry);
 
 void registerGradients(DialectRegistry &registry) {
   registerElementwiseGradients(registry);
@@ -24,6 +25,7 @@ void registerGradients(DialectRegistry &registry) {
   registerIndexGradients(registry);
   registerNormGradients(registry);
   registerLossGradients(registry);
+  registerWindowGradients(registry);
 }
 
 } // namespace par

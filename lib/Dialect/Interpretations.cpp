@@ -15,6 +15,7 @@ void registerNormInterpretations(mlir::DialectRegistry &registry);
 void registerLossInterpretations(mlir::DialectRegistry &registry);
 void registerOptimizerInterpretations(mlir::DialectRegistry &registry);
 void registerCollectiveInterpretations(mlir::DialectRegistry &registry);
+void registerWindowInterpretations(mlir::DialectRegistry &registry);
 
 void registerInterpretations(mlir::DialectRegistry &registry) {
   registerElementwiseInterpretations(registry);
@@ -26,6 +27,7 @@ void registerInterpretations(mlir::DialectRegistry &registry) {
   registerLossInterpretations(registry);
   registerOptimizerInterpretations(registry);
   registerCollectiveInterpretations(registry);
+  registerWindowInterpretations(registry);
 }
 
 } // namespace par

@@ -13,6 +13,7 @@ void registerShapeLowerings(DialectRegistry &registry);
 void registerReduceLowerings(DialectRegistry &registry);
 void registerContractLowerings(DialectRegistry &registry);
 void registerIndexLowerings(DialectRegistry &registry);
+void registerWindowLowerings(DialectRegistry &registry);
 
 // Composites have no lowering of their own: Codegen takes them apart (par/Interfaces/Decomposable.td) and fuses the parts.
 void registerLowerings(DialectRegistry &registry) {
@@ -21,6 +22,7 @@ void registerLowerings(DialectRegistry &registry) {
   registerReduceLowerings(registry);
   registerContractLowerings(registry);
   registerIndexLowerings(registry);
+  registerWindowLowerings(registry);
 }
 
 } // namespace par

@@ -268,6 +268,7 @@ void registerIndexRules(DialectRegistry &registry);
 void registerNormRules(DialectRegistry &registry);
 void registerLossRules(DialectRegistry &registry);
 void registerOptimizerRules(DialectRegistry &registry);
+void registerWindowRules(DialectRegistry &registry);
 
 void registerShardingRules(DialectRegistry &registry) {
   registerElementwiseRules(registry);
@@ -278,6 +279,7 @@ void registerShardingRules(DialectRegistry &registry) {
   registerNormRules(registry);
   registerLossRules(registry);
   registerOptimizerRules(registry);
+  registerWindowRules(registry);
 }
 
 } // namespace par

@@ -2,95 +2,10 @@
 #ifndef PAR_TEST_TRAIN_OPCASES_H
 #define PAR_TEST_TRAIN_OPCASES_H
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
-
-#include <functional>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
+#include "OpCase.h"
+#include "WindowCases.h"
 
 namespace par::test {
-
-using Shape = std::vector<int64_t>;
-
-/// An operand: floats come from a variable, integers and booleans from an input.
-struct Input {
-  Shape shape;
-  double low = -2, high = 2; ///< range of values; integers include both ends
-  std::string element = "f64";
-};
-
-/// One op: `text` defines %y (and perhaps more) of %0, %1, ...; `result` is the shape of %y.
-struct OpCase {
-  std::string text;
-  std::vector<Input> inputs;
-  Shape result;
-};
-
-/// Deterministic choices; round 0 is any shape, round 1 has a dim of size 1, round 2 odd dims only, round 3
-/// two dims of size 1 where there are as many.
-class Chooser {
-public:
-  Chooser(unsigned seed, unsigned round) : random(seed * 16 + round), round(round) {}
-
-  int64_t number(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  }
-  double real() { return std::uniform_real_distribution<double>(0, 1)(random); }
-  int64_t dim() { return round == 2 ? 2 * number(1, 2) + 1 : number(2, 5); }
-  /// Of the given rank; with ones by the round.
-  Shape shape(int64_t rank) {
-    Shape shape(rank);
-    for (int64_t &size : shape)
-      size = dim();
-    for (unsigned ones = round == 1 ? 1 : round == 3 ? 2 : 0; ones && rank; --ones)
-      shape[number(0, rank - 1)] = 1;
-    return shape;
-  }
-  Shape anyShape(int64_t least = 0, int64_t most = 3) { return shape(number(least, most)); }
-  /// `count` different numbers below `below`, rising.
-  std::vector<int64_t> pick(int64_t count, int64_t below) {
-    std::vector<int64_t> all = permutation(below);
-    all.resize(count);
-    llvm::sort(all);
-    return all;
-  }
-  std::vector<int64_t> permutation(int64_t size) {
-    std::vector<int64_t> all(size);
-    std::iota(all.begin(), all.end(), 0);
-    std::shuffle(all.begin(), all.end(), random);
-    return all;
-  }
-  /// Values in [low, high) that keep apart from each other and from those of another operand of the same
-  /// size, so that a small step changes no comparison.
-  std::vector<double> values(const Input &input, int64_t size, unsigned operand) {
-    std::vector<double> values;
-    for (int64_t place : permutation(size))
-      values.push_back(input.low +
-                       (input.high - input.low) * (place + 0.1 + 0.3 * (operand % 3) + 0.1 * real()) / size);
-    return values;
-  }
-
-private:
-  std::mt19937 random;
-  unsigned round;
-};
-
-inline std::string typeOf(const Shape &shape, llvm::StringRef element = "f64") {
-  std::string text = "tensor<";
-  for (int64_t size : shape)
-    text += std::to_string(size) + "x";
-  return text + element.str() + ">";
-}
-inline std::string listOf(const std::vector<int64_t> &numbers) {
-  return "[" + llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ", ") + "]";
-}
-
-using MakeCase = std::function<OpCase(Chooser &)>;
 
 /// Ops that have a derivative, and how to make a case of each.
 inline std::vector<std::pair<std::string, MakeCase>> differentiableCases();
@@ -480,7 +395,15 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
           {"softmax", softmaxCase},
           {"layer_norm", layerNormCase},
           {"cross_entropy", crossEntropy(false)},
-          {"cross_entropy", crossEntropy(true)}};
+          {"cross_entropy", crossEntropy(true)},
+          {"convolution", convolution(false)},
+          {"convolution", convolution(true)},
+          {"convolution_input_grad", convolutionInputGradCase},
+          {"convolution_filter_grad", convolutionFilterGradCase},
+          {"patches", patchesCase},
+          {"fold_patches", foldPatchesCase},
+          {"max_pool", maxPoolCase},
+          {"max_pool_grad", maxPoolGradCase}};
 }
 
 } // namespace par::test

@@ -13,5 +13,6 @@ include "par/Dialect/ProgramOps.td"
 include "par/Dialect/ReduceOps.td"
 include "par/Dialect/ShapeOps.td"
 include "par/Dialect/StepOps.td"
+include "par/Dialect/WindowOps.td"
 
 #endif

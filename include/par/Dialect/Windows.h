@@ -1,0 +1,48 @@
+// Where the windows of convolutions and pools lie (WindowOps.td says by which rule).
+#ifndef PAR_DIALECT_WINDOWS_H
+#define PAR_DIALECT_WINDOWS_H
+
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// Windows over spatial dims; one entry a dim in every list.
+struct Windows {
+  llvm::SmallVector<int64_t, 3> size, strides, low, high, dilations;
+
+  /// Of an op with the attributes of WindowOps.td; `size` are its window's dims.
+  template <typename Op>
+  static Windows of(Op op, llvm::ArrayRef<int64_t> size) {
+    auto copy = [](llvm::ArrayRef<int64_t> values) { return llvm::SmallVector<int64_t, 3>(values); };
+    return {copy(size), copy(op.getStrides()), copy(op.getLow()), copy(op.getHigh()), copy(op.getDilations())};
+  }
+
+  int64_t rank() const { return size.size(); }
+  /// Elements of one window.
+  int64_t elements() const;
+  /// Elements that one window spans along a dim, gaps included.
+  int64_t span(int64_t dim) const { return (size[dim] - 1) * dilations[dim] + 1; }
+  /// Number of windows along a dim of `length` elements; at most 0 where none fits.
+  int64_t count(int64_t dim, int64_t length) const;
+  llvm::SmallVector<int64_t> counts(llvm::ArrayRef<int64_t> lengths) const;
+  /// Index of element `element` of window `window` along a dim; outside the operand it is below 0 or past the end.
+  int64_t position(int64_t dim, int64_t window, int64_t element) const {
+    return window * strides[dim] + element * dilations[dim] - low[dim];
+  }
+  /// True if every element of every window along a dim lies within `length`.
+  bool isInside(int64_t dim, int64_t length) const;
+};
+
+/// Every window of `operand` as dims of its own; `value` lies outside.
+mlir::Value buildPatches(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, const Windows &windows,
+                         mlir::TypedAttr value);
+/// Where in each window, its dims as one behind the others, the first element lies that equals the window's `largest`:
+/// an i1 tensor with at most one true a window.
+mlir::Value buildFirstLargest(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, mlir::Value largest,
+                              const Windows &windows);
+/// What no element is smaller than: what a maximum starts from.
+mlir::TypedAttr getSmallest(mlir::OpBuilder &builder, mlir::Type element);
+
+} // namespace par
+
+#endif

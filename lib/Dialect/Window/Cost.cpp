@@ -1,0 +1,65 @@
+#include "par/Dialect/Windows.h"
+#include "par/Interfaces/Cost.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// One multiplication and one addition for every output, input channel of its group and element of the window.
+int64_t countFlops(Value filter, Value output) {
+  ArrayRef<int64_t> shape = typeOf(filter).getShape();
+  return 2 * typeOf(output).getNumElements() * (typeOf(filter).getNumElements() / std::max<int64_t>(shape[0], 1));
+}
+
+/// A library call of its own.
+template <typename Op>
+struct ConvolutionCost : CostOpInterface::ExternalModel<ConvolutionCost<Op>, Op> {
+  int64_t getFlops(Operation *op) const {
+    if (auto grad = dyn_cast<ConvolutionInputGradOp>(op))
+      return countFlops(grad.getFilter(), grad.getCotangent());
+    if (auto grad = dyn_cast<ConvolutionFilterGradOp>(op))
+      return countFlops(grad.getResult(), grad.getCotangent());
+    return countFlops(cast<ConvolutionOp>(op).getFilter(), op->getResult(0));
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
+/// Moves elements; what reduces the windows computes them where it reads them.
+struct PatchesCost : CostOpInterface::ExternalModel<PatchesCost, PatchesOp> {
+  int64_t getFlops(Operation *) const { return 0; }
+  bool isFusable(Operation *) const { return true; }
+};
+
+struct FoldPatchesCost : CostOpInterface::ExternalModel<FoldPatchesCost, FoldPatchesOp> {
+  int64_t getFlops(Operation *op) const { return typeOf(op->getOperand(0)).getNumElements(); }
+  bool isFusable(Operation *) const { return false; }
+};
+
+template <typename Op, int passes>
+struct PoolCost : CostOpInterface::ExternalModel<PoolCost<Op, passes>, Op> {
+  int64_t getFlops(Operation *op) const {
+    auto pool = cast<Op>(op);
+    int64_t windows = typeOf(passes == 1 ? op->getResult(0) : op->getOperand(0)).getNumElements();
+    return passes * windows * Windows::of(pool, pool.getWindow()).elements();
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
+} // namespace
+
+void registerWindowCosts(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    ConvolutionOp::attachInterface<ConvolutionCost<ConvolutionOp>>(*context);
+    ConvolutionInputGradOp::attachInterface<ConvolutionCost<ConvolutionInputGradOp>>(*context);
+    ConvolutionFilterGradOp::attachInterface<ConvolutionCost<ConvolutionFilterGradOp>>(*context);
+    PatchesOp::attachInterface<PatchesCost>(*context);
+    FoldPatchesOp::attachInterface<FoldPatchesCost>(*context);
+    MaxPoolOp::attachInterface<PoolCost<MaxPoolOp, 1>>(*context);
+    MaxPoolGradOp::attachInterface<PoolCost<MaxPoolGradOp, 2>>(*context);
+  });
+}
+
+} // namespace par
