@@ -201,12 +201,7 @@ Error GlobalOrderProblem::verify(const GlobalOrder &solution) const {
         return solverError("task '" + tasks[task].name + "' does not wait for '" + tasks[other].name + "'");
     seen[task] = true;
   }
-  std::vector<std::vector<unsigned>> ofRank;
-  for (unsigned rank = 0, e = numRanks(); rank < e; ++rank)
-    ofRank.push_back(restrict(solution.order, rank));
-  std::vector<unsigned> never = playRendezvous(ofRank);
-  if (!never.empty())
-    return solverError("one engine a rank deadlocks at task '" + tasks[never.front()].name + "'");
+  // One engine a rank does not deadlock then: the first task of the order that is not done is next on all its ranks.
   return Error::success();
 }
 

@@ -154,6 +154,13 @@ Error OrderTableProblem::check() const {
   return Error::success();
 }
 
+static Error runToEnd(Play &play) {
+  if (play.run())
+    return Error::success();
+  auto [stage, slot] = play.stuck();
+  return solverError("the orders deadlock: stage " + Twine(stage) + " waits in " + slotName(slot));
+}
+
 llvm::Expected<OrderTable> OrderTableProblem::solve() const {
   if (Error error = check())
     return error;
@@ -172,11 +179,8 @@ llvm::Expected<OrderTable> OrderTableProblem::solve() const {
     table.stages.push_back(std::move(order));
   }
   Play play(*this, table.stages);
-  if (!play.run()) {
-    auto [stage, slot] = play.stuck();
-    return solverError("schedule '" + schedule + "' deadlocks: stage " + Twine(stage) + " waits in " +
-                       slotName(slot));
-  }
+  if (Error error = runToEnd(play))
+    return error;
   for (unsigned stage = 0; stage < stages; ++stage)
     table.stages[stage].start = std::move(play.startsOf(stage));
   table.makespan = play.makespan();
@@ -213,10 +217,8 @@ Error OrderTableProblem::verify(const OrderTable &table) const {
                          " microbatches in flight, not " + Twine(order.inFlight));
   }
   Play play(*this, table.stages);
-  if (!play.run()) {
-    auto [stage, slot] = play.stuck();
-    return solverError("the orders deadlock: stage " + Twine(stage) + " waits in " + slotName(slot));
-  }
+  if (Error error = runToEnd(play))
+    return error;
   if (play.makespan() != table.makespan)
     return solverError("the orders take " + Twine(play.makespan()) + " ns, not " + Twine(table.makespan));
   return Error::success();

@@ -22,7 +22,7 @@ Error runProblem(ProblemText &text, raw_ostream &out, Print print) {
   if (!solution)
     return solution.takeError();
   if (Error error = problem->verify(*solution))
-    return solverError("the solution is wrong: " + llvm::toString(std::move(error)));
+    return error;
   print(*problem, *solution);
   return Error::success();
 }

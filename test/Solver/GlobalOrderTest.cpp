@@ -110,6 +110,10 @@ TEST(GlobalOrder, ObviousOrderDeadlocks1F1B) {
     ASSERT_TRUE(bool(order));
     EXPECT_EQ(llvm::toString(problem.verify(*order)), "");
     EXPECT_EQ(order->makespan, table.solve()->makespan);
+    std::vector<std::vector<unsigned>> ofRank;
+    for (unsigned rank = 0; rank < problem.numRanks(); ++rank)
+      ofRank.push_back(problem.restrict(order->order, rank));
+    EXPECT_TRUE(problem.playRendezvous(ofRank).empty());
     EXPECT_EQ(problem.playRendezvous(receiveBeforeUse(problem)).empty(), schedule.name == "gpipe");
   }
 }
@@ -120,6 +124,8 @@ TEST(GlobalOrder, Errors) {
             "task 'a' waits for itself: the dependencies have a cycle");
   GlobalOrderProblem range{{{"a", 1, {0}, {7}, ""}}};
   EXPECT_EQ(llvm::toString(range.check()), "task 'a' comes after task 7 of 1");
+  GlobalOrderProblem negative{{{"a", -1, {0}, {}, ""}}};
+  EXPECT_EQ(llvm::toString(negative.check()), "task 'a' lasts -1 ns");
   GlobalOrderProblem chain{{{"a", 5, {0}, {}, "s"}, {"b", 5, {0}, {}, "s"}}};
   GlobalOrder order = *chain.solve();
   std::swap(order.order[0], order.order[1]);
