@@ -70,7 +70,8 @@ private:
       std::string pair = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
       size_t equals = pair.find('=');
       if (equals == std::string::npos)
-        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec);
+        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec)
+            .exitsWith(exitUsage);
       renamed[pair.substr(0, equals)] = pair.substr(equals + 1);
       at = end;
     }

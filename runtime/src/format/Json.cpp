@@ -15,7 +15,7 @@
 
 using namespace par::format;
 
-static constexpr size_t kMaxDepth = 16, kMaxBytes = size_t(256) << 20;
+static constexpr size_t kMaxDepth = 16;
 
 namespace {
 /// Receives nlohmann's events and builds the tree; its own recursion is only as deep as kMaxDepth.
@@ -93,9 +93,6 @@ private:
 } // namespace
 
 Expected<Json> par::format::parseJson(std::string_view text, const std::string &where) {
-  if (text.size() > kMaxBytes)
-    return Error{where + ": " + std::to_string(text.size()) + " bytes, more than the " +
-                 std::to_string(kMaxBytes) + " that a file may have"};
   Builder builder;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
     return Error{where + ": " + (builder.problem.empty() ? "not JSON" : builder.problem)};

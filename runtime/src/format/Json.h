@@ -24,7 +24,8 @@ struct Json {
   std::vector<std::string> keys; ///< of Object
 };
 
-/// Refuses duplicate keys, depth over 16, integers that do not fit 63 bits, and more than 256 MiB.
+/// Refuses duplicate keys, depth over 16, and integers that do not fit 63 bits. Files of more than 256 MiB are not
+/// read in the first place.
 Expected<Json> parseJson(std::string_view text, const std::string &where);
 
 /// A document being read. The first failure is kept, later ones follow from it.

@@ -146,6 +146,9 @@ TEST_F(Mistakes, ofAModelFileThatChanged) {
   std::ofstream(folder / "squares.onnx") << "not seven";
   EXPECT_EQ(run({write(bundle), "--text", text()}), 1);
   expectSays("squares.onnx is not the file that was compiled (9 bytes, not 7); give --weights FILE, or --init");
+  std::ofstream(folder / "squares.onnx") << "7 bytes";
+  EXPECT_EQ(run({folder / "toy.par", "--text", text()}), 1);
+  expectSays("squares.onnx is not the file that was compiled (other content); give --weights FILE, or --init");
   std::filesystem::remove(folder / "squares.onnx");
   EXPECT_EQ(run({folder / "toy.par", "--text", text()}), 1);
   expectSays("no weights: squares.onnx is neither here nor beside the bundle; give --weights FILE, or --init");
@@ -171,6 +174,8 @@ TEST_F(Mistakes, ofData) {
   expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128) or the ignored -100");
   EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
   expectSays("1 rows are fewer than one batch of 2");
+  EXPECT_EQ(data(both + ":input_ids"), 2);
+  expectSays("--data takes F or F:input=array,..., not \"" + both + ":input_ids\"");
   EXPECT_EQ(data(folder / "d.npz"), 1);
   expectSays("data is read from .safetensors; other formats are not supported yet");
   {
@@ -213,9 +218,17 @@ TEST_F(Mistakes, ofCheckpoints) {
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/2"}), 1);
   expectSays("ckpt/2: error: rank0.safetensors is " + std::to_string(bytes - 4) + " bytes, its manifest says " +
              std::to_string(bytes) + "; " + save + "/1 is complete: --resume " + save + "/1");
+  std::ofstream(save + "/1/index.json") << "{\"par_checkpoint\": [2, 0]}";
+  EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/1"}), 1);
+  expectSays("ckpt/1: error: index.json: written by a newer par-run");
   std::ofstream(save + "/1/index.json") << "{}";
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/1"}), 1);
   expectSays("ckpt/1: error: index.json: ");
+}
+
+TEST_F(Mistakes, ofATraceThatDoesNotFit) {
+  EXPECT_EQ(run({write(toy::training()), "--init", "--text", text(), "--steps", "1", "--trace", "/dev/full"}), 1);
+  expectSays("/dev/full: error: cannot write: not all of it was written");
 }
 
 TEST_F(Mistakes, ofPartsThatCoverNotAll) {

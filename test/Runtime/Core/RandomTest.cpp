@@ -1,4 +1,5 @@
 // Random numbers are Philox's, and depend on the element alone.
+#include "par/core/Failure.h"
 #include "par/core/Random.h"
 #include "par/core/Rectangles.h"
 
@@ -54,6 +55,18 @@ TEST(Random, initialValuesDoNotDependOnTheSharding) {
   for (size_t i = 12; i < 18; ++i)
     EXPECT_EQ(part[i], 0.0f);
   EXPECT_NE(all[0], all[1]);
+}
+
+TEST(Random, initialValuesOfHalfPrecisionAreRefused) {
+  format::Layout whole{{1}, {1}, {{{0}, {1}, {0}}}};
+  std::byte half[2];
+  try {
+    core::initialize(half, format::DType::F16, whole, whole.parts[0], {format::InitRule::Normal, 0, 1}, "w", 1);
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_NE(std::string(failure.what()).find("initial values of type f16 is not supported yet"), std::string::npos)
+        << failure.what();
+  }
 }
 
 } // namespace

@@ -163,6 +163,11 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
   expectSays("step 1: error: loss is NaN on rank 1 (dp 1): first non-finite value is the output of squares/Update "
              "(all/update:1), microbatch 0");
   expectSays("note: no loss was finite before; nothing was saved");
+  EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9", "--save", folder / "ckpt", "--save-every", "1"})), 5);
+  expectSays("note: the last finite loss was ");
+  expectSays("; the last saved state is in " + (folder / "ckpt/1") + "; try --resume " + (folder / "ckpt/1"));
+  EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9"})), 5);
+  expectSays("; nothing was saved: --save DIR --save-every N keeps states to go back to");
 }
 
 // Schedules as docs/plan.md has them: warm-up reaches the peak at its last step, the decay the floor at the end.

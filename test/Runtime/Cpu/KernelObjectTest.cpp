@@ -47,6 +47,7 @@ TEST(KernelObject, refusesWhatIsMoreThanCode) {
   EXPECT_EQ(failureOf(object("good")), "no failure");
   EXPECT_EQ(failureOf(object("undefined")), ": error: has an undefined symbol" + tail);
   EXPECT_EQ(failureOf(object("initialiser")), ": error: has an initialiser (DT_INIT or DT_FINI)" + tail);
+  EXPECT_EQ(failureOf(object("resolver")), ": error: has a resolver function (IFUNC)" + tail);
   EXPECT_EQ(failureOf("/proc/self/exe"), ": error: has a dependency (DT_NEEDED)" + tail);
   TemporaryFolder folder;
   std::string text = folder / "text.so";
@@ -73,6 +74,13 @@ TEST(KernelObject, namesAMissingKernel) {
     FAIL();
   } catch (const core::Failure &failure) {
     EXPECT_EQ(failure.what(), object("good") + ": error: kernel \"k7\" is not in the kernel object: no symbol absent");
+  }
+  try {
+    cpu::KernelObject().function("scale", "k7");
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_NE(std::string(failure.what()).find("is not in the kernel object: there is no kernel object"), std::string::npos)
+        << failure.what();
   }
 }
 

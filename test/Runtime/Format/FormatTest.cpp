@@ -22,6 +22,11 @@ std::string scratch(const std::string &name) {
   return std::filesystem::temp_directory_path() / ("par-format-" + std::to_string(getpid()) + "-" + name);
 }
 
+std::string textOf(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 /// The program's text with the first `from` replaced; the test fails when there is none.
 std::string edited(const Program &program, const std::string &from, const std::string &to) {
   std::string text = writeProgram(program);
@@ -141,6 +146,8 @@ TEST(Program, Refusals) {
       {R"(["feed",0,0])", R"(["feed",0])", "r: entries.train[0]: a run is [block, microbatch, version]"},
       {R"(["feed",0,0])", R"(["food",0,0])", "r: entries.train[0][0]: no block called 'food'"},
       {R"("depth":2)", R"("depth":0)", "r: events[2].depth: 0 is not in [1, 1048576]"},
+      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r"]],"tiles":1,"imms":0}])",
+       "r: kernels[0].operands[0]: a kernel's operand is [access, bytes]"},
       {R"("lda":4)", R"("lda":3)", "r: calls.product: a leading stride is shorter than its row"},
       {R"("kind":"matmul")", R"("kind":"conv")", "r: calls.product: unknown kind 'conv'"},
   };
@@ -185,6 +192,28 @@ TEST(Bundle, WriteReadReplace) {
   }
   std::ofstream(folder + "/kernels-x86.so", std::ios::in | std::ios::out) << 'x';
   EXPECT_TRUE(readPrograms(folder));
+  // The manifest's own hash, and files that are none.
+  auto messageOf = [&](auto change) {
+    std::string manifest = folder + "/manifest.json", kept = textOf(manifest);
+    change(manifest);
+    Expected<Bundle> read = readPrograms(folder);
+    std::filesystem::remove_all(manifest);
+    std::ofstream(manifest) << kept;
+    return read ? std::string("accepted") : read.message();
+  };
+  std::string hash = readPrograms(folder)->manifest.bundleHash, other(64, '0');
+  EXPECT_EQ(messageOf([&](const std::string &manifest) {
+              std::string text = textOf(manifest);
+              std::ofstream(manifest) << text.replace(text.find(hash), 64, other);
+            }),
+            "manifest.json: bundle: the hash of its files is not " + other);
+  EXPECT_EQ(messageOf([](const std::string &manifest) {
+              std::filesystem::remove(manifest);
+              std::filesystem::create_directory(manifest);
+            }),
+            folder + "/manifest.json: not a file");
+  EXPECT_EQ(messageOf([](const std::string &manifest) { std::filesystem::resize_file(manifest, (256 << 20) + 1); }),
+            folder + "/manifest.json: more than 256 MiB");
   Expected<Bundle> changed = readBundle(folder);
   ASSERT_FALSE(changed);
   EXPECT_EQ(changed.message(), "kernels-x86.so: its SHA-256 is not that of the manifest");
@@ -227,6 +256,8 @@ TEST(Manifest, Refusals) {
             "m: tensors.w0: stored and global shape have different numbers of elements, or more than 2^47");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].source = Source{"../secret", 0, 64, DType::F32}; }),
             "m: tensors.w0: source '../secret' leaves the model's folder");
+  EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].aliases = {"w1"}; }),
+            "m: tensors.w0: the alias 'w1' is the name of a tensor");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[1].name = "w0"; }), "m: tensors: 'w0' stands there twice");
   EXPECT_EQ(refused([](Manifest &m) { m.files = {{"../x", 1, sha256("")}}; }),
             "m: files: '../x' is not the plain name of a file");
