@@ -12,11 +12,11 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from train_reference import CASES, HERE
+from runs import HERE, Claims, Runs
+from train_reference import CASES
 
 VOCABULARY, SEQUENCE, WIDTH, BATCH, F32 = 512, 32, 64, 8, 4
 
@@ -120,44 +120,43 @@ def layers_of(program):
     return len({found[1] for found in names if found})
 
 
-def check(options, case, work):
-    bundle, plan, metrics = work / f"{case}.par", work / "plan.yaml", work / "metrics.jsonl"
-    plan.write_text(CASES[case] + "train: {optimizer: {kind: sgd, lr: 0.1}}\n")
-    metrics.unlink(missing_ok=True)
-    for command in ([f"{options.bin}/par-compile", HERE / "gpt2/model.onnx", plan, "-o", bundle, "-q"],
-                    [f"{options.bin}/par-run", bundle, "--data", HERE / "gpt2/data.safetensors", "--steps", "2", "--metrics", metrics]):
-        subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=300)
+def slots(program):
+    """The most microbatches that a buffer of the forward part has room for."""
+    return max((len(b["at"]) for b in program["buffers"]
+                if b["index"] == "mb" and b["name"].startswith("train.forward.") and "at" in b), default=1)
+
+
+def check(runs, claims, case):
+    bundle = runs.compile(HERE / "gpt2/model.onnx", CASES[case] + "train: {optimizer: {kind: sgd, lr: 0.1}}\n")
+    metrics, _ = runs.train(bundle, HERE / "gpt2/data.safetensors", 2)
     manifest = json.loads((bundle / "manifest.json").read_text())
     programs = [json.loads((bundle / f"role-{k}.json").read_text()) for k in range(manifest["roles"])]
     sizes = {axis: int(size) for axis, size in re.findall(r"\b(pp|dp|tp): (\d+)", CASES[case])}
     axes = [axis for axis, _ in manifest["mesh"]]
-    failures, stages, whole = [], {}, 0
+    stages, whole, worst, wide = {}, 0, 0, []
     for rank, entry in enumerate(manifest["ranks"]):
         program, at = programs[entry["role"]], dict(zip(axes, entry["at"]))
         stage = at.get("pp", 0)
         closed = Closed(case, sizes, stage, layers_of(program))
-        got = sent(program, manifest, rank)
+        stages[stage] = got = sent(program, manifest, rank)
         whole += got
-        stages[stage] = got
+        worst = max(worst, abs(got - closed.total()))
         if abs(got - closed.total()) > 0.01:
-            failures.append(f"{case}: rank {rank} sends {got:.0f} B, closed form {closed.total():.0f} B "
-                            f"(tp {closed.tensor():.0f}, dp {closed.data():.0f}, pp {closed.pipeline():.0f})")
+            print(f"{case}: rank {rank} sends {got:.0f} B, closed form {closed.total():.0f} B "
+                  f"(tp {closed.tensor():.0f}, dp {closed.data():.0f}, pp {closed.pipeline():.0f})")
         if closed.tp > 1:
-            failures += [f"{case}: {b['name']} holds the whole vocabulary: {b['shape']}" for b in program["buffers"]
-                         if VOCABULARY in b["shape"]]
-    ran = json.loads(metrics.read_text().splitlines()[-1])["sent_bytes"]
-    # Running totals are rounded down once for every communicator of a rank, so a step is off by less than a byte each.
-    if not whole - 4 * len(manifest["ranks"]) <= ran <= whole + 4 * len(manifest["ranks"]):
-        failures.append(f"{case}: a step sent {ran} B, the programs {whole} B")
-    depth = [in_flight(p) for p in programs]
-    kept = [max((len(b["at"]) for b in p["buffers"] if b["index"] == "mb" and b["name"].startswith("train.forward.") and "at" in b),
-                default=1) for p in programs]
-    if case in ("pp4-auto", "pp4-1f1b") and (depth != [4, 3, 2, 1] or kept != depth):
-        failures.append(f"{case}: {depth} microbatches in flight, buffers keep {kept}, expected [4, 3, 2, 1]")
-    pools = [p["arena"]["pool"] // 1024 for p in programs]
+            wide += [f"{b['name']} {b['shape']}" for b in program["buffers"] if VOCABULARY in b["shape"]]
+    ran, depth, kept = metrics[-1]["sent_bytes"], [in_flight(p) for p in programs], [slots(p) for p in programs]
     print(f"{case:16} bytes per rank by stage {[round(x) for _, x in sorted(stages.items())]}, step {ran}; in flight {depth}, "
-          f"slots {kept}, pools {pools} KiB", flush=True)
-    return failures
+          f"slots {kept}, pools {[p['arena']['pool'] // 1024 for p in programs]} KiB", flush=True)
+    claims.hold(f"gpt2 {case}: sent bytes minus closed form, a rank", worst, 0.01, unit="bytes")
+    # Running totals are rounded down once for every communicator of a rank, so a step is off by less than a byte each.
+    claims.hold(f"gpt2 {case}: sent in a step minus the programs' bytes", abs(ran - whole), 4 * len(manifest["ranks"]), unit="bytes")
+    if sizes.get("tp", 1) > 1:
+        claims.equal(f"gpt2 {case}: buffers with the whole vocabulary dim", wide, [])
+    if case in ("pp4-auto", "pp4-1f1b"):
+        claims.equal(f"gpt2 {case}: microbatches in flight", depth, [4, 3, 2, 1])
+        claims.equal(f"gpt2 {case}: slots of the arenas", kept, [4, 3, 2, 1])
 
 
 def main():
@@ -166,12 +165,12 @@ def main():
                         default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--case", action="append", choices=sorted(CASES))  # no closed form for -seq: its tensors move between dims
     options = parser.parse_args()
-    failures = []
+    claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-communication-") as work:
         for case in options.case or [case for case in sorted(CASES) if not case.endswith("-seq")]:
-            failures += check(options, case, pathlib.Path(work))
-    print("\n".join(failures[:40]) or "all equal their closed forms")
-    sys.exit(1 if failures else 0)
+            check(Runs(options.bin, work), claims, case)
+    print("\n".join(claims.failures) or "all equal their closed forms")
+    sys.exit(1 if claims.failures else 0)
 
 
 if __name__ == "__main__":

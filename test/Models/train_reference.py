@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a model of this folder under a plan and holds it against PyTorch's numbers (reference.json).
 
-    train_reference.py --bin build/bin --model gpt2 --case pp2dp2tp2 [--optimizer sgd] [--work DIR] [--comm shm]
+    train_reference.py --bin build/bin --model gpt2 --case pp2dp2tp2 [--optimizer sgd] [--gradients] [--comm shm]
 
 Compares ten losses with the float64 reference (2e-5, PyTorch's float32 run itself is that far off), norms of all
 parameters (1e-5 relative, 1e-3 under adamw for biases whose gradient is zero in exact arithmetic in part), and with
@@ -11,14 +11,10 @@ Only Python's standard library is used. Exit status 0 when everything holds.
 import argparse
 import json
 import math
-import pathlib
-import shutil
-import struct
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from runs import HERE, Claims, Runs, largest, read_safetensors
 
 MEGATRON = "use: [megatron]\n"
 # Plans by name: the mesh and what follows from it; the batch is the model's own.
@@ -46,107 +42,66 @@ CASES = {
 }
 
 
-def read_safetensors(path):
-    """name -> (dtype, shape, list of floats)"""
-    data = pathlib.Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    body = data[8 + length:]
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__" or entry["dtype"] != "F32":
-            continue
-        begin, end = entry["data_offsets"]
-        tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", body[begin:end]))
-    return tensors
+def optimizer_of(name, options):
+    """A plan's optimizer from the options of a reference run."""
+    keys = {"sgd": ["lr"], "momentum": ["lr", "momentum"], "adamw": ["lr", "weight_decay", "betas", "eps"]}[name]
+    return "train: {optimizer: " + json.dumps({"kind": name, **{key: options[key] for key in keys}}) + "}\n"
 
 
 class Trial:
-    def __init__(self, options):
-        self.options = options
-        self.folder = HERE / options.model
-        self.work = pathlib.Path(options.work or tempfile.mkdtemp(prefix="par-reference-"))
-        self.work.mkdir(parents=True, exist_ok=True)
-        self.reference = json.loads((self.folder / "reference.json").read_text())
-        self.failures = []
+    """One model under one plan. Names of the model that differ from the reference's are in `names`, by the latter."""
 
-    def run(self, *command):
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=self.options.timeout)
-        if done.returncode:
-            sys.exit(f"{' '.join(map(str, command))}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-        return done.stdout
+    def __init__(self, runs, claims, model="gpt2", case="one", file=None, data=None, plan=None, names=None, more=(), title=None):
+        folder = HERE / model
+        self.runs, self.claims, self.more, self.names = runs, claims, more, names or {}
+        self.model, self.data = file or folder / "model.onnx", data or folder / "data.safetensors"
+        self.plan = CASES[case] if plan is None else plan
+        self.title = title or f"{model} {case}"
+        self.reference = json.loads((folder / "reference.json").read_text())
+        self.gradients = folder / "grads.safetensors"
 
-    def compile(self, optimizer):
-        bundle = self.work / f"{self.options.case}-{optimizer['kind']}.par"
-        plan = self.work / "plan.yaml"
-        plan.write_text(CASES[self.options.case] + self.options.more.replace("\\n", "\n"))
-        flags = [f"--set=train.optimizer={json.dumps(optimizer)}"]
-        self.run(f"{self.options.bin}/par-compile", self.folder / self.options.file, plan, *flags, "-o", bundle, "-q")
-        return bundle
-
-    def train(self, bundle, steps, *more):
-        command = [f"{self.options.bin}/par-run", bundle, "--data", self.folder / "data.safetensors", "--order", "sequential",
-                   "--steps", steps, *more]
-        if self.options.comm:
-            command += ["--comm", self.options.comm]
-        return self.run(*command)
-
-    def expect(self, what, got, wanted, bound):
-        if not abs(got - wanted) <= bound:
-            self.failures.append(f"{what}: {got!r}, expected {wanted!r} within {bound:g}")
+    def read(self, path):
+        weights = read_safetensors(path)
+        back = {now: before for before, now in self.names.items()}
+        return {back.get(name, name): weight for name, weight in weights.items()}
 
     def check_losses(self, name):
         run = self.reference["runs"][name]
-        options = dict(run["options"])
-        optimizer = {"kind": name, "lr": options["lr"]}
-        if name == "momentum":
-            optimizer["momentum"] = options.get("momentum", 0.9)
-        if name == "adamw":
-            optimizer["weight_decay"] = options.get("weight_decay", 0.01)
-            optimizer["betas"] = options.get("betas", [0.9, 0.999])
-            optimizer["eps"] = options.get("eps", 1e-8)
-        bundle = self.compile(optimizer)
-        metrics, weights = self.work / "metrics.jsonl", self.work / "weights.safetensors"
-        metrics.unlink(missing_ok=True)
-        self.train(bundle, 10, "--metrics", metrics, "--export", weights)
-        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-        losses = [line["loss"] for line in lines if "loss" in line]
-        if len(losses) != 10:
-            self.failures.append(f"{len(losses)} losses, expected 10")
-        for step, (got, wanted) in enumerate(zip(losses, run["losses_f64"])):
-            self.expect(f"{name} loss of step {step}", got, wanted, 2e-5)
-        self.check_norms(name, run, read_safetensors(weights))
-        worst = max(abs(got - wanted) for got, wanted in zip(losses, run["losses_f64"]))
-        print(f"{self.options.case:16} {name:9} losses within {worst:.1e}", flush=True)
+        bundle = self.runs.compile(self.model, self.plan + optimizer_of(name, run["options"]))
+        metrics, weights = self.runs.train(bundle, self.data, 10, *self.more)
+        wanted = run["losses_f64"]
+        worst = largest(abs(line["loss"] - loss) for line, loss in zip(metrics, wanted))
+        self.claims.hold(f"{self.title} {name}: losses", worst if len(metrics) == len(wanted) else math.nan, 2e-5)
+        self.check_norms(name, run, self.read(weights))
 
     def check_norms(self, name, run, weights):
-        for parameter, wanted in run["param_norms_f32"].items():
+        found = {1e-5: [], 1e-3: []}
+        for parameter, wanted in run["param_norms_f64"].items():
             if parameter in run["unstable_norms"]:
                 continue
-            if parameter not in weights:
-                self.failures.append(f"{parameter} is not in the export")
-                continue
-            norm = math.sqrt(math.fsum(x * x for x in weights[parameter][1]))
             # The key part of a fused query-key-value bias has no gradient in exact arithmetic: adamw amplifies noise.
-            loose = name == "adamw" and parameter.endswith("c_attn.bias")
-            self.expect(f"{name} norm of {parameter}", norm, wanted, (1e-3 if loose else 1e-5) * wanted + 1e-12)
+            bound = 1e-3 if name == "adamw" and parameter.endswith("c_attn.bias") else 1e-5
+            weight = weights.get(parameter)
+            norm = math.sqrt(math.fsum(x * x for x in weight[1])) if weight else math.nan
+            found[bound].append(abs(norm - wanted) / (wanted or 1))
+        self.claims.hold(f"{self.title} {name}: parameter norms", largest(found[1e-5]), 1e-5, unit="relative")
+        if found[1e-3]:
+            self.claims.hold(f"{self.title} {name}: norms of qkv biases", largest(found[1e-3]), 1e-3, unit="relative")
 
     def check_gradients(self):
-        bundle = self.compile({"kind": "sgd", "lr": 1.0})
-        before, after = self.work / "before.safetensors", self.work / "after.safetensors"
-        self.train(bundle, 1, "--set", "lr=0", "--export", before)
-        self.train(bundle, 1, "--export", after)
-        start, end = read_safetensors(before), read_safetensors(after)
-        worst = 0
-        for name, (_, gradient) in read_safetensors(self.folder / "grads.safetensors").items():
-            largest = max(map(abs, gradient), default=0)
+        """One step at lr 1: start minus exported weights is the gradient."""
+        bundle = self.runs.compile(self.model, self.plan + optimizer_of("sgd", {"lr": 1.0}))
+        start = self.read(self.runs.train(bundle, self.data, 1, "--set", "lr=0", *self.more)[1])
+        end = self.read(self.runs.train(bundle, self.data, 1, *self.more)[1])
+        parts = []
+        for name, (_, gradient) in read_safetensors(self.gradients).items():
+            peak = max(map(abs, gradient), default=0)
             weight = max(map(abs, start[name][1]), default=0)
             # The second part is the rounding of the difference of two float32 weights.
-            bound = 1e-4 * largest + 1.2e-7 * weight
-            difference = max((abs((a - b) - g) for a, b, g in zip(start[name][1], end[name][1], gradient)), default=0)
-            worst = max(worst, difference / bound if bound else 0)
-            self.expect(f"gradient of {name}", difference, 0, bound)
-        print(f"{self.options.case:16} gradients within {worst:.2f} of the bound", flush=True)
+            bound = 1e-4 * peak + 1.2e-7 * weight
+            difference = largest(abs((a - b) - g) for a, b, g in zip(start[name][1], end[name][1], gradient))
+            parts.append(difference / bound if bound else math.inf if difference else 0)
+        self.claims.hold(f"{self.title}: gradients of a step at lr 1", largest(parts), 1, unit="of the bound")
 
 
 def main():
@@ -159,19 +114,18 @@ def main():
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--comm")
     parser.add_argument("--more", default="", help="further plan text")
-    parser.add_argument("--work")
     parser.add_argument("--timeout", type=int, default=300)
     options = parser.parse_args()
-    trial = Trial(options)
-    for optimizer in options.optimizer or []:
-        trial.check_losses(optimizer)
-    if options.gradients:
-        trial.check_gradients()
-    if not options.work:
-        shutil.rmtree(trial.work)
-    for failure in trial.failures[:20]:
-        print(f"{options.case}: {failure}")
-    sys.exit(1 if trial.failures else 0)
+    claims = Claims()
+    with tempfile.TemporaryDirectory(prefix="par-reference-") as work:
+        trial = Trial(Runs(options.bin, work, options.timeout), claims, options.model, options.case,
+                      HERE / options.model / options.file, plan=CASES[options.case] + options.more.replace("\\n", "\n"),
+                      more=["--comm", options.comm] if options.comm else [])
+        for optimizer in options.optimizer or []:
+            trial.check_losses(optimizer)
+        if options.gradients:
+            trial.check_gradients()
+    sys.exit(1 if claims.failures else 0)
 
 
 if __name__ == "__main__":

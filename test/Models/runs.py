@@ -1,0 +1,91 @@
+"""Compiles models of this folder and runs their bundles, for the scripts beside it. Python's standard library only."""
+import hashlib
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def read_safetensors(path):
+    """name -> (shape, numbers) of the float32 arrays"""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    body = data[8 + length:]
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__" or entry["dtype"] != "F32":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", body[begin:end]))
+    return tensors
+
+
+def largest(numbers):
+    """Their maximum, 0 of none; a NaN among them is not lost, as it is to max."""
+    numbers = list(numbers)
+    return math.nan if any(map(math.isnan, numbers)) else max(numbers, default=0.0)
+
+
+class Claims:
+    """Figures held against their bounds, a line each. A claim names what was run: "gpt2 dp8 sgd losses"."""
+
+    def __init__(self):
+        self.failures, self.count = [], 0
+
+    def hold(self, claim, figure, bound=0.0, least=False, unit=""):
+        """`figure` is at most `bound`, or at least with `least`; a NaN fails."""
+        held = figure >= bound if least else figure <= bound
+        self.count += 1
+        relation = ">=" if least else "<="
+        line = f"{claim:62} {figure:>9.4g} {relation} {f'{bound:.4g} {unit}':20}"
+        if not held:
+            self.failures.append(line)
+        print(f"{line} {'pass' if held else 'FAIL'}", flush=True)
+        return held
+
+    def equal(self, claim, got, wanted):
+        """Both are short enough to print."""
+        self.count += 1
+        line = f"{claim:62} {got} == {wanted}"
+        if got != wanted:
+            self.failures.append(line)
+        print(f"{line}   {'pass' if got == wanted else 'FAIL'}", flush=True)
+        return got == wanted
+
+
+class Runs:
+    """The tools of a build, and what they have made in `work`: one bundle a plan, however often it is asked for."""
+
+    def __init__(self, binaries, work, timeout=300):
+        self.binaries, self.work, self.timeout = pathlib.Path(binaries).resolve(), pathlib.Path(work), timeout
+        self.bundles = {}
+
+    def run(self, *command, cwd=None):
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=self.timeout, cwd=cwd)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, command))}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        return done.stdout
+
+    def compile(self, model, plan, *flags):
+        key = hashlib.sha256(repr((str(model), plan, flags)).encode()).hexdigest()[:16]
+        if key not in self.bundles:
+            bundle, file = self.work / f"{key}.par", self.work / f"{key}.yaml"
+            file.write_text(plan)
+            self.run(self.binaries / "par-compile", model, file, "-o", bundle, "-q", *flags)
+            self.bundles[key] = bundle
+        return self.bundles[key]
+
+    def command(self, bundle, data, steps, *more):
+        return [self.binaries / "par-run", bundle, "--data", data, "--order", "sequential", "--steps", str(steps), *more]
+
+    def train(self, bundle, data, steps, *more):
+        """Metrics, one a step, and the exported weights' path."""
+        metrics, weights = self.work / "metrics.jsonl", self.work / "weights.safetensors"
+        metrics.unlink(missing_ok=True)
+        self.run(*self.command(bundle, data, steps, "--metrics", metrics, "--export", weights, *more))
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        return [line for line in lines if "loss" in line], weights
