@@ -8,9 +8,6 @@ namespace par {
 #define GEN_PASS_DEF_BUCKETCOLLECTIVESPASS
 #include "par/Collectives/Passes.h.inc"
 
-/// What the runtime takes as one group.
-static constexpr size_t mostMembers = 64;
-
 namespace {
 
 /// All-reduces that may be one.

@@ -5,6 +5,9 @@
 
 namespace par {
 
+/// What the runtime takes as one group.
+inline constexpr size_t mostMembers = 64;
+
 /// The op that makes the last operand; null if all come from outside.
 mlir::Operation *lastOperand(AllReduceOp reduce);
 

@@ -60,6 +60,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       manager.addPass(createBucketCollectivesPass(bucket));
                       if (overlap)
                         manager.addPass(createOverlapCollectivesPass());
+                      VerifyCollectivesPassOptions verify;
+                      verify.overlap = overlap;
+                      manager.addPass(createVerifyCollectivesPass(verify));
                     }});
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
   phases.push_back({"memory", [](OpPassManager &manager) { buildMemoryPipeline(manager, MemoryOptions()); }});

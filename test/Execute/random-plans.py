@@ -252,7 +252,7 @@ class Case:
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
                 "par-inline-fragments", "par-chain-sums", "par-form-kernels", "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
-                *choose.choice([[], ["par-overlap-collectives"]]),
+                *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", "par-verify-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
 
     def run(self, par_opt):

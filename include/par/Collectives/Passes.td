@@ -59,4 +59,18 @@ def OverlapCollectivesPass : Pass<"par-overlap-collectives", "::mlir::ModuleOp">
   }];
 }
 
+def VerifyCollectivesPass : Pass<"par-verify-collectives", "::mlir::ModuleOp"> {
+  let summary = "gate: what must hold after Collectives";
+  let description = [{
+    Expects: anything. Leaves: it unchanged. Fails: where an all-reduce joins more than 64 values; where one with a queue
+    of its own is needed in its block; with `overlap`, where one whose results only leave the block has none.
+
+    ```
+    %1 = par.all_reduce sum %0 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>    // error
+    par.store %1 to @train.backward.sum.w : tensor<4xf32>
+    ```
+  }];
+  let options = [Option<"overlap", "overlap", "bool", "true", "what only leaves a block must not keep it waiting">];
+}
+
 #endif
