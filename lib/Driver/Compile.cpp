@@ -243,7 +243,7 @@ bool Compilation::predict(format::Bundle &bundle) {
     err << options.model << ": error: " << llvm::toString(hardware.takeError()) << "\n";
     return false;
   }
-  llvm::Expected<Simulation> simulation = simulate(bundle, entry(), *hardware);
+  llvm::Expected<Simulation> simulation = simulate(bundle, entry(), hardware->onThisHost());
   if (!simulation) {
     err << options.model << ": error: " << llvm::toString(simulation.takeError()) << "\n";
     return false;

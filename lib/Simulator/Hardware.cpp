@@ -3,6 +3,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Support/YAMLTraits.h"
 
 using namespace par;
@@ -15,6 +16,11 @@ struct PeakTable {
   Hardware &hardware;
 };
 
+/// A number, or `host`.
+struct Cores {
+  int64_t count = 0;
+};
+
 struct HardwareFile {
   const char *name;
   const char *text;
@@ -25,6 +31,24 @@ const HardwareFile shippedFiles[] = {
 };
 
 } // namespace
+
+template <>
+struct llvm::yaml::ScalarTraits<Cores> {
+  static void output(const Cores &cores, void *, raw_ostream &os) {
+    if (cores.count == Hardware::HostCores)
+      os << "host";
+    else
+      os << cores.count;
+  }
+  static StringRef input(StringRef text, void *, Cores &cores) {
+    if (text == "host") {
+      cores.count = Hardware::HostCores;
+      return "";
+    }
+    return text.getAsInteger(10, cores.count) || cores.count < 0 ? "expected a number of cores, or host" : "";
+  }
+  static QuotingType mustQuote(StringRef) { return QuotingType::None; }
+};
 
 template <>
 struct llvm::yaml::MappingTraits<PeakTable> {
@@ -47,7 +71,10 @@ struct llvm::yaml::MappingTraits<Hardware> {
     io.mapRequired("latency", hardware.latency);
     io.mapRequired("launch", hardware.launch);
     io.mapOptional("overlap", hardware.overlap);
-    io.mapOptional("cores", hardware.cores);
+    Cores cores{hardware.cores};
+    io.mapOptional("cores", cores);
+    hardware.cores = cores.count;
+    io.mapOptional("ranks", hardware.ranks);
   }
 };
 
@@ -72,7 +99,7 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
     if (value <= 0)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected more than 0");
   for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
-                            std::pair("cores", hardware.cores), std::pair("peak.bf16", hardware.bf16),
+                            std::pair("ranks", hardware.ranks), std::pair("peak.bf16", hardware.bf16),
                             std::pair("peak.f16", hardware.f16)})
     if (value < 0 || value > int64_t(1) << 40)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
@@ -95,6 +122,13 @@ llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
   if (!buffer)
     return hardwareError(nameOrPath, buffer.getError().message());
   return parse((*buffer)->getBuffer(), nameOrPath);
+}
+
+Hardware Hardware::onThisHost() const {
+  Hardware here = *this;
+  if (cores == HostCores)
+    here.cores = llvm::hardware_concurrency().compute_thread_count();
+  return here;
 }
 
 /// ceil(amount / perMicrosecond) in ns, at most 2^56 (two years).

@@ -14,6 +14,7 @@ static int64_t share(const Simulation &simulation, int64_t RankTime::*part) {
 
 int64_t Simulation::computePermille() const { return share(*this, &RankTime::compute); }
 int64_t Simulation::bubblePermille() const { return share(*this, &RankTime::idle); }
+int64_t Simulation::corePermille() const { return share(*this, &RankTime::core); }
 int64_t Simulation::communicationPermille() const { return share(*this, &RankTime::communication); }
 
 int64_t Simulation::peakLive(uint32_t role) const {
@@ -37,9 +38,12 @@ std::string Simulation::describe(llvm::StringRef schedule, unsigned stages, unsi
   if (stages > 1)
     closedForm = llvm::formatv(" ({0}, m = {1}: closed form {2:f1} %)", schedule, microbatches,
                                100.0 * (stages - 1) / (microbatches + stages - 1));
-  return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %",
+  std::string shared;
+  if (cores > 0)
+    shared = llvm::formatv(", waiting for one of {0} cores {1} %", cores, percent(corePermille()));
+  return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %{5}",
                        formatTime(step), percent(computePermille()), percent(bubblePermille()), closedForm,
-                       percent(communicationPermille()));
+                       percent(communicationPermille()), shared);
 }
 
 /// The name of an instruction in the trace: "matmul qkv", "coll all_reduce".

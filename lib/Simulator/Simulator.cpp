@@ -8,8 +8,8 @@ using llvm::Twine;
 
 namespace {
 
-/// Gives every joint of an expansion its start. What becomes ready first runs first; ties go to the lower
-/// number, so that the result is the same everywhere.
+/// Gives every joint of an expansion its start. What becomes ready first runs first, also after it waited for
+/// an engine or a core; ties go to the lower number, so that the result is the same everywhere.
 class Player {
 public:
   Player(Expansion &expansion, unsigned ranks, const Hardware &hardware);
@@ -21,22 +21,30 @@ public:
 private:
   void begin(uint32_t joint);
   void finish(uint32_t joint, int64_t end);
-  /// When the engines and cores that a joint needs are free.
-  int64_t freeAt(uint32_t joint);
+  /// When the engines that a joint needs are free.
+  int64_t enginesFree(uint32_t joint) const;
+  /// When the cores that it needs are free on every host.
+  int64_t coresFree(uint32_t joint);
   void occupy(uint32_t joint, int64_t end);
   bool takesEngine(uint32_t node) const {
     return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
   }
-  size_t coresFor(uint32_t joint) const { return std::min(cores.size(), members[joint].size()); }
+  size_t hostOf(uint32_t node) const {
+    return hardware.ranks ? expansion.nodes[node].rank / hardware.ranks : 0;
+  }
+  /// How many ranks of each host take part; empty where cores are not shared.
+  std::vector<size_t> countByHost(uint32_t joint) const;
 
   Expansion &expansion;
   const Hardware &hardware;
   std::vector<std::vector<uint32_t>> members, users; ///< nodes of a joint; nodes that follow a node
   std::vector<uint32_t> waiting;                     ///< per joint: predecessors that have not ended
   std::vector<int64_t> ready, duration;              ///< per joint
-  std::vector<int64_t> engines, cores;               ///< free from then on
+  std::vector<int64_t> engines;                      ///< free from then on
+  std::vector<std::vector<int64_t>> cores;           ///< of each host, free from then on
   std::vector<bool> ran;
-  using Candidate = std::pair<int64_t, uint32_t>;
+  /// When a joint may be tried, since when it is ready, and its number.
+  using Candidate = std::tuple<int64_t, int64_t, uint32_t>;
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
 };
 
@@ -45,8 +53,11 @@ private:
 Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
     : expansion(expansion), hardware(hardware), members(expansion.nodes.size()),
       users(expansion.nodes.size()), waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0),
-      duration(expansion.nodes.size(), 0), engines(ranks, 0), cores(hardware.cores, 0),
-      ran(expansion.nodes.size(), false) {
+      duration(expansion.nodes.size(), 0), engines(ranks, 0), ran(expansion.nodes.size(), false) {
+  if (hardware.cores > 0) {
+    size_t hosts = hardware.ranks ? (ranks + hardware.ranks - 1) / hardware.ranks : 1;
+    cores.assign(hosts, std::vector<int64_t>(hardware.cores, 0));
+  }
   for (uint32_t node = 0; node < expansion.nodes.size(); ++node) {
     uint32_t joint = expansion.joint[node];
     members[joint].push_back(node);
@@ -58,23 +69,44 @@ Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
       }
   }
   // Ranks that communicate at once on fewer cores take turns.
-  for (uint32_t joint = 0; joint < duration.size(); ++joint)
-    if (!cores.empty() && members[joint].size() > cores.size())
-      duration[joint] = duration[joint] * members[joint].size() / cores.size();
+  for (uint32_t joint = 0; joint < duration.size(); ++joint) {
+    size_t most = hardware.cores;
+    for (size_t count : countByHost(joint))
+      most = std::max(most, count);
+    if (most > static_cast<size_t>(hardware.cores))
+      duration[joint] = duration[joint] * most / hardware.cores;
+  }
   for (uint32_t joint = 0; joint < members.size(); ++joint)
     if (!members[joint].empty() && waiting[joint] == 0)
-      queue.push({0, joint});
+      queue.push({0, 0, joint});
 }
 
-int64_t Player::freeAt(uint32_t joint) {
+std::vector<size_t> Player::countByHost(uint32_t joint) const {
+  std::vector<size_t> counts(cores.size(), 0);
+  if (!cores.empty())
+    for (uint32_t node : members[joint])
+      ++counts[hostOf(node)];
+  return counts;
+}
+
+int64_t Player::enginesFree(uint32_t joint) const {
   int64_t time = 0;
-  if (duration[joint] == 0)
-    return time;
-  for (uint32_t node : members[joint])
-    if (takesEngine(node))
-      time = std::max(time, engines[expansion.nodes[node].rank]);
-  llvm::sort(cores);
-  return cores.empty() ? time : std::max(time, cores[coresFor(joint) - 1]);
+  if (duration[joint] > 0)
+    for (uint32_t node : members[joint])
+      if (takesEngine(node))
+        time = std::max(time, engines[expansion.nodes[node].rank]);
+  return time;
+}
+
+int64_t Player::coresFree(uint32_t joint) {
+  int64_t time = 0;
+  if (duration[joint] > 0)
+    for (auto [host, count] : llvm::enumerate(countByHost(joint)))
+      if (count > 0) {
+        llvm::sort(cores[host]);
+        time = std::max(time, cores[host][std::min(count, cores[host].size()) - 1]);
+      }
+  return time;
 }
 
 void Player::occupy(uint32_t joint, int64_t end) {
@@ -83,8 +115,9 @@ void Player::occupy(uint32_t joint, int64_t end) {
   for (uint32_t node : members[joint])
     if (takesEngine(node))
       engines[expansion.nodes[node].rank] = end;
-  for (size_t core = 0; core < coresFor(joint); ++core)
-    cores[core] = end;
+  for (auto [host, count] : llvm::enumerate(countByHost(joint)))
+    for (size_t core = 0; core < std::min(count, cores[host].size()); ++core)
+      cores[host][core] = end;
 }
 
 void Player::finish(uint32_t joint, int64_t end) {
@@ -93,22 +126,24 @@ void Player::finish(uint32_t joint, int64_t end) {
       uint32_t other = expansion.joint[user];
       ready[other] = std::max(ready[other], end);
       if (--waiting[other] == 0)
-        queue.push({ready[other], other});
+        queue.push({ready[other], ready[other], other});
     }
 }
 
 bool Player::run() {
   while (!queue.empty()) {
-    auto [time, joint] = queue.top();
+    auto [time, since, joint] = queue.top();
     queue.pop();
-    if (int64_t free = freeAt(joint); free > time) {
-      queue.push({free, joint});
+    int64_t could = std::max(since, enginesFree(joint));
+    if (int64_t free = std::max(could, coresFree(joint)); free > time) {
+      queue.push({free, since, joint});
       continue;
     }
     int64_t end = time + duration[joint];
     occupy(joint, end);
     for (uint32_t node : members[joint]) {
       expansion.nodes[node].start = time;
+      expansion.nodes[node].waited = time - could;
       expansion.nodes[node].duration = duration[joint];
       ran[node] = true;
     }
@@ -133,15 +168,16 @@ static int64_t unionLength(std::vector<std::pair<int64_t, int64_t>> &intervals) 
 }
 
 static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step) {
-  std::vector<std::pair<int64_t, int64_t>> local, all;
+  std::vector<std::pair<int64_t, int64_t>> local, all, wanting;
   for (const PlayedInstruction &node : nodes) {
     std::pair interval(node.start, node.start + node.duration);
     all.push_back(interval);
+    wanting.emplace_back(node.start - node.waited, node.start + node.duration);
     if (!node.communication)
       local.push_back(interval);
   }
-  int64_t compute = unionLength(local), busy = unionLength(all);
-  return {compute, busy - compute, step - busy};
+  int64_t compute = unionLength(local), busy = unionLength(all), wanted = unionLength(wanting);
+  return {compute, busy - compute, wanted - busy, step - wanted};
 }
 
 /// The nodes of each rank, which follow one another.
@@ -172,6 +208,9 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
             format::instructionId(bundle.programs[ranks[node.rank].role], node.block, node.instruction));
   }
   Simulation result;
+  size_t onHost = hardware.ranks ? std::min<size_t>(hardware.ranks, ranks.size()) : ranks.size();
+  if (hardware.cores > 0 && onHost > static_cast<size_t>(hardware.cores))
+    result.cores = hardware.cores;
   result.instructions = std::move(expansion->nodes);
   for (const PlayedInstruction &node : result.instructions)
     result.step = std::max(result.step, node.start + node.duration);

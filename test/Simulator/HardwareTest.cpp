@@ -25,6 +25,16 @@ TEST(Hardware, ShippedFile) {
   ASSERT_TRUE(bool(hardware));
   EXPECT_EQ(hardware->name, "cpu");
   EXPECT_FALSE(hardware->overlap);
+  // The cores of the machine that predicts, one at least.
+  EXPECT_EQ(hardware->cores, Hardware::HostCores);
+  EXPECT_GE(hardware->onThisHost().cores, 1);
+}
+
+TEST(Hardware, Cores) {
+  auto cores = [](std::string line) { return Hardware::parse(text + line, "x.yaml")->onThisHost().cores; };
+  EXPECT_EQ(cores(""), 0);
+  EXPECT_EQ(cores("cores: 12\n"), 12);
+  EXPECT_EQ(cores("cores: host\n"), Hardware::find("cpu")->onThisHost().cores);
 }
 
 TEST(Hardware, Errors) {
@@ -37,6 +47,8 @@ TEST(Hardware, Errors) {
   EXPECT_EQ(refused("link: 10", "link: 10\nlinks: 10"), "x.yaml: 5: unknown key 'links'");
   EXPECT_EQ(refused("link: 10", "link: 0"), "x.yaml: link is 0, expected more than 0");
   EXPECT_EQ(refused("latency: 7", "latency: -7"), "x.yaml: latency is -7, expected 0 to 2^40");
+  EXPECT_EQ(refused("link: 10", "link: 10\ncores: all"), "x.yaml: 5: expected a number of cores, or host");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: fast"), "x.yaml: 4: invalid number");
   EXPECT_EQ(llvm::toString(Hardware::find("abacus").takeError()),
             "abacus: no hardware file of this name; there are cpu, or name a .yaml file");

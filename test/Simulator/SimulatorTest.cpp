@@ -15,7 +15,9 @@ static Hardware plainHardware() {
   return hardware;
 }
 
-static int64_t sumOf(const RankTime &time) { return time.compute + time.communication + time.idle; }
+static int64_t sumOf(const RankTime &time) {
+  return time.compute + time.communication + time.core + time.idle;
+}
 
 // fill 4 ns, feed 32 (on the same engine), copy 64, all_reduce 32, add: one (4) + y (32) + total (2 * 32),
 // fetch 32.
@@ -33,7 +35,22 @@ TEST(Simulator, ChainOfQueues) {
   EXPECT_EQ(simulation->peakLive(0), int64_t(bundle.programs[0].arena.state) + 32 + 32 + 4);
 }
 
-// Twice the ranks on as many cores take no less; one core runs everything one after another.
+/// Ranks that fill `bytes` bytes three times each, and never communicate.
+static Bundle independentRanks(unsigned ranks, int64_t bytes) {
+  toy::ProgramBuilder b("all", {"compute"});
+  b.buffer("x", BufferKind::Temp, {bytes / 4});
+  b.block("fills");
+  for (int i = 0; i < 3; ++i)
+    b.fill("compute", bytes / 4, 0, "x");
+  b.run("train", "fills");
+  Bundle bundle;
+  bundle.programs.push_back(b.program);
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    bundle.manifest.ranks.push_back({0, {rank}});
+  return bundle;
+}
+
+// One core runs everything one after another; no rank waits for a core if each has its own.
 TEST(Simulator, SharedCores) {
   Bundle bundle = toy::pipeline(2);
   Hardware hardware = plainHardware();
@@ -43,13 +60,42 @@ TEST(Simulator, SharedCores) {
   auto shared = simulate(bundle, "train", hardware);
   ASSERT_TRUE(own && shared);
   int64_t work = 0;
-  for (const RankTime &rank : own->ranks)
+  for (const RankTime &rank : own->ranks) {
     work += rank.compute;
+    EXPECT_EQ(rank.core, 0);
+  }
   EXPECT_GE(shared->step, work);
   EXPECT_LT(own->step, work);
+  EXPECT_EQ(own->cores, 0);
+  EXPECT_EQ(shared->cores, 1);
   for (const Simulation *simulation : {&*own, &*shared})
     for (const RankTime &rank : simulation->ranks)
       EXPECT_EQ(sumOf(rank), simulation->step);
+}
+
+// Eight ranks on two cores take four times as long as each on its own core, on two hosts of two cores half of
+// that; with as many cores as ranks nothing is shared.
+TEST(Simulator, RanksOutnumberCores) {
+  Bundle bundle = independentRanks(8, 1000);
+  Hardware hardware = plainHardware();
+  auto step = [&](int64_t cores, int64_t ranks) {
+    hardware.cores = cores;
+    hardware.ranks = ranks;
+    return *simulate(bundle, "train", hardware);
+  };
+  EXPECT_EQ(step(0, 0).step, 3000);
+  EXPECT_EQ(step(8, 0).step, 3000);
+  EXPECT_EQ(step(8, 0).cores, 0);
+  EXPECT_EQ(step(2, 0).step, 12000);
+  EXPECT_EQ(step(2, 4).step, 6000);
+  EXPECT_EQ(step(4, 4).step, 3000);
+  Simulation shared = step(2, 0);
+  EXPECT_EQ(shared.computePermille(), 250);
+  for (const RankTime &rank : shared.ranks)
+    EXPECT_EQ(sumOf(rank), shared.step);
+  EXPECT_EQ(
+      step(2, 4).describe("", 1, 1),
+      "step 6 us: compute 50 %, bubble 8 %, exposed communication 0 %, waiting for one of 2 cores 42 %");
 }
 
 TEST(Simulator, OverlapHelps) {

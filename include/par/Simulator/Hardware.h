@@ -24,7 +24,13 @@ struct Hardware {
   int64_t latency = 0;                         ///< ns of one message
   int64_t launch = 0;                          ///< ns to issue one instruction
   bool overlap = true; ///< communication runs beside compute; otherwise it takes the rank's one engine
-  int64_t cores = 0;   ///< that all ranks share; 0: each has its own
+  int64_t cores = 0;   ///< of a host, which its ranks share; 0: each rank has its own; HostCores: see there
+  int64_t ranks = 0;   ///< of a host; 0: all ranks are on one
+
+  /// `cores: host` in the file: as many as the machine has that predicts. No decision may depend on it.
+  static constexpr int64_t HostCores = -1;
+  /// The same with the cores of this machine (those that this process may use) for HostCores.
+  Hardware onThisHost() const;
 
   /// Reads the YAML of a hardware file; `where` begins messages.
   static llvm::Expected<Hardware> parse(llvm::StringRef text, llvm::StringRef where);

@@ -22,13 +22,15 @@ struct PlayedInstruction {
   uint32_t run;                ///< of the entry
   bool communication = false;
   int64_t start = 0, duration = 0; ///< ns
+  int64_t waited = 0;              ///< ns before the start that it could have run had a core been free
 };
 
-/// Where a rank's time goes; the three add up to the step. ns.
+/// Where a rank's time goes; the four add up to the step. ns.
 struct RankTime {
   int64_t compute = 0;       ///< local instructions
   int64_t communication = 0; ///< transfers while no local instruction runs: exposed
-  int64_t idle = 0;          ///< neither: the bubble, and waiting for slower peers
+  int64_t core = 0;          ///< waiting for a core while other ranks have them all
+  int64_t idle = 0;          ///< none of these: the bubble, and waiting for slower peers
 };
 
 /// Live bytes of a role's arena (state included) from `time` on.
@@ -38,6 +40,7 @@ struct MemorySample {
 
 struct Simulation {
   int64_t step = 0;                            ///< ns of the entry
+  int64_t cores = 0;                           ///< of a host, if its ranks share them
   std::vector<RankTime> ranks;                 ///< per rank
   std::vector<PlayedInstruction> instructions; ///< by rank, in issue order
   /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by
@@ -45,11 +48,13 @@ struct Simulation {
   std::vector<std::vector<MemorySample>> memory;
 
   /// Shares of all ranks' time, in 1/1000.
-  int64_t computePermille() const, bubblePermille() const, communicationPermille() const;
+  int64_t computePermille() const, bubblePermille() const, communicationPermille() const,
+      corePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
   /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %";
-  /// the parenthesis only with more than one stage.
+  /// the parenthesis only with more than one stage. Where ranks outnumber cores: ", waiting for one of 2
+  /// cores 70 %".
   std::string describe(llvm::StringRef schedule, unsigned stages, unsigned microbatches) const;
 };
 
@@ -57,7 +62,8 @@ struct Simulation {
 /// before it, communication starts when all who take part have reached it (groups as one), local instructions
 /// take one engine a rank. Where the hardware does not overlap, communication takes that engine too.
 ///
-/// Expects a bundle that par-verify accepts. Fails on an entry that no program has, and on a deadlock.
+/// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has,
+/// and on a deadlock.
 llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry,
                                     const Hardware &hardware);
 
