@@ -151,7 +151,8 @@ def check(runs, claims, case):
           f"slots {kept}, pools {[p['arena']['pool'] // 1024 for p in programs]} KiB", flush=True)
     claims.hold(f"gpt2 {case}: sent bytes minus closed form, a rank", worst, 0.01, unit="bytes")
     # Running totals are rounded down once for every communicator of a rank, so a step is off by less than a byte each.
-    claims.hold(f"gpt2 {case}: sent in a step minus the programs' bytes", abs(ran - whole), 4 * len(manifest["ranks"]), unit="bytes")
+    claims.hold(f"gpt2 {case}: sent in a step minus the programs' bytes", abs(ran - whole), 4 * len(manifest["ranks"]),
+                unit="bytes")
     if sizes.get("tp", 1) > 1:
         claims.equal(f"gpt2 {case}: buffers with the whole vocabulary dim", wide, [])
     if case in ("pp4-auto", "pp4-1f1b"):

@@ -93,7 +93,8 @@ def field_of(message, number):
 
 class Renaming:
     def __init__(self, graph):
-        self.parameters = {field_of(read_message(value), TENSOR_NAME).decode() for field, _, value in graph if field == GRAPH_INITIALIZER}
+        self.parameters = {field_of(read_message(value), TENSOR_NAME).decode()
+                           for field, _, value in graph if field == GRAPH_INITIALIZER}
         self.values, self.nodes = {"": ""}, 0
 
     def value(self, name):
@@ -110,7 +111,8 @@ class Renaming:
             first, second = inputs
             node[first], node[second] = node[second], node[first]
         for entry in node:
-            if entry[0] == NODE_ATTRIBUTE and any(field in (ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS) for field, _, _ in read_message(entry[2])):
+            inside = {field for field, _, _ in read_message(entry[2])} if entry[0] == NODE_ATTRIBUTE else set()
+            if inside & {ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS}:
                 sys.exit("a node with a subgraph, whose values are not renamed")
         value = map_text(self.value)
         return map_fields(write_message(node), {NODE_INPUT: value, NODE_OUTPUT: value, NODE_METADATA: metadata,

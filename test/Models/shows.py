@@ -30,7 +30,8 @@ from train_reference import CASES, MEGATRON, Trial
 
 ROOT = HERE.parent.parent
 GPT2 = HERE / "gpt2/model.onnx"
-PLANS = ["pp2dp2tp2", "pp2dp2tp2-full", "pp2dp2tp2-each", "tp2pp2dp2", "dp8", "tp4", "pp4-gpipe", "pp4-auto", "dp2tp3-vocab", "one-m8"]
+PLANS = ["pp2dp2tp2", "pp2dp2tp2-full", "pp2dp2tp2-each", "tp2pp2dp2", "dp8", "tp4", "pp4-gpipe", "pp4-auto", "dp2tp3-vocab",
+         "one-m8"]
 SGD = "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
 
 
@@ -88,7 +89,8 @@ def show4(runs, claims, plans):
     names = rename(GPT2, model)
     data = renamed_data(names, runs.work / "renamed.safetensors")
     written = model.read_bytes()
-    claims.equal("gpt2 renamed: parameters' old names in the file", [name for name in names if "." in name and name.encode() in written], [])
+    left = [name for name in names if "." in name and name.encode() in written]
+    claims.equal("gpt2 renamed: parameters' old names in the file", left, [])
     # The names that the plan's own lines and Megatron's use are module paths too.
     megatron = (ROOT / "share/plans/megatron.yaml").read_text()
     for case in ["one", *plans]:
@@ -110,8 +112,8 @@ def show6(runs, claims, plans):
         sys.exit(f"mutations: exit {done.returncode}\n{done.stderr}")
     claims.hold("gpt2 pp2dp2tp2: mutations rejected by par-verify", int(counts[2]), 1000, least=True)
     claims.hold("gpt2 pp2dp2tp2: mutations that escaped", int(counts[4]), 0)
-    refused = [case for case in sorted(CASES)
-               if subprocess.run([runs.binaries / "par-verify", runs.compile(GPT2, CASES[case] + SGD)], capture_output=True).returncode]
+    verify = {case: [runs.binaries / "par-verify", runs.compile(GPT2, CASES[case] + SGD)] for case in sorted(CASES)}
+    refused = [case for case, command in verify.items() if subprocess.run(command, capture_output=True).returncode]
     claims.equal(f"gpt2: whole bundles of {len(CASES)} plans that are refused", refused, [])
 
 
