@@ -141,6 +141,8 @@ Job prepareJob(const RunOptions &options) {
   while (job.name.size() > 1 && job.name.back() == '/')
     job.name.pop_back();
   job.bundle = openBundle(job.name);
+  if (!options.dryRun && job.bundle.programs.front().findEntry("predict") != format::kNone)
+    throw Failure::at(job.name, Message::inferenceBundle);
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);

@@ -82,6 +82,9 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   trainOnly.programs[0].entries.resize(1);
   EXPECT_EQ(run({write(trainOnly, "only"), "--init", "--eval", "--text", text()}), 1);
   expectSays("this bundle has no entry \"eval\"; it has train");
+  trainOnly.programs[0].entries[0].name = "predict";
+  EXPECT_EQ(run({write(trainOnly, "predict"), "--init", "--text", text()}), 1);
+  expectSays("predict.par: error: was compiled without \"train\": running an inference bundle is not supported yet");
 }
 
 TEST_F(Mistakes, ofTheWrongNumberOfRanks) {
