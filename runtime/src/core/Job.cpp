@@ -119,6 +119,16 @@ void checkExport(const Job &job) {
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
 }
 
+/// Nor in a checkpoint that cannot be written.
+void checkSave(const std::string &folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Failure::at(folder, Message::cannotWrite, error.message());
+  if (access(folder.c_str(), W_OK) != 0)
+    throw Failure::at(folder, Message::cannotWrite, strerror(errno));
+}
+
 void checkHypers(const Job &job) {
   for (const auto &[key, value] : job.options.set) {
     bool known = key == "seed";
@@ -146,6 +156,8 @@ Job prepareJob(const RunOptions &options) {
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);
+  if (!options.save.empty())
+    checkSave(options.save);
   const format::Manifest &manifest = job.bundle.manifest;
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);

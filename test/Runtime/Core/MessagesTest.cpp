@@ -211,6 +211,7 @@ TEST_F(Mistakes, ofCheckpoints) {
   ASSERT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", "--save", save, "--save-every", "1"}), 0);
   EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "1", "--save", text()}), 1);
   expectSays("text: error: cannot write: ");
+  EXPECT_EQ(out.find("step"), std::string::npos) << "it is said before the first step";
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "2", "--resume", save}), 0);
   EXPECT_NE(out.find("done    nothing to do: " + save + "/2 is at step 2 of 2"), std::string::npos) << out;
   EXPECT_EQ(run({toy, "-q", "--text", text(), "--steps", "3", "--resume", save}), 0);
