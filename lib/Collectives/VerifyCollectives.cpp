@@ -15,12 +15,12 @@ struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectives
   LogicalResult verifyReduction(AllReduceOp reduce) {
     auto block = reduce->getParentOfType<BlockOp>();
     if (reduce.getNumResults() > mostMembers)
-      return reduce.emitError() << "joins " << reduce.getNumResults() << " values in block @" << block.getSymName()
-                                << ", a group takes " << mostMembers;
+      return reduce.emitError() << "joins " << reduce.getNumResults() << " values in block @"
+                                << block.getSymName() << ", a group takes " << mostMembers;
     Operation *need = onlyLeaves(reduce) ? firstNeed(reduce) : *reduce->getUsers().begin();
     if (reduce->hasAttr("queue") && need) {
-      InFlightDiagnostic error = reduce.emitError() << "runs beside what follows in block @" << block.getSymName()
-                                                    << ", which needs its results";
+      InFlightDiagnostic error = reduce.emitError() << "runs beside what follows in block @"
+                                                    << block.getSymName() << ", which needs its results";
       error.attachNote(need->getLoc()) << "needed here";
       return error;
     }

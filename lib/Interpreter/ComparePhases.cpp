@@ -58,10 +58,12 @@ static Operation *findEntry(ModuleOp module, StringRef name) {
   return SymbolTable::lookupSymbolIn(*module.getOps<ProgramOp>().begin(), name);
 }
 
-static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got, double tolerance) {
+static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got,
+                                     double tolerance) {
   // One of each kind is told: a wrong gradient explains a wrong norm and a wrong weight.
   LogicalResult outputs = compareNamed(at, "output", expected.outputs, got.outputs, tolerance),
-                gradients = compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance),
+                gradients =
+                    compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance),
                 variables = compareNamed(at, "variable", expected.written, got.written, tolerance);
   return success(succeeded(outputs) && succeeded(gradients) && succeeded(variables));
 }

@@ -52,8 +52,8 @@ static bool isIndexedSum(const ShardingRule &rule, unsigned factor) {
   });
 }
 
-/// What it costs that a result is declared a sum over axes by which this factor could be cut, but is not: elements of
-/// the results, once an axis.
+/// What it costs that a result is declared a sum over axes by which this factor could be cut, but is not:
+/// elements of the results, once an axis.
 static int64_t missedSums(Operation *op, const ShardingRule &rule, unsigned factor, const Axes &candidate,
                           ArrayRef<SmallVector<Axes>> votes) {
   if (rule.factors[factor].kind != FactorKind::Sum && !isIndexedSum(rule, factor))
@@ -67,8 +67,8 @@ static int64_t missedSums(Operation *op, const ShardingRule &rule, unsigned fact
   return cost;
 }
 
-/// Of a compound dim a minor factor can be cut only where the major ones are cut completely, and none unevenly: what
-/// does not lie so is not cut, in no tensor.
+/// Of a compound dim a minor factor can be cut only where the major ones are cut completely, and none
+/// unevenly: what does not lie so is not cut, in no tensor.
 static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, MeshAttr mesh,
                            MutableArrayRef<Axes> factorAxes) {
   bool changed = false;

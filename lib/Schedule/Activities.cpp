@@ -90,7 +90,8 @@ SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
 }
 
 bool Activities::isReducedOnly(const Activity &activity, OpResult sum) const {
-  return llvm::all_of(sum.getUsers(), [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
+  return llvm::all_of(sum.getUsers(),
+                      [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
 }
 
 //===-- Taking a step apart

@@ -87,8 +87,8 @@ void Buffers::reuseSums() {
     }
 }
 
-/// The gradient's storage says of which variable it is and how it lies, for whoever checks what programs accumulate:
-/// the sum where it is stored to the end, else what the last microbatch makes of it.
+/// The gradient's storage says of which variable it is and how it lies, for whoever checks what programs
+/// accumulate: the sum where it is stored to the end, else what the last microbatch makes of it.
 void Buffers::nameAccumulators() {
   for (const Activity &activity : activities.list)
     for (OpResult sum : activity.sums) {

@@ -54,15 +54,18 @@ static LogicalResult verifyAccumulator(BufferOp buffer) {
   if (buffer.getKind() != BufferKind::temp || !buffer.getOf())
     return success();
   if (!buffer->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf()))
-    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf() << "\", which is no variable";
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
+                              << "\", which is no variable";
   auto program = buffer->getParentOfType<ProgramOp>();
   auto dist = buffer.getDist() ? dyn_cast<DistType>(*buffer.getDist()) : DistType();
   if (!dist || dist.getStage() != program.getStageAttr())
     return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
                               << "\" without saying how it lies on @" << program.getStage();
-  RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
+  RankedTensorType local =
+      dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
   if (local != buffer.getTensorType())
-    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has " << local;
+    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has "
+                              << local;
   return success();
 }
 
