@@ -50,9 +50,8 @@ static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rul
 }
 
 namespace {
-struct AnnotateVariablesPass : impl::AnnotateVariablesPassBase<AnnotateVariablesPass> {
-  using AnnotateVariablesPassBase::AnnotateVariablesPassBase;
-  const ModelPlan *given = nullptr;
+struct AnnotateVariablesPass : PlanPass<impl::AnnotateVariablesPassBase<AnnotateVariablesPass>> {
+  using PlanPass::PlanPass;
 
   /// Freezes what is not trained and says how weights begin.
   void setKinds(const ModelPlan &model, PlanErrors &errors) {
@@ -70,31 +69,27 @@ struct AnnotateVariablesPass : impl::AnnotateVariablesPassBase<AnnotateVariables
           variable.setInit(*init.rule);
   }
 
-  void runOnOperation() override {
+  LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
-    FailureOr<ModelPlan> model = loadPlan(module, files, given);
-    if (failed(model))
-      return signalPassFailure();
     PlanErrors errors;
-    setKinds(*model, errors);
-    std::vector<ResolvedShard> rules = resolveShards(model->plan, model->names, errors);
+    setKinds(model, errors);
+    std::vector<ResolvedShard> rules = resolveShards(model.plan, model.names, errors);
     if (failed(emitPlanErrors(errors, module)))
-      return signalPassFailure();
+      return failure();
     for (const ResolvedShard &rule : rules) {
       if (rule.kind != ResolvedShard::Parameter)
         continue;
-      auto variable = module.lookupSymbol<VariableOp>(model->names.parameters[rule.index].name);
-      if (variable && failed(shardVariable(variable, rule, model->plan, module)))
-        return signalPassFailure();
+      auto variable = module.lookupSymbol<VariableOp>(model.names.parameters[rule.index].name);
+      if (variable && failed(shardVariable(variable, rule, model.plan, module)))
+        return failure();
     }
+    return success();
   }
 };
 } // namespace
 
 std::unique_ptr<Pass> createAnnotateVariablesPass(const ModelPlan &plan) {
-  auto pass = std::make_unique<AnnotateVariablesPass>();
-  pass->given = &plan;
-  return pass;
+  return makePlanPass<AnnotateVariablesPass>(plan);
 }
 
 } // namespace par

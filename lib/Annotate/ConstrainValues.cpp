@@ -128,31 +128,26 @@ LogicalResult Constrainer::apply(const ResolvedShard &rule) {
 }
 
 namespace {
-struct ConstrainValuesPass : impl::ConstrainValuesPassBase<ConstrainValuesPass> {
-  using ConstrainValuesPassBase::ConstrainValuesPassBase;
-  const ModelPlan *given = nullptr;
+struct ConstrainValuesPass : PlanPass<impl::ConstrainValuesPassBase<ConstrainValuesPass>> {
+  using PlanPass::PlanPass;
 
-  void runOnOperation() override {
+  LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
-    FailureOr<ModelPlan> model = loadPlan(module, files, given);
-    if (failed(model))
-      return signalPassFailure();
     PlanErrors errors;
-    std::vector<ResolvedShard> rules = resolveShards(model->plan, model->names, errors);
+    std::vector<ResolvedShard> rules = resolveShards(model.plan, model.names, errors);
     if (failed(emitPlanErrors(errors, module)))
-      return signalPassFailure();
+      return failure();
     for (StepOp step : module.getOps<StepOp>())
       for (const ResolvedShard &rule : rules)
-        if (failed(Constrainer(step, *model, module).apply(rule)))
-          return signalPassFailure();
+        if (failed(Constrainer(step, model, module).apply(rule)))
+          return failure();
+    return success();
   }
 };
 } // namespace
 
 std::unique_ptr<Pass> createConstrainValuesPass(const ModelPlan &plan) {
-  auto pass = std::make_unique<ConstrainValuesPass>();
-  pass->given = &plan;
-  return pass;
+  return makePlanPass<ConstrainValuesPass>(plan);
 }
 
 } // namespace par

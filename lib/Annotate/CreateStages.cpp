@@ -36,20 +36,16 @@ static MeshAttr stageMesh(const Plan &plan, MLIRContext *context) {
 }
 
 namespace {
-struct CreateStagesPass : impl::CreateStagesPassBase<CreateStagesPass> {
-  using CreateStagesPassBase::CreateStagesPassBase;
-  const ModelPlan *given = nullptr;
+struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>> {
+  using PlanPass::PlanPass;
 
-  void runOnOperation() override {
+  LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
     if (!module.getOps<StageOp>().empty()) {
       (*module.getOps<StageOp>().begin())->emitOpError("stands in the module before Annotate");
-      return signalPassFailure();
+      return failure();
     }
-    FailureOr<ModelPlan> model = loadPlan(module, files, given);
-    if (failed(model))
-      return signalPassFailure();
-    const Plan &plan = model->plan;
+    const Plan &plan = model.plan;
     MeshAttr mesh = stageMesh(plan, &getContext());
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     for (int64_t stage = 0; stage < *plan.pipeline.stages; ++stage) {
@@ -60,14 +56,13 @@ struct CreateStagesPass : impl::CreateStagesPassBase<CreateStagesPass> {
       StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage),
                       mesh, ranks);
     }
+    return success();
   }
 };
 } // namespace
 
 std::unique_ptr<Pass> createCreateStagesPass(const ModelPlan &plan) {
-  auto pass = std::make_unique<CreateStagesPass>();
-  pass->given = &plan;
-  return pass;
+  return makePlanPass<CreateStagesPass>(plan);
 }
 
 } // namespace par

@@ -202,26 +202,19 @@ LogicalResult Cutter::run() {
 }
 
 namespace {
-struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
-  using CutStagesPassBase::CutStagesPassBase;
-  const ModelPlan *given = nullptr;
+struct CutStagesPass : PlanPass<impl::CutStagesPassBase<CutStagesPass>> {
+  using PlanPass::PlanPass;
 
-  void runOnOperation() override {
+  LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
-    FailureOr<ModelPlan> model = loadPlan(module, files, given);
-    if (failed(model))
-      return signalPassFailure();
     for (StepOp step : module.getOps<StepOp>())
-      if (failed(Cutter(step, *model, module).run()))
-        return signalPassFailure();
+      if (failed(Cutter(step, model, module).run()))
+        return failure();
+    return success();
   }
 };
 } // namespace
 
-std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan) {
-  auto pass = std::make_unique<CutStagesPass>();
-  pass->given = &plan;
-  return pass;
-}
+std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan) { return makePlanPass<CutStagesPass>(plan); }
 
 } // namespace par

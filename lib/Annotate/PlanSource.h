@@ -10,6 +10,31 @@ namespace par {
 mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files,
                                     const ModelPlan *given);
 
+/// A pass that does to a module what its plan says: a plan that is given, or the one in the option `plan`.
+template <typename Base>
+class PlanPass : public Base {
+public:
+  using Base::Base;
+  const ModelPlan *given = nullptr;
+
+protected:
+  virtual mlir::LogicalResult apply(const ModelPlan &model) = 0;
+
+private:
+  void runOnOperation() final {
+    mlir::FailureOr<ModelPlan> model = loadPlan(this->getOperation(), this->files, given);
+    if (failed(model) || failed(apply(*model)))
+      this->signalPassFailure();
+  }
+};
+
+template <typename Pass>
+std::unique_ptr<mlir::Pass> makePlanPass(const ModelPlan &plan) {
+  auto pass = std::make_unique<Pass>();
+  pass->given = &plan;
+  return pass;
+}
+
 /// Emits errors of the plan at their places. Returns failure if there is any.
 mlir::LogicalResult emitPlanErrors(const PlanErrors &errors, mlir::ModuleOp module);
 

@@ -22,7 +22,7 @@ std::optional<int64_t> knownNumber(NodeImporter &importer, size_t i) {
 /// Tensors of one type side by side along a new dim. What is known stays known.
 FailureOr<GraphValue> stack(NodeImporter &importer, ArrayRef<GraphValue> parts, int64_t dim) {
   if (parts.empty())
-    return LogicalResult(importer.unsupported("no iteration, whose outputs would have a shape that nothing says,"));
+    return importer.unsupported("no iteration, whose outputs would have a shape that nothing says,");
   if (llvm::all_of(parts, [](const GraphValue &part) { return part.known && part.known->getRank() == 0; })) {
     StaticTensor joined(parts[0].known->getType(), {int64_t(parts.size())}, {int64_t(parts.size())});
     for (auto [i, part] : llvm::enumerate(parts))
@@ -176,7 +176,8 @@ LogicalResult importLoop(NodeImporter &importer) {
     if (failed(outputs))
       return failure();
     if (outputs->size() < 1 + states + run.scans.size())
-      return importer.error() << "its body has " << outputs->size() << " outputs";
+      return importer.error() << "its body has " << outputs->size() << " outputs, expected "
+                              << 1 + states + run.scans.size();
     outputs->resize(1 + states + run.scans.size());
     FailureOr<bool> goesOn = run.take(*outputs);
     if (failed(goesOn))

@@ -31,6 +31,8 @@ private:
   Value readAt(ReadOp read, int64_t stage);
   void replaceArguments(Block *fresh);
   void emit(const OpGroup &group);
+  void emitOps(Block &old);
+  void emitBeside(SmallVector<Operation *> &pending);
   void emitLoop(LoopOp loop);
   void emitReduce(StageReduceOp reduce);
   void emitWrite(WriteOp write);
@@ -273,6 +275,39 @@ void Former::emitWrite(WriteOp write) {
   }
 }
 
+/// Ops outside the loops, as fragments with the reductions over stages between them.
+void Former::emitBeside(SmallVector<Operation *> &pending) {
+  if (pending.empty())
+    return;
+  for (const OpGroup &group : groupBehind(pending, stages.size())) {
+    if (isa<StageReduceOp>(group.ops.front()))
+      for (Operation *op : group.ops)
+        emitReduce(cast<StageReduceOp>(op));
+    else
+      emit(group);
+  }
+  pending.clear();
+}
+
+/// Loops where they stand, what is beside them gathered, and writes at the end.
+void Former::emitOps(Block &old) {
+  SmallVector<Operation *> pending;
+  SmallVector<WriteOp> writes;
+  for (Operation &op : old.without_terminator()) {
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      emitBeside(pending);
+      emitLoop(loop);
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      writes.push_back(write);
+    } else if (!isa<ReadOp>(op)) {
+      pending.push_back(&op);
+    }
+  }
+  emitBeside(pending);
+  for (WriteOp write : writes)
+    emitWrite(write);
+}
+
 void Former::run() {
   Block &old = step.getBlock();
   for (auto gradient : llvm::make_early_inc_range(old.getOps<GradientOp>())) {
@@ -283,34 +318,7 @@ void Former::run() {
   step.getBody().push_back(entry);
   replaceArguments(entry);
   builder.setInsertionPointToEnd(entry);
-  SmallVector<Operation *> pending;
-  auto flush = [&] {
-    if (pending.empty())
-      return;
-    for (const OpGroup &group : groupBehind(pending, stages.size())) {
-      if (isa<StageReduceOp>(group.ops.front())) {
-        for (Operation *op : group.ops)
-          emitReduce(cast<StageReduceOp>(op));
-        continue;
-      }
-      emit(group);
-    }
-    pending.clear();
-  };
-  SmallVector<WriteOp> writes;
-  for (Operation &op : old.without_terminator()) {
-    if (auto loop = dyn_cast<LoopOp>(op)) {
-      flush();
-      emitLoop(loop);
-    } else if (auto write = dyn_cast<WriteOp>(op)) {
-      writes.push_back(write);
-    } else if (!isa<ReadOp>(op)) {
-      pending.push_back(&op);
-    }
-  }
-  flush();
-  for (WriteOp write : writes)
-    emitWrite(write);
+  emitOps(old);
   SmallVector<Value> results;
   for (Value result : old.getTerminator()->getOperands())
     results.push_back(at(result, std::max<int64_t>(home(result), 0)));
