@@ -272,7 +272,7 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "    %w",
        "reduces 'tensor<f32>' by and; over ranks that is supported for booleans alone"},
       {"par.store %i to @step", "%neg = par.negate %i : tensor<f32>\n    par.store %neg to @step",
-       "is left in a program that is to be a bundle"},
+       "is left in a program that is to be a bundle; Kernels puts such ops into kernels"},
       {"par.store %r to @g",
        "%q = par.all_gather %h dims [1] over [\"dp\"] : (tensor<2x4xf32>) -> tensor<2x8xf32>\n"
        "    par.store %r to @g",

@@ -21,7 +21,7 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
   %s = par.reduce sum %y dims [0] : tensor<8x4xf32> to tensor<4xf32>
   // expected-note @below {{this is known only when all microbatches have run}}
   %b = par.broadcast_in_dim %s dims [1] : tensor<4xf32> to tensor<8x4xf32>
-  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch}}
+  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch; use one microbatch, or statistics per microbatch}}
   %c = par.subtract %y, %b : tensor<8x4xf32>
   %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
