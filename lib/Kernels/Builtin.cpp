@@ -236,6 +236,88 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
   return std::nullopt;
 }
 
+/// The windows as the builtins count them, behind `sizes`: three spatial dims, formal ones first. False for padding that
+/// crops, and more dims.
+template <typename Op>
+static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window, ArrayRef<int64_t> out,
+                          SmallVector<int64_t> &sizes) {
+  bool crops = llvm::any_of(llvm::concat<const int64_t>(op.getLow(), op.getHigh()), [](int64_t pad) { return pad < 0; });
+  if (in.size() > 3 || crops)
+    return false;
+  auto add = [&](ArrayRef<int64_t> values, int64_t formal) {
+    sizes.append(3 - values.size(), formal);
+    llvm::append_range(sizes, values);
+  };
+  add(in, 1);
+  add(window, 1);
+  add(out, 1);
+  add(op.getStrides(), 1);
+  add(op.getLow(), 0);
+  add(op.getHigh(), 0);
+  add(op.getDilations(), 1);
+  return true;
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
+
+template <typename Op>
+static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, Value input, Value filter,
+                                                      Value output) {
+  ArrayRef<int64_t> in = shapeOf(input), window = shapeOf(filter), out = shapeOf(output);
+  SmallVector<int64_t> sizes{in[0], int64_t(op.getGroups()), window[1], window[0]};
+  if (!appendWindows(op, in.drop_front(2), window.drop_front(2), out.drop_front(2), sizes))
+    return std::nullopt;
+  return CallBuilder(kernel, name)
+      .read(op->getOperand(0))
+      .read(op->getOperand(1))
+      .write(op.getResult())
+      .integers(sizes)
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionOp op) {
+  return describeConvolution(kernel, op, "convolution", op.getOperand(), op.getFilter(), op.getResult());
+}
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionInputGradOp op) {
+  return describeConvolution(kernel, op, "convolution_input_grad", op.getResult(), op.getFilter(), op.getCotangent());
+}
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGradOp op) {
+  return describeConvolution(kernel, op, "convolution_filter_grad", op.getOperand(), op.getResult(), op.getCotangent());
+}
+
+/// Planes, and the windows over them.
+template <typename Op>
+static std::optional<SmallVector<int64_t>> poolSizes(Op op, Value input, Value output) {
+  ArrayRef<int64_t> in = shapeOf(input), out = shapeOf(output);
+  size_t leading = in.size() - op.getWindow().size();
+  SmallVector<int64_t> sizes{ShapedType::getNumElements(in.take_front(leading))};
+  // Places within a plane are counted in 32 bits.
+  if (ShapedType::getNumElements(in.drop_front(leading)) > INT32_MAX ||
+      !appendWindows(op, in.drop_front(leading), op.getWindow(), out.drop_front(leading), sizes))
+    return std::nullopt;
+  return sizes;
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolOp op) {
+  std::optional<SmallVector<int64_t>> sizes = poolSizes(op, op.getOperand(), op.getResult());
+  if (!sizes)
+    return std::nullopt;
+  return CallBuilder(kernel, "max_pool").read(op.getOperand()).write(op.getResult()).integers(*sizes).finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolGradOp op) {
+  std::optional<SmallVector<int64_t>> sizes = poolSizes(op, op.getOperand(), op.getCotangent());
+  if (!sizes)
+    return std::nullopt;
+  return CallBuilder(kernel, "max_pool_grad")
+      .read(op.getCotangent())
+      .read(op.getOperand())
+      .read(op.getLargest())
+      .write(op.getResult())
+      .integers(*sizes)
+      .finish();
+}
+
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   // The op before the return, and at most a gradient's scaling, or what is accumulated, before that.
   Operation *op = kernel.getTerminator()->getPrevNode();
@@ -243,7 +325,8 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
-      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp, AddOp>(
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp, AddOp,
+            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });
 }

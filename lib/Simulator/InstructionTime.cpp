@@ -1,4 +1,5 @@
 #include "Expansion.h"
+#include "par/kernels/Builtins.h"
 
 using namespace par;
 using namespace par::format;
@@ -23,12 +24,25 @@ static int64_t productTime(const Call &call, const Hardware &hardware) {
                             call.type);
 }
 
+/// Operations of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,
+/// channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10 (par/kernels/Builtins.h).
+static int64_t builtinFlops(const Kernel &kernel, const Instruction &instruction) {
+  if (!kernel.builtin || kernel.symbol.rfind("convolution", 0) != 0 ||
+      instruction.imms.size() != kernels::convolutionImmediateCount)
+    return 0;
+  int64_t flops = 2;
+  for (size_t at : {0, 2, 3, 7, 8, 9, 10, 11, 12})
+    flops *= instruction.imms[at].value;
+  return flops;
+}
+
 int64_t par::instructionTime(const Program &program, const Instruction &instruction, int64_t members,
                              const Hardware &hardware) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);
   switch (instruction.op) {
   case Op::Kernel:
-    return hardware.localTime(0, movedBytes(program.kernels[instruction.kernel]));
+    return hardware.localTime(builtinFlops(program.kernels[instruction.kernel], instruction),
+                              movedBytes(program.kernels[instruction.kernel]));
   case Op::Call:
     return productTime(program.calls[instruction.call], hardware);
   case Op::Coll:

@@ -72,6 +72,9 @@ AffineExpr traceIndex(Value value, ArrayRef<AffineExpr> iteration, function_ref<
     return trace(sum.getLhs()) + trace(sum.getRhs());
   if (auto difference = value.getDefiningOp<arith::SubIOp>())
     return trace(difference.getLhs()) - trace(difference.getRhs());
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    if (product.getRhs().getDefiningOp<arith::ConstantIndexOp>())
+      return trace(product.getLhs()) * trace(product.getRhs());
   return makeDim(value);
 }
 

@@ -18,6 +18,11 @@ PAR_KERNEL(softmax)
 PAR_KERNEL(softmaxBackward)
 PAR_KERNEL(layerNorm)
 PAR_KERNEL(layerNormBackward)
+PAR_KERNEL(convolution)
+PAR_KERNEL(convolutionInputGrad)
+PAR_KERNEL(convolutionFilterGrad)
+PAR_KERNEL(maxPool)
+PAR_KERNEL(maxPoolGrad)
 #undef PAR_KERNEL
 
 KernelFunction builtinFunction(std::string_view name) {
@@ -39,6 +44,11 @@ KernelFunction builtinFunction(std::string_view name) {
       {"softmax_backward", softmaxBackward},
       {"layer_norm", layerNorm},
       {"layer_norm_backward", layerNormBackward},
+      {"convolution", convolution},
+      {"convolution_input_grad", convolutionInputGrad},
+      {"convolution_filter_grad", convolutionFilterGrad},
+      {"max_pool", maxPool},
+      {"max_pool_grad", maxPoolGrad},
   };
   for (const auto &entry : functions)
     if (entry.name == name)

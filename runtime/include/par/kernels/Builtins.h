@@ -114,6 +114,34 @@ inline constexpr std::array layerNormBackwardOperands{
     O{"rstd", Read, "f32", "rows"},     O{"dy", Read, "f32", "rows x cols"},  O{"dx", Write, "f32", "rows x cols"},
     O{"dgamma", Accumulate, "f32", "cols"}, O{"dbeta", Accumulate, "f32", "cols"}};
 
+// Convolutions of three spatial dims, of which the first may be 1 for fewer: input n x (groups x c) x i, filter o x c x k,
+// output n x o x y. Windows begin every s elements, are padded by l before and h behind (not negative), and their elements
+// lie d apart.
+#define PAR_EACH_DIM(NAME) I{NAME "0"}, I{NAME "1"}, I{NAME "2"}
+inline constexpr std::array convolutionImmediates{
+    I{"n"},            I{"groups"},       I{"c"},            I{"o"},            PAR_EACH_DIM("i"), PAR_EACH_DIM("k"),
+    PAR_EACH_DIM("y"), PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
+// Pools of planes, dims as a convolution's; what the padding holds is smaller than all.
+inline constexpr std::array poolImmediates{I{"planes"},       PAR_EACH_DIM("i"), PAR_EACH_DIM("k"), PAR_EACH_DIM("y"),
+                                           PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
+#undef PAR_EACH_DIM
+inline constexpr std::string_view poolInput = "planes x i0 x i1 x i2", poolOutput = "planes x y0 x y1 x y2";
+inline constexpr std::array maxPoolOperands{O{"x", Read, "f32", poolInput}, O{"y", Write, "f32", poolOutput}};
+inline constexpr std::array maxPoolGradOperands{O{"dy", Read, "f32", poolOutput}, O{"x", Read, "f32", poolInput},
+                                                O{"y", Read, "f32", poolOutput}, O{"dx", Write, "f32", poolInput}};
+inline constexpr std::string_view convolutionInput = "n x groups x c x i0 x i1 x i2",
+                                  convolutionFilter = "o x c x k0 x k1 x k2",
+                                  convolutionOutput = "n x o x y0 x y1 x y2";
+inline constexpr std::array convolutionOperands{O{"x", Read, "f32", convolutionInput},
+                                                O{"w", Read, "f32", convolutionFilter},
+                                                O{"y", Write, "f32", convolutionOutput}};
+inline constexpr std::array convolutionInputGradOperands{O{"dy", Read, "f32", convolutionOutput},
+                                                         O{"w", Read, "f32", convolutionFilter},
+                                                         O{"dx", Write, "f32", convolutionInput}};
+inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", convolutionInput},
+                                                          O{"dy", Read, "f32", convolutionOutput},
+                                                          O{"dw", Write, "f32", convolutionFilter}};
+
 inline constexpr std::array all{
     BuiltinKernel{"adamw",
                   "PyTorch's AdamW: w -= lr wd w; m, v moving averages; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps)",
@@ -145,8 +173,18 @@ inline constexpr std::array all{
                   layerNormOperands, layerNormImmediates, 0, 16},
     BuiltinKernel{"layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
                   rowsColsImmediates},
+    BuiltinKernel{"convolution", "y = convolution of x by w", convolutionOperands, convolutionImmediates},
+    BuiltinKernel{"convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands,
+                  convolutionImmediates},
+    BuiltinKernel{"convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands,
+                  convolutionImmediates},
+    BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1},
+    BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
+                  poolImmediates, 0, 1},
 };
 } // namespace table
+
+inline constexpr size_t convolutionImmediateCount = table::convolutionImmediates.size();
 
 /// All builtins.
 inline constexpr std::span<const BuiltinKernel> builtins() { return table::all; }

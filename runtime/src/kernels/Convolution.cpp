@@ -1,0 +1,276 @@
+// Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
+#include "par/kernels/Builtins.h"
+
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace par::kernels {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+
+enum class Pass : uint64_t { Forward, InputGrad, FilterGrad };
+
+/// The immediates of the table, by name.
+struct Sizes {
+  explicit Sizes(const uint64_t *imm)
+      : n(imm[0]), groups(imm[1]), c(imm[2]), o(imm[3]), in(imm + 4), window(imm + 7), out(imm + 10), stride(imm + 13),
+        low(imm + 16), high(imm + 19), dilation(imm + 22) {
+    while (first < 2 && in[first] == 1 && window[first] == 1 && out[first] == 1)
+      ++first;
+    if (first == 2)
+      first = 1; // oneDNN's 1-d convolutions are no faster
+  }
+
+  /// The spatial dims that are more than a formality, behind others.
+  Dims spatial(Dims dims, const uint64_t *sizes) const {
+    for (int dim = first; dim < 3; ++dim)
+      dims.push_back(int64_t(sizes[dim]));
+    return dims;
+  }
+  /// True if every element of the input meets every filter once: a product of matrices.
+  bool isProduct() const {
+    for (int dim = 0; dim < 3; ++dim)
+      if (window[dim] != 1 || stride[dim] != 1 || low[dim] != 0 || high[dim] != 0)
+        return false;
+    return groups == 1;
+  }
+  int64_t places() const { return int64_t(out[0] * out[1] * out[2]); }
+
+  uint64_t n, groups, c, o;
+  const uint64_t *in, *window, *out, *stride, *low, *high, *dilation;
+  int first = 0;
+};
+
+const dnnl::engine &engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+constexpr size_t alignment = 64;
+size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// Memory of this thread for tensors in the library's layouts; as large as any convolution has needed.
+std::byte *scratch(size_t bytes) {
+  struct Free {
+    void operator()(std::byte *memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<std::byte, Free> memory;
+  thread_local size_t size = 0;
+  if (bytes > size) {
+    memory.reset();
+    memory.reset(static_cast<std::byte *>(std::aligned_alloc(alignment, padded(bytes))));
+    size = memory ? padded(bytes) : 0;
+    if (!memory)
+      throw std::bad_alloc();
+  }
+  return memory.get();
+}
+
+/// One of a convolution's tensors: as the program has it, and as the library wants it.
+struct Side {
+  int argument = 0; ///< DNNL_ARG_...
+  Desc plain, wanted;
+  dnnl::reorder reorder; ///< from one to the other, in the direction of the pass
+  size_t offset = 0;     ///< in the scratch, where the two differ
+
+  bool differs() const { return plain != wanted; }
+};
+
+/// A convolution that is ready to run: two tensors in, one out.
+struct Prepared {
+  Side lhs, rhs, result;
+  Desc scratchpad;
+  dnnl::primitive primitive;
+  size_t scratchpadOffset = 0, bytes = 0;
+
+  void run(void *const *ptr) const;
+};
+
+void Prepared::run(void *const *ptr) const {
+  std::byte *memory = scratch(bytes);
+  dnnl::stream stream(engine());
+  std::unordered_map<int, dnnl::memory> arguments;
+  auto plain = [&](const Side &side, void *data) { return dnnl::memory(side.plain, engine(), data); };
+  auto wanted = [&](const Side &side) { return dnnl::memory(side.wanted, engine(), memory + side.offset); };
+  for (auto [side, data] : {std::pair(&lhs, ptr[0]), {&rhs, ptr[1]}}) {
+    dnnl::memory given = plain(*side, data);
+    if (side->differs()) {
+      dnnl::memory own = wanted(*side);
+      dnnl::reorder(side->reorder).execute(stream, given, own);
+      given = own;
+    }
+    arguments.emplace(side->argument, given);
+  }
+  dnnl::memory to = plain(result, ptr[2]);
+  arguments.emplace(result.argument, result.differs() ? wanted(result) : to);
+  arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratchpad, engine(), memory + scratchpadOffset));
+  primitive.execute(stream, arguments);
+  if (result.differs()) {
+    dnnl::memory own = wanted(result);
+    dnnl::reorder(result.reorder).execute(stream, own, to);
+  }
+  stream.wait();
+}
+
+/// Descriptors of the operation, in the layouts that the library likes best.
+struct Operation {
+  explicit Operation(const Sizes &sizes) {
+    auto n = int64_t(sizes.n), groups = int64_t(sizes.groups), c = int64_t(sizes.c), o = int64_t(sizes.o);
+    input = sizes.spatial({n, groups * c}, sizes.in);
+    filter = sizes.spatial(groups == 1 ? Dims{o, c} : Dims{groups, o / groups, c}, sizes.window);
+    output = sizes.spatial({n, o}, sizes.out);
+    stride = sizes.spatial({}, sizes.stride);
+    low = sizes.spatial({}, sizes.low);
+    high = sizes.spatial({}, sizes.high);
+    dilation = sizes.spatial({}, sizes.dilation);
+    for (int64_t &gap : dilation)
+      --gap; // the library counts the elements between
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  }
+
+  static Desc any(const Dims &dims) {
+    return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+  }
+  static Desc plain(const Dims &dims) {
+    Dims strides(dims.size(), 1);
+    for (size_t dim = dims.size() - 1; dim > 0; --dim)
+      strides[dim - 1] = strides[dim] * dims[dim];
+    return {dims, dnnl::memory::data_type::f32, strides};
+  }
+
+  dnnl::convolution_forward::primitive_desc forward() const {
+    dnnl::convolution_forward::desc description(dnnl::prop_kind::forward_training,
+                                                dnnl::algorithm::convolution_direct, any(input), any(filter),
+                                                any(output), stride, dilation, low, high);
+    return {description, attributes, engine()};
+  }
+  dnnl::convolution_backward_data::primitive_desc inputGrad() const {
+    dnnl::convolution_backward_data::desc description(dnnl::algorithm::convolution_direct, any(input), any(filter),
+                                                      any(output), stride, dilation, low, high);
+    return {description, attributes, engine(), forward()};
+  }
+  dnnl::convolution_backward_weights::primitive_desc filterGrad() const {
+    dnnl::convolution_backward_weights::desc description(dnnl::algorithm::convolution_direct, any(input), any(filter),
+                                                         any(output), stride, dilation, low, high);
+    return {description, attributes, engine(), forward()};
+  }
+
+  Dims input, filter, output, stride, low, high, dilation;
+  dnnl::primitive_attr attributes;
+};
+
+/// Reorders where layouts differ, and places in the scratch.
+void finish(Prepared &prepared, const Desc &scratchpad) {
+  prepared.scratchpad = scratchpad;
+  auto place = [&](size_t bytes) {
+    size_t offset = prepared.bytes;
+    prepared.bytes += padded(bytes);
+    return offset;
+  };
+  for (Side *side : {&prepared.lhs, &prepared.rhs, &prepared.result})
+    if (side->differs()) {
+      bool out = side == &prepared.result;
+      const Desc &from = out ? side->wanted : side->plain, &to = out ? side->plain : side->wanted;
+      side->reorder = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to));
+      side->offset = place(side->wanted.get_size());
+    }
+  prepared.scratchpadOffset = place(scratchpad.get_size());
+}
+
+std::unique_ptr<Prepared> prepare(Pass pass, const Sizes &sizes) {
+  Operation operation(sizes);
+  Desc input = Operation::plain(operation.input), filter = Operation::plain(operation.filter),
+       output = Operation::plain(operation.output);
+  auto prepared = std::make_unique<Prepared>();
+  switch (pass) {
+  case Pass::Forward: {
+    auto chosen = operation.forward();
+    prepared->lhs = {DNNL_ARG_SRC, input, chosen.src_desc(), {}};
+    prepared->rhs = {DNNL_ARG_WEIGHTS, filter, chosen.weights_desc(), {}};
+    prepared->result = {DNNL_ARG_DST, output, chosen.dst_desc(), {}};
+    prepared->primitive = dnnl::convolution_forward(chosen);
+    finish(*prepared, chosen.scratchpad_desc());
+    break;
+  }
+  case Pass::InputGrad: {
+    auto chosen = operation.inputGrad();
+    prepared->lhs = {DNNL_ARG_DIFF_DST, output, chosen.diff_dst_desc(), {}};
+    prepared->rhs = {DNNL_ARG_WEIGHTS, filter, chosen.weights_desc(), {}};
+    prepared->result = {DNNL_ARG_DIFF_SRC, input, chosen.diff_src_desc(), {}};
+    prepared->primitive = dnnl::convolution_backward_data(chosen);
+    finish(*prepared, chosen.scratchpad_desc());
+    break;
+  }
+  case Pass::FilterGrad: {
+    auto chosen = operation.filterGrad();
+    prepared->lhs = {DNNL_ARG_SRC, input, chosen.src_desc(), {}};
+    prepared->rhs = {DNNL_ARG_DIFF_DST, output, chosen.diff_dst_desc(), {}};
+    prepared->result = {DNNL_ARG_DIFF_WEIGHTS, filter, chosen.diff_weights_desc(), {}};
+    prepared->primitive = dnnl::convolution_backward_weights(chosen);
+    finish(*prepared, chosen.scratchpad_desc());
+    break;
+  }
+  }
+  return prepared;
+}
+
+/// Each shape is prepared when it is met first.
+const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
+  static std::mutex mutex;
+  static std::map<std::vector<uint64_t>, std::unique_ptr<Prepared>> known;
+  std::vector<uint64_t> key(imm, imm + convolutionImmediateCount);
+  key.push_back(static_cast<uint64_t>(pass));
+  std::lock_guard lock(mutex);
+  std::unique_ptr<Prepared> &place = known[key];
+  if (!place)
+    place = prepare(pass, Sizes(imm));
+  return *place;
+}
+
+/// Row-major C[m, n] = op(A) op(B) + beta C.
+void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float beta,
+              float *c) {
+  dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
+}
+
+} // namespace
+
+void convolution(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  Sizes sizes(imm);
+  if (!sizes.isProduct())
+    return preparedFor(Pass::Forward, imm).run(ptr);
+  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
+  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
+    multiply('N', 'N', o, places, c, static_cast<const float *>(ptr[1]),
+             static_cast<const float *>(ptr[0]) + n * c * places, 0,
+             static_cast<float *>(ptr[2]) + n * o * places);
+}
+
+void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  Sizes sizes(imm);
+  if (!sizes.isProduct())
+    return preparedFor(Pass::InputGrad, imm).run(ptr);
+  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
+  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
+    multiply('T', 'N', c, places, o, static_cast<const float *>(ptr[1]),
+             static_cast<const float *>(ptr[0]) + n * o * places, 0,
+             static_cast<float *>(ptr[2]) + n * c * places);
+}
+
+void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  Sizes sizes(imm);
+  if (!sizes.isProduct())
+    return preparedFor(Pass::FilterGrad, imm).run(ptr);
+  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
+  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
+    multiply('N', 'T', o, c, places, static_cast<const float *>(ptr[1]) + n * o * places,
+             static_cast<const float *>(ptr[0]) + n * c * places, n == 0 ? 0.0f : 1.0f, static_cast<float *>(ptr[2]));
+}
+
+} // namespace par::kernels
