@@ -19,12 +19,20 @@ LogicalResult checkVariable(VariableOp variable) {
   return success();
 }
 
+/// Moving statistics are written where they are computed.
+bool movesBuffer(Operation *op) {
+  auto write = dyn_cast<WriteOp>(op);
+  auto variable =
+      write ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr()) : VariableOp();
+  return variable && variable.getKind() == VariableKind::buffer;
+}
+
 LogicalResult checkStep(StepOp step) {
   if (step.getSymName() != "eval" && step.getSymName() != "predict")
     return step.emitOpError("is @") << step.getSymName() << ", expected @eval or @predict";
   WalkResult result = step.walk([](Operation *op) {
     bool isTensorOp = isPure(op) && !op->hasTrait<OpTrait::IsTerminator>();
-    if (!isTensorOp && !isa<ReadOp, ReturnOp, StepOp>(op)) {
+    if (!isTensorOp && !isa<ReadOp, ReturnOp, StepOp>(op) && !movesBuffer(op)) {
       op->emitOpError("stands in a step after Import");
       return WalkResult::interrupt();
     }

@@ -20,6 +20,11 @@ GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &opti
   addLossImports(table);
   addSequenceImports(table);
   addControlImports(table);
+  addConvolutionImports(table);
+  addPoolImports(table);
+  addStatisticsImports(table);
+  addResizeImports(table);
+  addImageImports(table);
 }
 
 RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t> shape) {

@@ -48,6 +48,14 @@ public:
   mlir::Value stretch(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// `replacement` in place of the known input i.
   llvm::FailureOr<mlir::Value> knownAs(size_t i, const StaticTensor &replacement);
+  /// Numbers known when importing, as a value; `suffix` names what must be kept with the model. An error for element types
+  /// that ONNX does not have.
+  llvm::FailureOr<mlir::Value> constant(mlir::Type element, llvm::ArrayRef<int64_t> shape, std::vector<double> values,
+                                        llvm::StringRef suffix);
+  /// If the model is trained and input i is a variable: a training step gives it the value `next`.
+  void update(size_t i, mlir::Value next);
+  /// In how many groups of consecutive samples a batch has statistics of its own.
+  int64_t batchNormGroups() const;
   /// Integers from an attribute or a known input; nothing if in neither place; an error if the input is not known.
   llvm::FailureOr<std::optional<llvm::SmallVector<int64_t>>> ints(llvm::StringRef attribute, size_t position);
   /// A dim given by attribute, counted from the end if negative.
@@ -93,6 +101,11 @@ void addNormImports(ImportTable &table);
 void addLossImports(ImportTable &table);
 void addSequenceImports(ImportTable &table);
 void addControlImports(ImportTable &table);
+void addConvolutionImports(ImportTable &table);
+void addPoolImports(ImportTable &table);
+void addStatisticsImports(ImportTable &table);
+void addResizeImports(ImportTable &table);
+void addImageImports(ImportTable &table);
 
 /// `[product of the first dims] + rest` written as a reshape of `dims + rest`: exporters flatten batch and sequence
 /// around products, and the batch dim must stay a dim of its own to be cut. `inner` is null where nothing is merged.

@@ -60,6 +60,32 @@ FailureOr<Value> NodeImporter::knownAs(size_t i, const StaticTensor &replacement
   return graph.materialize(replacement, node.outputs.empty() ? node.inputs[i] : node.outputs[0] + ".indices", loc);
 }
 
+FailureOr<Value> NodeImporter::constant(Type element, ArrayRef<int64_t> shape, std::vector<double> values,
+                                        StringRef suffix) {
+  using onnx::ElementType;
+  std::string name = (node.outputs.empty() ? node.name : node.outputs[0]) + "." + suffix.str();
+  for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16})
+    if (graph.typeOf(type, {}).getElementType() == element)
+      return graph.materialize(StaticTensor::ofFloats(type, shape, std::move(values)), name, loc);
+  for (ElementType type : {ElementType::I64, ElementType::I32})
+    if (graph.typeOf(type, {}).getElementType() == element)
+      return graph.materialize(StaticTensor::ofInts(type, shape, {values.begin(), values.end()}), name, loc);
+  return error() << "op " << node.opType << " of " << element << " is not supported yet";
+}
+
+void NodeImporter::update(size_t i, Value next) {
+  const GraphValue *input = value(i);
+  auto read = input && input->computed ? input->computed.getDefiningOp<ReadOp>() : ReadOp();
+  auto variable = read ? graph.module->lookupSymbol<VariableOp>(read.getVariable()) : VariableOp();
+  if (!graph.options.train || !variable || next.getType() != read.getType())
+    return;
+  // Files do not always tell what is trained from what is only moved.
+  variable.setKind(VariableKind::buffer);
+  WriteOp::create(builder, loc, next, read.getVariable());
+}
+
+int64_t NodeImporter::batchNormGroups() const { return graph.options.batchNormGroups; }
+
 Value NodeImporter::stretch(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)

@@ -23,26 +23,32 @@ LogicalResult importSoftmax(NodeImporter &importer) {
   return importer.bind(softmax);
 }
 
+/// Input i, the `what`, for every element that is normalised.
+FailureOr<Value> readFactor(NodeImporter &importer, size_t i, StringRef what, RankedTensorType trailing) {
+  FailureOr<RankedTensorType> own = importer.type(i);
+  if (failed(own))
+    return failure();
+  FailureOr<Shape> joined = broadcastShapes(own->getShape(), trailing.getShape());
+  if (failed(joined) || ArrayRef<int64_t>(*joined) != trailing.getShape() ||
+      own->getElementType() != trailing.getElementType())
+    return importer.error() << "its " << what << " is " << *own << ", expected " << trailing;
+  return importer.stretched(i, trailing.getShape());
+}
+
 LogicalResult importLayerNorm(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0), scale = importer.tensor(1);
-  if (failed(x) || failed(scale))
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   FailureOr<int64_t> dim = importer.dim("axis", -1, type.getRank());
   if (failed(dim))
     return failure();
   auto trailing = type.clone(type.getShape().drop_front(*dim));
-  if (importer.isUsed(1) || importer.isUsed(2))
-    return importer.unsupported("its mean or deviation used");
-  if (scale->getType() != trailing)
-    return importer.error() << "its scale is " << scale->getType() << ", expected " << trailing;
-  Value bias = importer.has(2) ? Value() : importer.splat(trailing, 0);
-  if (!bias) {
-    FailureOr<Value> given = importer.tensor(2);
-    if (failed(given) || given->getType() != trailing)
-      return failed(given) ? failure() : importer.error() << "its bias is " << given->getType() << ", expected " << trailing;
-    bias = *given;
-  }
+  FailureOr<Value> scale = readFactor(importer, 1, "scale", trailing);
+  FailureOr<Value> bias = importer.has(2) ? readFactor(importer, 2, "bias", trailing)
+                                          : FailureOr<Value>(importer.splat(trailing, 0));
+  if (failed(scale) || failed(bias))
+    return failure();
   double epsilon = importer.node.floatAttribute("epsilon", 1e-5);
   // Look through a merge of leading dims, which are not normalised over.
   MergedDims merged = *dim > 0 ? findMergedDims(*x) : MergedDims();
@@ -52,7 +58,14 @@ LogicalResult importLayerNorm(NodeImporter &importer) {
   if (leading.getElementTypeBitWidth() < 32)
     leading = RankedTensorType::get(leading.getShape(), importer.builder.getF32Type());
   auto norm = LayerNormOp::create(importer.builder, importer.loc, TypeRange{inner, leading, leading}, operand, *scale,
-                                  bias, importer.builder.getF64FloatAttr(epsilon));
+                                  *bias, importer.builder.getF64FloatAttr(epsilon));
+  // The statistics keep the dims that were normalised over, with size 1.
+  SmallVector<int64_t> kept(type.getShape().take_front(*dim));
+  kept.resize(type.getRank(), 1);
+  if (importer.isUsed(1) && failed(importer.bind(importer.reshape(norm.getMean(), kept), 1)))
+    return failure();
+  if (importer.isUsed(2) && failed(importer.bind(importer.reshape(norm.getRstd(), kept), 2)))
+    return failure();
   return importer.bind(importer.reshape(norm.getResult(), type.getShape()));
 }
 

@@ -15,6 +15,14 @@ static void readLoss(const PlanLoss &loss, ImportOptions &options) {
   attached.shift = *loss.shift;
 }
 
+/// In how many groups of consecutive samples a batch has statistics of its own.
+static int64_t countBatchNormGroups(const Plan &plan) {
+  int64_t groups = 1, microbatches = plan.batch.microbatches->value_or(1);
+  if (!llvm::StringRef(*plan.batchNorm).getAsInteger(10, groups))
+    return groups;
+  return *plan.batchNorm == "local" ? microbatches * plan.axesSize(*plan.batch.over) : microbatches;
+}
+
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   ImportOptions options;
   for (const auto &[symbol, size] : plan.dims)
@@ -34,6 +42,7 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
       if (input.value)
         options.values[name] = **input.value;
     }
+  options.batchNormGroups = countBatchNormGroups(plan);
   options.train = plan.train.has_value();
   if (plan.train) {
     options.allowLost = *plan.train->lost == "allow";

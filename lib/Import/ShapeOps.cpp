@@ -158,43 +158,6 @@ LogicalResult importExpand(NodeImporter &importer) {
   return failed(result) ? failure() : importer.bind(*result);
 }
 
-/// A constant around the tensor; negative padding cuts.
-LogicalResult importPad(NodeImporter &importer) {
-  FailureOr<std::optional<SmallVector<int64_t>>> pads = importer.ints("pads", 1), axes = importer.ints("axes", 3);
-  if (failed(pads) || failed(axes))
-    return failure();
-  FailureOr<Value> x = importer.tensor(0);
-  if (failed(x))
-    return failure();
-  auto type = cast<RankedTensorType>(x->getType());
-  if (std::string_view mode = importer.node.stringAttribute("mode", "constant"); mode != "constant")
-    return importer.unsupported("mode " + Twine(StringRef(mode)));
-  std::optional<double> value = importer.node.floatAttribute("value", 0);
-  if (importer.has(2))
-    value = importer.known(2) ? importer.known(2)->splat() : std::nullopt;
-  int64_t rank = type.getRank();
-  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank)), low(rank, 0), high(rank, 0), shape(type.getShape());
-  if (*axes)
-    dims = **axes;
-  if (!value || !*pads || (*pads)->size() != 2 * dims.size())
-    return importer.error() << "its pads, value and axes do not fit " << type;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    FailureOr<int64_t> dim = normalizeDim(dims[i], rank);
-    int64_t before = (**pads)[i], after = (**pads)[i + dims.size()];
-    if (failed(dim) || before > INT32_MAX || after > INT32_MAX)
-      return importer.error() << "its pads, value and axes do not fit " << type;
-    if (before < 0 || after < 0)
-      return importer.unsupported("negative pads");
-    low[*dim] = before;
-    high[*dim] = after;
-    shape[*dim] += before + after;
-  }
-  Type element = type.getElementType();
-  TypedAttr fill = isa<FloatType>(element) ? TypedAttr(importer.builder.getFloatAttr(element, *value))
-                                           : importer.builder.getIntegerAttr(element, int64_t(*value));
-  return importer.bind(PadOp::create(importer.builder, importer.loc, type.clone(shape), *x, low, high, fill));
-}
-
 } // namespace
 
 void addShapeImports(ImportTable &table) {
@@ -206,7 +169,6 @@ void addShapeImports(ImportTable &table) {
   table["Concat"] = importConcat;
   table["Slice"] = importSlice;
   table["Expand"] = importExpand;
-  table["Pad"] = importPad;
 }
 
 } // namespace par

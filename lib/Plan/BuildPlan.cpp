@@ -52,6 +52,7 @@ Plan PlanBuilder::run() {
     plan.collectives.bucket = {*parseSize(node->text), node->origin};
   plan.collectives.overlap = boolean("collectives.overlap", true);
   plan.collectives.deterministic = boolean("collectives.deterministic", false);
+  plan.batchNorm = word("batch_norm", "microbatch");
   plan.seed = integer("seed", 0);
   return plan;
 }

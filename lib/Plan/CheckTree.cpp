@@ -245,6 +245,7 @@ private:
         {"pipeline.stages", 1},
         {"par", 1},
         {"seed", 0},
+        {"batch_norm", 1},
         {"train.optimizer.lr.warmup", 0},
         {"train.optimizer.lr.steps", 1},
         {"shard.<pattern>.blocks", 1},

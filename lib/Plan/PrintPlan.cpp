@@ -79,6 +79,8 @@ public:
     line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);
     boolean(1, "deterministic", plan.collectives.deterministic);
+    if (*plan.batchNorm != "microbatch")
+      line(0, "batch_norm", *plan.batchNorm, plan.batchNorm.origin);
     if (!forHash)
       line(0, "seed", std::to_string(*plan.seed), plan.seed.origin);
   }

@@ -128,7 +128,7 @@ static const PlanKey runKeys[] = {
   {"collectives.algorithm", "auto|!ring|!tree|!direct|!hierarchical", "auto", "of collectives"},
   {"collectives.decompose", "auto|!<text>", "auto", "split a gather or scatter around its product"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
-  {"batch_norm", "!", "microbatch", "whose samples share statistics"},
+  {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},
   {"moe", "!", "", "dispatch with static capacity"},
   {"carry", "!", "", "outputs that become inputs of the next call"},
   {"seed", "<int>", "0", "of dropout, initial weights and data order"},

@@ -9,6 +9,19 @@ namespace par {
 FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
   BatchTimes result;
   result.microbatches = microbatches;
+  if (succeeded(result.classifyAll(step)))
+    return result;
+  if (!result.needsWhole)
+    return failure();
+  // One microbatch knows every sum over the batch where it is made: all that depends on the batch stays in the loop.
+  BatchTimes whole;
+  whole.whole = true;
+  if (failed(whole.classifyAll(step)))
+    return failure();
+  return whole;
+}
+
+LogicalResult BatchTimes::classifyAll(StepOp step) {
   std::optional<ArrayRef<int64_t>> dims = step.getBatchDims();
   for (BlockArgument argument : step.getArguments()) {
     int64_t dim = dims ? (*dims)[argument.getArgNumber()] : 0;
@@ -17,13 +30,13 @@ FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
       time.time = Time::Sliced;
       time.dim = dim;
     }
-    result.times[argument] = time;
+    times[argument] = time;
   }
   for (Operation &op : step.getBlock().without_terminator())
-    if (failed(result.classify(&op)))
+    if (failed(classify(&op)))
       return failure();
-  result.place(step);
-  return result;
+  place(step);
+  return success();
 }
 
 /// Variables that no gradient changes count as data.
@@ -57,6 +70,9 @@ LogicalResult BatchTimes::classify(Operation *op) {
     // sum.
     joined.time = Time::After;
     joined.dataOnly = false;
+  } else if (sliced && (sum || after) && microbatches == 1) {
+    needsWhole = true;
+    return failure();
   } else if (sliced && (sum || after)) {
     InFlightDiagnostic diagnostic =
         op->emitError()
@@ -110,7 +126,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
       continue;
     }
     unsigned factor = dims[time.dim].front();
-    if (batch && *batch != factor)
+    if (batch && *batch != factor && microbatches > 1)
       return op->emitError() << "couples microbatches: the batch is dim " << time.dim
                              << " of one operand and elsewhere in another";
     batch = factor;
@@ -125,7 +141,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
            << microbatches;
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results)) {
     BatchTime time = joined;
-    if (batch && kind == FactorKind::Sum && !lost)
+    if (batch && kind == FactorKind::Sum && !lost && !whole)
       time.time = Time::Sum;
     for (auto [dim, factors] : llvm::enumerate(dims))
       if (batch && !factors.empty() && llvm::is_contained(factors, *batch)) {

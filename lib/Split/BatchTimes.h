@@ -40,11 +40,16 @@ public:
   }
 
 private:
+  mlir::LogicalResult classifyAll(StepOp step);
   mlir::LogicalResult classify(mlir::Operation *op);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
   void place(StepOp step);
 
   int64_t microbatches = 1;
+  /// With one microbatch: sums over the batch are known in the loop, and nothing is summed behind it.
+  bool whole = false;
+  /// Set where one microbatch needs that.
+  bool needsWhole = false;
   llvm::DenseMap<mlir::Value, BatchTime> times;
   llvm::DenseMap<mlir::Operation *, unsigned> places;
 };

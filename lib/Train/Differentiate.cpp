@@ -186,6 +186,17 @@ LogicalResult ReverseMode::run() {
   return success();
 }
 
+/// Takes what only a training step writes out of @eval.
+static void dropWrites(StepOp eval) {
+  bool writes = false;
+  for (WriteOp write : llvm::make_early_inc_range(eval.getBlock().getOps<WriteOp>())) {
+    write.erase();
+    writes = true;
+  }
+  if (writes)
+    eraseDead(eval.getBlock());
+}
+
 /// A copy of @eval named @train, which returns the loss alone.
 static FailureOr<StepOp> cloneForward(StepOp eval) {
   if (Operation *taken =
@@ -215,7 +226,8 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
       return;
     FailureOr<StepOp> train = cloneForward(eval);
     if (failed(train) || failed(ReverseMode(*train).run()))
-      signalPassFailure();
+      return signalPassFailure();
+    dropWrites(eval);
   }
 };
 } // namespace

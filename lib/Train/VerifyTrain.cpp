@@ -65,14 +65,14 @@ LogicalResult TrainedStep::verifyGradient(GradientOp gradient) {
   return success();
 }
 
-/// Parameters that have a gradient, by a value that depends on it; their states; counters.
+/// Parameters that have a gradient, by a value that depends on it; their states; counters; buffers that move.
 LogicalResult TrainedStep::verifyWrite(WriteOp write) {
   StringRef name = write.getVariable();
   if (!writes.try_emplace(name, write).second)
     return write.emitOpError() << "is the second write of @" << name;
   VariableOp variable = find(write.getVariableAttr());
   VariableKind kind = variable.getKind();
-  if (kind == VariableKind::counter)
+  if (kind == VariableKind::counter || kind == VariableKind::buffer)
     return success();
   StringRef parameter = kind == VariableKind::state ? *variable.getOf() : name;
   if (kind != VariableKind::parameter && kind != VariableKind::state)

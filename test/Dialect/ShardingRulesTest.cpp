@@ -144,6 +144,36 @@ TEST_F(ShardingRules, Products) {
             "([a, b, c], [a, c, d]) -> ([a, b, d]) {a=2, b=4, c=6, d=5} sum={c} linear=[[0], [1]]");
 }
 
+// Batch and channels may be cut, the dims that windows slide over may not; of several groups only whole ones.
+TEST_F(ShardingRules, Windows) {
+  EXPECT_EQ(ruleOf("%x: tensor<2x4x8x8xf32>, %w: tensor<6x4x3x3xf32>",
+                   "%0 = par.convolution %x, %w strides [1, 1] low [1, 1] high [1, 1] dilations [1, 1] : "
+                   "(tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x8x8xf32>"),
+            "([a, c, d, e], [b, c, f, g]) -> ([a, b, h, i]) {a=2, b=6, c=4, d=8, e=8, f=3, g=3, h=8, i=8} "
+            "sum={c} whole={d, e, f, g, h, i} linear=[[0], [1]]");
+  EXPECT_EQ(ruleOf("%x: tensor<2x4x8xf32>, %w: tensor<6x2x3xf32>",
+                   "%0 = par.convolution %x, %w strides [1] low [1] high [1] dilations [1] groups 2 : "
+                   "(tensor<2x4x8xf32>, tensor<6x2x3xf32>) -> tensor<2x6x8xf32>"),
+            "([a, (b d), e], [(b c), d, f]) -> ([a, (b c), g]) {a=2, b=2, c=3, d=2, e=8, f=3, g=8} "
+            "whole={c, d, e, f, g} linear=[[0], [1]]");
+  EXPECT_EQ(ruleOf("%ct: tensor<2x6x8xf32>, %w: tensor<6x4x3xf32>",
+                   "%0 = par.convolution_input_grad %ct, %w strides [1] low [1] high [1] dilations [1] : "
+                   "(tensor<2x6x8xf32>, tensor<6x4x3xf32>) -> tensor<2x4x8xf32>"),
+            "([a, b, f], [b, c, e]) -> ([a, c, d]) {a=2, b=6, c=4, d=8, e=3, f=8} "
+            "sum={b} whole={d, e, f} linear=[[0], [1]]");
+  EXPECT_EQ(ruleOf("%x: tensor<2x4x8xf32>, %ct: tensor<2x6x8xf32>",
+                   "%0 = par.convolution_filter_grad %x, %ct strides [1] low [1] high [1] dilations [1] : "
+                   "(tensor<2x4x8xf32>, tensor<2x6x8xf32>) -> tensor<6x4x3xf32>"),
+            "([a, c, d], [a, b, f]) -> ([b, c, e]) {a=2, b=6, c=4, d=8, e=3, f=8} "
+            "sum={a} whole={d, e, f} linear=[[0], [1]]");
+  EXPECT_EQ(ruleOf("%x: tensor<2x4x8xf32>", "%0 = par.patches %x window [2] strides [2] low [0] high [0] dilations "
+                                            "[1] value 0.0 : f32 : tensor<2x4x8xf32> to tensor<2x4x4x2xf32>"),
+            "([a, b, c]) -> ([a, b, d, e]) {a=2, b=4, c=8, d=4, e=2} whole={c, d, e} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<2x4x8xf32>", "%0 = par.max_pool %x window [2] strides [2] low [0] high [0] dilations "
+                                            "[1] : tensor<2x4x8xf32> to tensor<2x4x4xf32>"),
+            "([a, b, c]) -> ([a, b, d]) {a=2, b=4, c=8, d=4} whole={c, d} linear=[]");
+}
+
 // A table cut by rows is looked up with shifted and masked ids; a scatter sums.
 TEST_F(ShardingRules, Index) {
   EXPECT_EQ(ruleOf("%t: tensor<9x6xf32>, %i: tensor<4xi64>",

@@ -160,6 +160,7 @@ struct Plan {
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;
+  Said<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
   Said<int64_t> seed;
   std::vector<std::string> recipes; ///< names of the shipped recipes that were used
 

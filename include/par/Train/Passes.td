@@ -11,7 +11,8 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
     Leaves: `@eval` unchanged, and `@train` with the same inputs, which returns the loss alone. Its backward part begins
     at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends on, in
     the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of one
-    value have no stage. What only other results of `@eval` needed is gone.
+    value have no stage. What only other results of `@eval` needed is gone. Buffers that `@eval` writes (moving
+    statistics) are written in `@train` alone.
     Fails: where the loss is no float scalar, depends on no parameter, or reaches one through an op that cannot be
     differentiated. A parameter that gets no gradient is a warning.
 
@@ -92,7 +93,7 @@ def VerifyTrainPass : Pass<"par-verify-train", "::mlir::ModuleOp"> {
     Leaves: it unchanged.
     Fails: unless there is `@train` beside `@eval`, on plain tensors; it has one `par.cotangent`; each of its gradients
     depends on that, belongs to a parameter, and is the only one of it; exactly the parameters with a gradient, their
-    states and the counters are written, once each, and a parameter's new value depends on its gradient. Other steps
+    states, counters and moving buffers are written, once each, and a parameter's new value depends on its gradient. Other steps
     write nothing and have no markers.
 
     Example: a module with `@eval` alone, as Annotate leaves it, is refused.

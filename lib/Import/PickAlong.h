@@ -1,0 +1,15 @@
+// Elements along one dim, chosen when importing.
+#ifndef PAR_LIB_IMPORT_PICKALONG_H
+#define PAR_LIB_IMPORT_PICKALONG_H
+
+#include "GraphImporter.h"
+
+namespace par {
+
+/// The elements `indices` of a value along `dim`: nothing, a slice, a repetition, or else a gather.
+llvm::FailureOr<mlir::Value> pickAlong(NodeImporter &importer, mlir::Value value, int64_t dim,
+                                       llvm::ArrayRef<int64_t> indices);
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_PICKALONG_H
