@@ -1,6 +1,8 @@
 #include "EmitManifest.h"
 #include "Layouts.h"
 
+#include "par/Dialect/Fetch.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
@@ -233,13 +235,19 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
 
 LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   auto type = cast<RankedTensorType>(fetch.getOperand().getType());
-  // A fetched value is the same on all ranks; of a tensor, each may hold a part.
-  if (type.getRank() > 0 && program.getRanks().size() > 1)
-    return fetch.emitError() << "gives \"" << fetch.getName() << "\", " << type << ", on "
-                             << program.getRanks().size()
-                             << " ranks: results that are not one number are not supported yet there";
-  format::Output output{
-      fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), type.getRank() == 0, {}};
+  // A number is a metric, the same on all ranks; of a tensor, each has a part.
+  DistType dist = getPart(fetch);
+  bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
+  if (!metric && !dist && program.getRanks().size() > 1)
+    return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
+  format::Output output{fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), metric, {}, false, {}};
+  if (!metric && dist) {
+    output.layout = layoutOf(dist, stageOf(program));
+    output.shape = output.layout.shape;
+    output.microbatched = isSliced(fetch);
+    if (output.microbatched)
+      output.shape[0] *= out.microbatches;
+  }
   auto same =
       llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
   if (same == out.outputs.end())

@@ -127,8 +127,10 @@ LogicalResult importMatMul(NodeImporter &importer) {
     return bindLinear(importer, *a, lookThroughTranspose({*b, 1, 0}), nullptr);
   if (bType.getRank() == 1)
     return importer.bind(buildDot(importer.builder, importer.loc, *a, *b, {aType.getRank() - 1}, {0}));
-  if (aType.getRank() == 1)
-    return importer.unsupported("a vector on the left");
+  if (aType.getRank() == 1) { // a vector by matrices: its dim is contracted, the batch and the columns stay
+    int64_t rank = bType.getRank();
+    return importer.bind(buildDot(importer.builder, importer.loc, *b, *a, {rank - 2}, {0}));
+  }
   return bindBatched(importer, *a, *b);
 }
 

@@ -1,15 +1,15 @@
 #include "GraphImporter.h"
 
+#include "par/Import/Operators.h"
+
 #include "mlir/IR/Verifier.h"
 
 namespace par {
 
 using namespace mlir;
 
-GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)
-    : model(model), options(options), context(context),
-      fileLoc(FileLineColLoc::get(context, StringRef(model.path), 0, 0)), builder(context),
-      parameters(classifyParameters(model)), folder(model.opset), opset(model.opset) {
+ImportTable importTable() {
+  ImportTable table;
   addElementwiseImports(table);
   addActivationImports(table);
   addShapeImports(table);
@@ -25,7 +25,15 @@ GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &opti
   addStatisticsImports(table);
   addResizeImports(table);
   addImageImports(table);
+  addEinsumImports(table);
+  addRecurrentImports(table);
+  return table;
 }
+
+GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)
+    : model(model), options(options), context(context),
+      fileLoc(FileLineColLoc::get(context, StringRef(model.path), 0, 0)), builder(context),
+      parameters(classifyParameters(model)), folder(model.opset), table(importTable()), opset(model.opset) {}
 
 RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t> shape) {
   Type element;
@@ -188,16 +196,17 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
   for (const onnx::Function &function : model.functions)
     if (function.name == node.opType && function.domain == node.domain)
       return importCall(function, importer);
-  // Ops whose result has as many elements as the data says.
-  for (StringRef shapedByData : {"NonMaxSuppression", "NonZero", "Unique", "Compress", "StringSplit"})
-    if (node.domain.empty() && shapedByData == node.opType) {
-      InFlightDiagnostic diagnostic = error() << "node \"" << node.name << "\": the shape of its output depends on "
-                                              << "data, which an ahead-of-time program cannot hold";
-      std::string place = describe(*getProvenance(loc));
-      diagnostic.attachNote(loc) << (place.empty() ? "" : "from " + place + "; ")
-                                 << "export the model without its post-processing";
-      return diagnostic;
-    }
+  if (StringRef refusal = node.domain.empty() ? refusalOf(node.opType) : ""; !refusal.empty()) {
+    bool byData = refusal.contains("depends on data");
+    InFlightDiagnostic diagnostic = error() << "node \"" << (node.name.empty() ? place.path : StringRef(node.name))
+                                            << "\": " << (byData ? "" : "op " + node.opType + " is not supported: it ")
+                                            << refusal
+                                            << (byData ? ", which an ahead-of-time program cannot hold" : "");
+    std::string from = describe(place);
+    diagnostic.attachNote(loc) << (from.empty() ? "" : "from " + from + "; ")
+                               << "export the model without its " << (byData ? "post-processing" : "pre-processing");
+    return diagnostic;
+  }
   bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
   return importer.error() << "op " << node.domain << (node.domain.empty() ? "" : "::") << node.opType
                           << (microsoft ? " (written by ONNX Runtime's optimiser) is not supported; compile the "
@@ -211,6 +220,14 @@ LogicalResult GraphImporter::importNodes() {
     if (failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
       return failure();
   return success();
+}
+
+/// A value that is known has no op that bears the location of its node.
+Location GraphImporter::locationOf(const onnx::ValueInfo &output) {
+  for (const onnx::Node &node : model.nodes)
+    if (llvm::is_contained(node.outputs, output.name))
+      return makeLocation(context, {node.name, node.modulePath, node.opType, node.sourceFile, unsigned(node.sourceLine)});
+  return makeLocation(context, {output.name, "", output.name, "", 0});
 }
 
 /// Ends the step: the loss alone, or every output. Ops that nothing needs are erased.
@@ -234,7 +251,7 @@ LogicalResult GraphImporter::finish() {
       if (value.known && !typeOf(value.known->getType(), {}))
         return error() << "output \"" << output.name << "\" has element type " << onnx::spell(value.known->getType())
                        << ", which is not supported";
-      results.push_back(value.known ? materialize(*value.known, output.name, fileLoc) : value.computed);
+      results.push_back(value.known ? materialize(*value.known, output.name, locationOf(output)) : value.computed);
     }
   }
   ReturnOp::create(builder, fileLoc, results);

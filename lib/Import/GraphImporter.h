@@ -106,6 +106,11 @@ void addPoolImports(ImportTable &table);
 void addStatisticsImports(ImportTable &table);
 void addResizeImports(ImportTable &table);
 void addImageImports(ImportTable &table);
+void addEinsumImports(ImportTable &table);
+void addRecurrentImports(ImportTable &table);
+
+/// All of them: what Import reads.
+ImportTable importTable();
 
 /// `[product of the first dims] + rest` written as a reshape of `dims + rest`: exporters flatten batch and sequence
 /// around products, and the batch dim must stay a dim of its own to be cut. `inner` is null where nothing is merged.
@@ -141,6 +146,7 @@ private:
   void noteUses(llvm::ArrayRef<onnx::Node> nodes);
   mlir::LogicalResult foldNode(const onnx::Node &node, bool &folded);
   mlir::LogicalResult finish();
+  mlir::Location locationOf(const onnx::ValueInfo &output);
   mlir::FailureOr<mlir::Value> findLoss();
   mlir::FailureOr<mlir::Value> attachLoss();
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);

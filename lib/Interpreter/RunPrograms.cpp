@@ -1,3 +1,4 @@
+#include "par/Dialect/Fetch.h"
 #include "Rendezvous.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -105,8 +106,15 @@ LogicalResult ProgramRun::call(Walk &walk, Operation *op, Region &callee) {
 
 LogicalResult ProgramRun::fetch(Walk &walk, FetchOp op) {
   RankedTensorType type = cast<RankedTensorType>(op.getOperand().getType());
-  auto replicated = ShardingAttr::getReplicated(module.getContext(), type.getRank());
-  FailureOr<Tensor> whole = collect(op, walk.shards(op.getOperand()), type, replicated, walk.mesh);
+  auto sharding = ShardingAttr::getReplicated(module.getContext(), type.getRank());
+  SmallVector<Tensor> shards(walk.shards(op.getOperand()));
+  if (DistType dist = getPart(op)) {
+    type = dist.getTensor();
+    sharding = dist.getSharding();
+    for (Tensor &shard : shards)
+      shard = shard.withType(sharding.getLocalType(type, walk.mesh));
+  }
+  FailureOr<Tensor> whole = collect(op, shards, type, sharding, walk.mesh);
   if (failed(whole))
     return failure();
   fetched[op.getName().str()][walk.microbatch()] = *whole;

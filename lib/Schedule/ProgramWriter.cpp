@@ -1,5 +1,7 @@
 #include "ProgramWriter.h"
 
+#include "par/Dialect/Fetch.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -68,7 +70,8 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, V
     for (Operation *op : activity.tail)
       execute(builder, cast<RunOp>(op));
   for (auto &[value, name] : activity.fetches)
-    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name);
+    setPart(FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name),
+            cast<DistType>(value.getType()), activity.loop != nullptr);
   for (Value result : activities.resultsOf(activity)) {
     bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
     bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&

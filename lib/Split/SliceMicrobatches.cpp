@@ -39,6 +39,7 @@ private:
                                                const ShardingRule &rule);
   void emitOutside(Operation *op, DenseMap<Value, Value> &map);
   void yieldFrom(Loop &loop, Value old, YieldKind kind);
+  FailureOr<Value> resultOf(OpOperand &returned);
   Type sliceType(Type type, int64_t dim) {
     auto tensor = cast<RankedTensorType>(type);
     SmallVector<int64_t> shape(tensor.getShape());
@@ -53,6 +54,7 @@ private:
   OpBuilder builder;
   Loop dataLoop, mainLoop;
   DenseMap<Value, Value> outside; ///< old value -> value before and behind the loops
+  DenseMap<Value, Value> stacked; ///< old value -> the loop's result that has its microbatches one behind the other
   SmallVector<Operation *> behindOps;
 };
 
@@ -245,6 +247,7 @@ void Slicer::close(Loop &loop) {
   loop.op.getBody().push_back(loop.body);
   for (auto [yield, result] : llvm::zip(loop.yields, loop.op.getResults())) {
     Value value = result;
+    stacked[yield.first] = result;
     if (yield.second == YieldKind::stack)
       value = buildReshape(builder, result.getLoc(), result,
                            cast<RankedTensorType>(yield.first.getType()).getShape());
@@ -259,6 +262,18 @@ static void eraseDead(StepOp step) {
   for (Operation *op : llvm::reverse(ops))
     if (isOpTriviallyDead(op))
       op->erase();
+}
+
+/// What the step returns: of a value that is sliced, its microbatches, (B, ...) becoming (m, B/m, ...).
+FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
+  Value old = returned.get();
+  BatchTime time = times.of(old);
+  if (time.time != Time::Sliced || time.dim < 0 || !stacked.contains(old))
+    return outside.lookup(old);
+  if (time.dim != 0)
+    return step.emitError() << "output " << returned.getOperandNumber() << " has its batch in dim " << time.dim
+                            << "; only dim 0 is supported yet";
+  return stacked.lookup(old);
 }
 
 LogicalResult Slicer::run() {
@@ -321,8 +336,12 @@ LogicalResult Slicer::run() {
   for (Operation *op : behindOps)
     emitOutside(op, outside);
   SmallVector<Value> results;
-  for (Value result : old.getTerminator()->getOperands())
-    results.push_back(outside.lookup(result));
+  for (OpOperand &returned : old.getTerminator()->getOpOperands()) {
+    FailureOr<Value> result = resultOf(returned);
+    if (failed(result))
+      return failure();
+    results.push_back(*result);
+  }
   ReturnOp::create(builder, old.getTerminator()->getLoc(), results);
   if (!dataLoop.op) {
     dataLoop.body->dropAllReferences();
@@ -330,7 +349,7 @@ LogicalResult Slicer::run() {
   }
   old.dropAllReferences();
   old.erase();
-  step.setFunctionType(builder.getFunctionType(fresh->getArgumentTypes(), step.getResultTypes()));
+  step.setFunctionType(builder.getFunctionType(fresh->getArgumentTypes(), ValueRange(results).getTypes()));
   eraseDead(step);
   return success();
 }

@@ -296,8 +296,7 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]\n"
        "  par.block @other {\n    %w = par.load @w : tensor<2x4xf32>\n"
        "    par.fetch %w as \"w\" : tensor<2x4xf32>\n  }",
-       "gives \"w\", 'tensor<2x4xf32>', on 2 ranks: results that are not one number are not supported yet "
-       "there"},
+       "does not say what \"w\" is a shard of (`of`)"},
   };
   for (const Case &one : cases) {
     errors.clear();

@@ -1,9 +1,12 @@
 // Runs ONNX's node tests and prints what became of them:
+//   par-node-tests --operators
 //   par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
 // FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line for every
 // case that did not pass, --table one for every operator. The last line counts. Exits with 1 where a case crashed or
-// differs.
+// differs. --operators prints docs/onnx.md.
 #include "NodeCase.h"
+
+#include "par/Import/Operators.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
@@ -69,6 +72,10 @@ std::string operatorOfCase(const fs::path &folder) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (argc == 2 && StringRef(argv[1]) == "--operators") {
+    par::printOperators(llvm::outs());
+    return 0;
+  }
   Arguments arguments;
   if (!read(argc, argv, arguments) || !fs::is_directory(arguments.folder)) {
     llvm::errs() << "usage: par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";

@@ -91,3 +91,11 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
   %l = par.reduce sum %0 dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
+
+// -----
+
+// expected-error @below {{output 0 has its batch in dim 1; only dim 0 is supported yet}}
+par.step @predict(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
+  %t = par.transpose %x [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
+  par.return %t : tensor<4x8xf32>
+}

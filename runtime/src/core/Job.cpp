@@ -105,18 +105,21 @@ void openData(Job &job) {
     checkFed(manifest, job.evalDataset.get(), job.name);
   }
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
-    if (dataset && dataset->rows() < manifest.batch)
+    if (dataset && dataset->rows() < manifest.batch && !job.predicts())
       throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
 /// Hours of training must not end in a file that cannot be written.
-void checkExport(const Job &job) {
-  const std::string &path = job.options.exportTo;
-  if (path.ends_with(".onnx"))
-    checkModelExport(job.bundle.manifest, job.name, path);
+void checkFolder(const std::string &path) {
   fs::path folder = fs::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
+}
+
+void checkExport(const Job &job) {
+  if (job.options.exportTo.ends_with(".onnx"))
+    checkModelExport(job.bundle.manifest, job.name, job.options.exportTo);
+  checkFolder(job.options.exportTo);
 }
 
 /// Nor in a checkpoint that cannot be written.
@@ -144,6 +147,11 @@ void checkHypers(const Job &job) {
 
 } // namespace
 
+bool Job::predicts() const {
+  auto has = [this](const char *name) { return bundle.programs.front().findEntry(name) != format::kNone; };
+  return !options.output.empty() || (!options.eval && has("predict") && !has("train"));
+}
+
 Job prepareJob(const RunOptions &options) {
   Job job;
   job.options = options;
@@ -151,13 +159,13 @@ Job prepareJob(const RunOptions &options) {
   while (job.name.size() > 1 && job.name.back() == '/')
     job.name.pop_back();
   job.bundle = openBundle(job.name);
-  if (!options.dryRun && job.bundle.programs.front().findEntry("predict") != format::kNone)
-    throw Failure::at(job.name, Message::inferenceBundle);
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);
   if (!options.save.empty())
     checkSave(options.save);
+  if (!options.output.empty())
+    checkFolder(options.output);
   const format::Manifest &manifest = job.bundle.manifest;
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);

@@ -106,6 +106,7 @@ const std::vector<Flag> &flags() {
       {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
       {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model", TEXT(exportTo)},
+      {"--output", "F.safetensors", "of a bundle without train: what it predicts", TEXT(output)},
       {"--metrics", "F.jsonl", "one JSON object a step", TEXT(metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", TEXT(trace)},
@@ -127,7 +128,7 @@ const std::vector<Flag> &flags() {
 
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input",  "--stride", "--into",
-                                      "--output", "--from",      "--calibrate"};
+                                      "--from",   "--calibrate"};
 
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
@@ -152,6 +153,11 @@ void checkTogether(const RunOptions &options) {
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
     refuse(Message::exportKind, options.exportTo);
+  if (!options.output.empty() && !options.output.ends_with(".safetensors"))
+    refuse(Message::notYet, "--output to other than .safetensors");
+  exclude(!options.output.empty(), options.eval, "--output", "--eval");
+  exclude(!options.output.empty(), options.steps.has_value(), "--output", "--steps");
+  exclude(!options.output.empty(), options.epochs.has_value(), "--output", "--epochs");
 }
 
 } // namespace
@@ -198,7 +204,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
 }
 
 std::string usage() {
-  std::string text = "par-run BUNDLE [flags]: train or evaluate a bundle on its ranks\n";
+  std::string text = "par-run BUNDLE [flags]: train, evaluate or predict with a bundle on its ranks\n";
   for (const Flag &flag : flags()) {
     std::string name = std::string("  ") + flag.name + (*flag.value ? " " : "") + flag.value;
     name.resize(std::max<size_t>(name.size() + 2, 34), ' ');

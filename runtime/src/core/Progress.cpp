@@ -166,6 +166,14 @@ void Progress::interrupted(const std::string &saved) {
     say("interrupted; saved " + saved);
 }
 
+void Progress::predicted(uint64_t rows, double seconds) {
+  if (!speaks || job.options.quiet)
+    return;
+  std::string line = print("predict %llu %s in %.1f s", static_cast<unsigned long long>(rows),
+                           tokensPerRow ? "windows" : "samples", seconds);
+  say(line + (job.options.output.empty() ? "" : "   wrote " + job.options.output));
+}
+
 void Progress::done(uint64_t bound) {
   if (!speaks || job.options.quiet)
     return;

@@ -161,8 +161,11 @@ void Session::feed(const format::Input &input, int64_t microbatch, std::span<std
   }
 }
 
-void Session::fetch(const format::Output &output, int64_t, format::DType type, std::span<const std::byte> from) {
-  if (!output.metric)
+void Session::fetch(const format::Output &output, int64_t microbatch, format::DType type,
+                    std::span<const std::byte> from) {
+  if (takeResult)
+    takeResult(output, microbatch, from);
+  if (!output.metric || (type != DType::F32 && type != DType::F64))
     return;
   float narrow;
   double value = 0;

@@ -1,5 +1,6 @@
 // What one rank does: start, step, save, evaluate, end.
 #include "Progress.h"
+#include "Results.h"
 
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
@@ -21,7 +22,7 @@ public:
     if (options.dryRun)
       return 0;
     giveValues();
-    int code = options.eval ? evaluateOnly() : train();
+    int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
     if (options.exportTo.ends_with(".onnx"))
       exportModel(session, options.bundle, options.exportTo);
     else if (!options.exportTo.empty())
@@ -155,6 +156,33 @@ private:
       sum += summarize(manifest, control.allGather("eval", report.encode())).loss;
     }
     progress.evaluated(batches * manifest.batch, sum / static_cast<double>(batches), afterStep);
+  }
+
+  /// Every sample once, in order; samples from the front fill up the last batch.
+  int predict() {
+    uint64_t rows = job.dataset ? job.dataset->rows() : manifest.batch;
+    uint64_t batches = (rows + manifest.batch - 1) / manifest.batch, batch = 0;
+    RowOrder order(rows, job.shuffled, job.seed);
+    std::optional<ResultWriter> writer;
+    if (!options.output.empty())
+      writer.emplace(manifest, options.output, rows, control);
+    session.onResult([&](const format::Output &output, int64_t microbatch, std::span<const std::byte> from) {
+      if (writer)
+        writer->take(output, batch, microbatch, from);
+    });
+    auto began = std::chrono::steady_clock::now();
+    for (; batch < batches; ++batch) {
+      if (!control.startStep(batch + 1))
+        return 0; // as in train(); the file of the results has not got its name yet
+      session.run("predict", {job.dataset.get(), &order, batch * manifest.batch});
+      trace.add(session, batch + 1, job.bundle.programs[manifest.ranks[session.rank()].role]);
+    }
+    session.onResult({});
+    if (writer)
+      writer->finish();
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    progress.predicted(rows, took.count());
+    return 0;
   }
 
   /// --check-arena: what each rank touched of what was predicted.

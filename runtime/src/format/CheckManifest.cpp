@@ -22,6 +22,7 @@ struct ManifestChecker {
   Status ranks() const;
   Status communicators() const;
   Status layout(const Layout &layout, const std::string &place) const;
+  Status output(const Output &output) const;
   Status files() const;
   Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
   Status names() const;
@@ -107,6 +108,22 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
     all.insert(all.end(), part.ranks.begin(), part.ranks.end());
   }
   return all.empty() ? fail(place, "no rank holds it") : members(all, place);
+}
+
+/// A result's layout is that of one microbatch of it.
+Status ManifestChecker::output(const Output &output) const {
+  std::string place = "outputs." + output.name;
+  if (Status status = members(output.ranks, place); !status || output.layout.parts.empty())
+    return status;
+  if (Status status = layout(output.layout, place); !status)
+    return status;
+  std::vector<int64_t> whole = output.layout.shape;
+  if (output.microbatched && !whole.empty())
+    whole[0] *= int64_t(manifest.microbatches);
+  if (whole != output.shape || (output.microbatched && whole.empty()))
+    return fail(place, "its shape is not that of its layout in " + number(int64_t(manifest.microbatches)) +
+                           " microbatches");
+  return {};
 }
 
 /// Files are of this folder alone.
@@ -195,7 +212,7 @@ Status par::format::checkManifest(const Manifest &manifest, const std::string &w
     if (Status status = checker.layout(input.layout, "inputs." + input.name); !status)
       return status;
   for (const Output &output : manifest.outputs)
-    if (Status status = checker.members(output.ranks, "outputs." + output.name); !status)
+    if (Status status = checker.output(output); !status)
       return status;
   return {};
 }

@@ -101,10 +101,14 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
                                layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
   }
   for (const Node &node : root.at("outputs").list()) {
-    node.only({"name", "type", "shape", "metric", "ranks"});
+    node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout"});
     manifest.outputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                 node.at("shape").integers(), node.at("metric").boolean(),
-                                node.at("ranks").indices()});
+                                node.at("ranks").indices(), false, {}});
+    if (!node.has("layout"))
+      continue;
+    manifest.outputs.back().microbatched = node.at("microbatched").boolean();
+    manifest.outputs.back().layout = layoutAt(node.at("layout"), layouts);
   }
   for (const Node &node : root.at("hypers").list()) {
     std::vector<Node> parts = node.list();

@@ -80,7 +80,8 @@ static void writeMesh(Writer &w, const Manifest &manifest) {
   w.raw("]");
 }
 
-static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<size_t> &layouts) {
+static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<size_t> &layouts,
+                           const std::vector<size_t> &ofOutputs) {
   w.raw("\n").key("inputs").raw("[");
   for (size_t i = 0; i < manifest.inputs.size(); ++i) {
     const Input &input = manifest.inputs[i];
@@ -89,10 +90,14 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit).raw("}");
   }
   w.raw("]\n").key("outputs").raw("[");
-  for (const Output &output : manifest.outputs) {
+  for (size_t i = 0; i < manifest.outputs.size(); ++i) {
+    const Output &output = manifest.outputs[i];
     w.raw("\n").comma().raw("{").key("name").text(output.name).key("type").text(nameOf(output.type));
     w.key("shape").numbers(output.shape).key("metric").boolean(output.metric);
-    w.key("ranks").numbers(output.ranks).raw("}");
+    w.key("ranks").numbers(output.ranks);
+    if (!output.layout.parts.empty())
+      w.key("microbatched").boolean(output.microbatched).key("layout").number(int64_t(ofOutputs[i]));
+    w.raw("}");
   }
   w.raw("]\n").key("hypers").raw("[");
   for (const Hyper &hyper : manifest.hypers)
@@ -127,11 +132,13 @@ static void writeNumbers(Writer &w, const Manifest &manifest) {
 
 std::string par::format::writeManifest(const Manifest &manifest) {
   Layouts layouts;
-  std::vector<size_t> ofTensors, ofInputs;
+  std::vector<size_t> ofTensors, ofInputs, ofOutputs;
   for (const Tensor &tensor : manifest.tensors)
     ofTensors.push_back(layouts.add(tensor.layout));
   for (const Input &input : manifest.inputs)
     ofInputs.push_back(layouts.add(input.layout));
+  for (const Output &output : manifest.outputs)
+    ofOutputs.push_back(output.layout.parts.empty() ? 0 : layouts.add(output.layout));
 
   Writer w;
   w.raw("{").key("par_manifest").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
@@ -150,7 +157,7 @@ std::string par::format::writeManifest(const Manifest &manifest) {
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
     writeTensor(w, manifest.tensors[i], ofTensors[i]);
   w.raw("]");
-  writeInterface(w, manifest, ofInputs);
+  writeInterface(w, manifest, ofInputs, ofOutputs);
   writeNumbers(w, manifest);
   w.raw("}\n");
   return w.take();

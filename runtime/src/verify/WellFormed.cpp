@@ -172,10 +172,15 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
   const Output *output = manifest.findOutput(it.name);
   if (!output)
     return fail(role, run, n, "the manifest has no output '" + it.name + "'");
-  if (output->type != buffer.type || elements(output->shape) != elements(buffer.shape))
+  bool whole = output->layout.parts.empty();
+  const std::vector<int64_t> &shape = whole ? output->shape : output->layout.local;
+  if (output->type != buffer.type || elements(shape) != elements(buffer.shape))
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
-                    std::string(toString(output->type)) + shapeText(output->shape));
+                    std::string(toString(output->type)) + shapeText(shape));
+  for (uint32_t rank : ranks[role])
+    if (!whole && !rectangleOf(output->layout, rank))
+      return fail(role, run, n, "rank " + number(rank) + " holds no part of output '" + it.name + "'");
   fetched[role].insert(it.name);
   return std::nullopt;
 }

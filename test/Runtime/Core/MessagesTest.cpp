@@ -83,8 +83,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({write(trainOnly, "only"), "--init", "--eval", "--text", text()}), 1);
   expectSays("this bundle has no entry \"eval\"; it has train");
   trainOnly.programs[0].entries[0].name = "predict";
-  EXPECT_EQ(run({write(trainOnly, "predict"), "--init", "--text", text()}), 1);
-  expectSays("predict.par: error: was compiled without \"train\": running an inference bundle is not supported yet");
+  EXPECT_EQ(run({write(trainOnly, "predict"), "--init", "--eval", "--text", text()}), 1);
+  expectSays("this bundle has no entry \"eval\"; it has predict");
 }
 
 TEST_F(Mistakes, ofTheWrongNumberOfRanks) {

@@ -18,7 +18,9 @@ struct Job {
   bool shuffled = true;
   uint64_t steps = 0; ///< last step of training
 
-  bool trains() const { return !options.eval; }
+  bool trains() const { return !options.eval && !predicts(); }
+  /// Asked for results, or the bundle gives nothing else.
+  bool predicts() const;
 };
 
 /// Reads and verifies the bundle, checks the machine, opens data and weights. Throws Failure.

@@ -23,7 +23,6 @@ struct MessageText {
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
-  M(inferenceBundle, "was compiled without \"train\": running an inference bundle is not supported yet")               \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \

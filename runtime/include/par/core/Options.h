@@ -29,7 +29,7 @@ struct RunOptions {
   uint64_t evalEvery = 0;
   std::string evalData;
   // results
-  std::string save, exportTo, metrics, trace;
+  std::string save, exportTo, output, metrics, trace;
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
   bool dryRun = false, checkArena = false, quiet = false, help = false, version = false;

@@ -52,6 +52,10 @@ public:
   /// Scalars fetched by this rank in the last run, by name of the output.
   const std::map<std::string, double> &results() const { return fetched; }
 
+  /// Called with every value that is fetched: output, microbatch, this rank's bytes.
+  using TakeResult = std::function<void(const format::Output &, int64_t, std::span<const std::byte>)>;
+  void onResult(TakeResult take) { takeResult = std::move(take); }
+
   comm::Control &jobControl() { return control; }
   comm::Endpoint &endpoint() { return *link; }
   ArenaUse arenaUse() const { return use; }
@@ -84,6 +88,7 @@ private:
   ArenaUse use;
   StepRows current;
   std::map<std::string, double> fetched, hypers;
+  TakeResult takeResult;
   std::vector<std::byte> scratch;
   const ExpandedEntry *last = nullptr;
 };

@@ -109,15 +109,20 @@ struct Input {
   int64_t limit = 0;
 };
 
-/// What `fetch` gives: the value is the same on all `ranks`; the first one reports it.
+/// What `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Of a result each rank gives its
+/// rectangle, and the first rank of a rectangle writes it.
 struct Output {
   std::string name;
   DType type = DType::F32;
-  /// Shape of the fetched value.
+  /// Global shape, all microbatches.
   std::vector<int64_t> shape;
   /// True: a scalar for the log (loss, grad_norm). False: a result of the graph.
   bool metric = true;
   std::vector<uint32_t> ranks;
+  /// Of a result: whether dim 0 is cut into microbatches, as an input's is, and what each rank has of one (of the
+  /// whole, if it is not cut). No parts: all `ranks` have the whole.
+  bool microbatched = false;
+  Layout layout = {};
 };
 
 /// A scalar that the host writes before an entry.

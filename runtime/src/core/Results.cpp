@@ -1,0 +1,77 @@
+#include "Results.h"
+
+#include "par/core/Rectangles.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace par::core {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string partOf(const std::string &path) { return path + ".tmp"; }
+
+/// Shape of the whole array. A row of samples that only fill up the last batch is left out.
+std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
+  auto batches = static_cast<int64_t>((samples + manifest.batch - 1) / manifest.batch);
+  std::vector<int64_t> shape = output.shape;
+  if (!output.microbatched) {
+    shape.insert(shape.begin(), batches);
+    return shape;
+  }
+  auto batch = static_cast<int64_t>(manifest.batch);
+  shape[0] = shape[0] % batch ? shape[0] * batches : shape[0] / batch * static_cast<int64_t>(samples);
+  return shape;
+}
+
+} // namespace
+
+ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples,
+                           comm::Control &control)
+    : manifest(manifest), control(control), path(path) {
+  std::vector<ArrayHeader> headers;
+  for (const format::Output &output : manifest.outputs) {
+    headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
+    lengths.push_back(elementCount(headers.back().shape));
+  }
+  if (control.rank() == 0)
+    SafetensorsWriter(partOf(path), headers, true);
+  control.barrier("results");
+  writer = std::make_unique<SafetensorsWriter>(partOf(path), headers, false);
+}
+
+void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t microbatch,
+                        std::span<const std::byte> from) {
+  auto index = static_cast<size_t>(&output - manifest.outputs.data());
+  if (output.layout.parts.empty()) {
+    if (output.ranks.front() == control.rank())
+      writer->write(index, batch * from.size(), from);
+    return;
+  }
+  const format::Layout &layout = output.layout;
+  const format::Rectangle *part = format::rectangleOf(layout, control.rank());
+  if (!part || part->ranks.front() != control.rank())
+    return;
+  uint64_t bytes = format::sizeOf(output.type);
+  uint64_t before = output.microbatched ? batch * manifest.microbatches + static_cast<uint64_t>(microbatch) : batch;
+  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = lengths[index];
+  std::vector<int64_t> origin(part->size.size(), 0);
+  forEachRun(layout.shape, part->start, layout.local, origin, part->size, [&](int64_t to, int64_t at, int64_t n) {
+    int64_t kept = std::min(n, end - begin - to);
+    if (kept > 0)
+      writer->write(index, static_cast<uint64_t>(begin + to) * bytes,
+                    from.subspan(static_cast<uint64_t>(at) * bytes, static_cast<uint64_t>(kept) * bytes));
+  });
+}
+
+void ResultWriter::finish() {
+  writer->sync();
+  control.barrier("results written");
+  if (control.rank() == 0)
+    fs::rename(partOf(path), path);
+  control.barrier("results done");
+}
+
+} // namespace par::core

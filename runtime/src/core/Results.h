@@ -1,0 +1,32 @@
+// Results of inference in one safetensors file.
+#pragma once
+
+#include "par/comm/Control.h"
+#include "par/core/Safetensors.h"
+#include "par/format/Manifest.h"
+
+#include <memory>
+
+namespace par::core {
+
+/// An array for every output: rows of a result that is cut into microbatches stand in the order of the samples; of one
+/// that is not, and of a number, there is one row a batch. Every rank writes the rectangles that it is the first to hold.
+class ResultWriter {
+public:
+  /// Collective. `samples` are predicted in batches of the manifest's size; the last one may be filled up.
+  ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples, comm::Control &control);
+
+  /// What this rank fetched of one microbatch of a batch.
+  void take(const format::Output &output, uint64_t batch, int64_t microbatch, std::span<const std::byte> from);
+  /// Collective. Gives the file its name.
+  void finish();
+
+private:
+  const format::Manifest &manifest;
+  comm::Control &control;
+  std::string path;
+  std::vector<int64_t> lengths; ///< elements of each array
+  std::unique_ptr<SafetensorsWriter> writer;
+};
+
+} // namespace par::core
