@@ -1,31 +1,91 @@
-// Activations and what stands beside them.
-#include "GraphImporter.h"
+// Activations, each a formula over terms.
+#include "Operands.h"
 
 namespace par {
 namespace {
 
 using namespace mlir;
 
-LogicalResult importRelu(NodeImporter &importer) {
-  FailureOr<Value> operand = importer.tensor(0);
-  if (failed(operand))
+/// A formula of one float operand; more of the node are attributes.
+template <Term (*formula)(NodeImporter &, Term)>
+LogicalResult importFormula(NodeImporter &importer) {
+  if (importer.numInputs() != 1)
+    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs() << " inputs, expected 1";
+  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  if (failed(operands))
     return failure();
-  auto type = cast<RankedTensorType>(operand->getType());
-  // Not maximum: relu has the gradient 0 at 0, and PyTorch's maximum has a half.
-  MergedDims merged = findMergedDims(*operand);
-  Value x = merged.inner ? merged.inner : *operand;
-  Value zero = importer.splat(cast<RankedTensorType>(x.getType()), 0);
-  Value positive = CompareOp::create(importer.builder, importer.loc, Predicate::gt, x, zero);
-  Value result = SelectOp::create(importer.builder, importer.loc, x.getType(), positive, x, zero);
-  return importer.bind(importer.reshape(result, type.getShape()));
+  return bindElements(importer, formula(importer, termOf(importer, (*operands)[0])), *operands);
+}
+
+double attribute(NodeImporter &importer, const char *name, double otherwise) {
+  return importer.node.floatAttribute(name, otherwise);
+}
+
+Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
+Term maximum(Term x, double bound) { return x.with(MaximumOp::create(x.getBuilder(), x.getLoc(), x, x.splat(bound))); }
+Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), x.splat(high)); }
+Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
+/// x where it is positive, else `negative`.
+Term positiveElse(Term x, Term negative) { return x.compare(Predicate::gt, 0).select(x, negative); }
+/// e^x - 1 for x <= 0 without cancellation: 2 t / (1 - t), t = tanh(x / 2). Positive x count as 0.
+Term expm1Below(Term x) {
+  Term t = tanh(minimum(x, x.splat(0)) * 0.5);
+  return 2.0 * t / (1.0 - t);
+}
+/// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
+Term softplus(Term x) { return maximum(x, 0) + log(1.0 + exp(-absolute(x))); }
+
+// Not maximum: relu has the gradient 0 at 0, and PyTorch's maximum has a half.
+Term relu(NodeImporter &, Term x) { return positiveElse(x, x.splat(0)); }
+Term leakyRelu(NodeImporter &i, Term x) { return positiveElse(x, x * attribute(i, "alpha", 0.01)); }
+Term thresholdedRelu(NodeImporter &i, Term x) {
+  return x.compare(Predicate::gt, attribute(i, "alpha", 1)).select(x, x.splat(0));
+}
+Term elu(NodeImporter &i, Term x) { return positiveElse(x, expm1Below(x) * attribute(i, "alpha", 1)); }
+Term celu(NodeImporter &i, Term x) {
+  double alpha = attribute(i, "alpha", 1);
+  return positiveElse(x, expm1Below(x / alpha) * alpha);
+}
+Term selu(NodeImporter &i, Term x) {
+  double alpha = attribute(i, "alpha", 1.67326319217681884765625);
+  return positiveElse(x, expm1Below(x) * alpha) * attribute(i, "gamma", 1.05070102214813232421875);
+}
+Term hardSigmoid(NodeImporter &i, Term x) {
+  return clamp(x * attribute(i, "alpha", 0.2) + attribute(i, "beta", 0.5), 0, 1);
+}
+Term hardSwish(NodeImporter &, Term x) { return x * clamp(x / 6 + 0.5, 0, 1); }
+Term swish(NodeImporter &i, Term x) { return x * sigmoid(x * attribute(i, "alpha", 1)); }
+Term mish(NodeImporter &, Term x) { return x * tanh(softplus(x)); }
+Term softplusOf(NodeImporter &, Term x) { return softplus(x); }
+Term softsign(NodeImporter &, Term x) { return x / (1.0 + absolute(x)); }
+Term shrink(NodeImporter &i, Term x) {
+  double lambda = attribute(i, "lambd", 0.5), bias = attribute(i, "bias", 0);
+  Term above = x.compare(Predicate::gt, lambda).select(x - bias, x.splat(0));
+  return x.compare(Predicate::lt, -lambda).select(x + bias, above);
 }
 
 LogicalResult importGelu(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0);
-  if (failed(x))
+  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  if (failed(operands))
     return failure();
   bool tanh = importer.node.stringAttribute("approximate", "none") == "tanh";
-  return importer.bind(GeluOp::create(importer.builder, importer.loc, x->getType(), *x, tanh));
+  return bindElements(importer, GeluOp::create(importer.builder, importer.loc, operands->type(0), (*operands)[0], tanh),
+                      *operands);
+}
+
+LogicalResult importPRelu(NodeImporter &importer) {
+  FailureOr<Operands> operands = sameTypeOperands(importer, 2, true);
+  if (failed(operands))
+    return failure();
+  Term x = termOf(importer, (*operands)[0]);
+  return bindElements(importer, positiveElse(x, x * x.with((*operands)[1])), *operands);
+}
+
+LogicalResult importShrink(NodeImporter &importer) {
+  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  if (failed(operands))
+    return failure();
+  return bindElements(importer, shrink(importer, termOf(importer, (*operands)[0])), *operands);
 }
 
 LogicalResult importClip(NodeImporter &importer) {
@@ -33,45 +93,49 @@ LogicalResult importClip(NodeImporter &importer) {
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
-  Value result = *x;
+  Value low, high;
   for (size_t i : {1, 2}) {
     const char *attribute = i == 1 ? "min" : "max"; // before opset 11
-    Value bound;
+    Value &bound = i == 1 ? low : high;
     if (importer.has(i)) {
       FailureOr<Value> given = importer.stretched(i, type.getShape());
-      if (failed(given) || given->getType() != type)
-        return failed(given) ? failure() : importer.unsupported("bounds of another type");
+      if (failed(given))
+        return failure();
+      if (given->getType() != type)
+        return importer.error() << "its " << attribute << " is " << given->getType() << ", the operand " << type;
       bound = *given;
     } else if (importer.node.attribute(attribute)) {
       bound = importer.splat(type, importer.node.floatAttribute(attribute, 0));
     }
-    if (bound && i == 1)
-      result = MaximumOp::create(importer.builder, importer.loc, result, bound);
-    else if (bound)
-      result = MinimumOp::create(importer.builder, importer.loc, result, bound);
   }
+  // At a bound PyTorch's clamp hands the cotangent on, which an op that chooses the left operand there does.
+  Term result = termOf(importer, *x);
+  if (low)
+    result = result.compare(Predicate::lt, low).select(low, result);
+  if (high)
+    result = result.compare(Predicate::gt, high).select(high, result);
   return importer.bind(result);
-}
-
-/// Without a training flag, or with ratio 0, Dropout passes its operand on.
-LogicalResult importDropout(NodeImporter &importer) {
-  const StaticTensor *training = importer.known(2), *ratio = importer.known(1);
-  bool active = importer.has(2) && (!training || training->splat().value_or(1) != 0);
-  if (active && !(ratio && ratio->splat() == 0.0))
-    return importer.unsupported("training_mode true");
-  if (importer.isUsed(1))
-    return importer.unsupported("its mask used");
-  FailureOr<Value> x = importer.tensor(0);
-  return failed(x) ? failure() : importer.bind(*x);
 }
 
 } // namespace
 
 void addActivationImports(ImportTable &table) {
-  table["Relu"] = importRelu;
+  table["Relu"] = importFormula<relu>;
+  table["LeakyRelu"] = importFormula<leakyRelu>;
+  table["ThresholdedRelu"] = importFormula<thresholdedRelu>;
+  table["PRelu"] = importPRelu;
+  table["Elu"] = importFormula<elu>;
+  table["Celu"] = importFormula<celu>;
+  table["Selu"] = importFormula<selu>;
+  table["HardSigmoid"] = importFormula<hardSigmoid>;
+  table["HardSwish"] = importFormula<hardSwish>;
+  table["Swish"] = importFormula<swish>;
+  table["Mish"] = importFormula<mish>;
+  table["Softplus"] = importFormula<softplusOf>;
+  table["Softsign"] = importFormula<softsign>;
+  table["Shrink"] = importShrink;
   table["Gelu"] = importGelu;
   table["Clip"] = importClip;
-  table["Dropout"] = importDropout;
 }
 
 } // namespace par

@@ -1,5 +1,9 @@
 // Products.
-#include "GraphImporter.h"
+#include "Operands.h"
+
+#include "llvm/ADT/bit.h"
+
+#include <map>
 
 namespace par {
 namespace {
@@ -134,11 +138,50 @@ LogicalResult importMatMul(NodeImporter &importer) {
   return bindBatched(importer, *a, *b);
 }
 
+/// Determinants of the leading columns of every set of rows, one column more each time (Laplace): without divisions, so
+/// that every matrix has a gradient. 2^n products, which small matrices have.
+LogicalResult importDet(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  int64_t rank = type.getRank(), size = rank ? type.getShape().back() : 0;
+  if (rank < 2 || type.getDimSize(rank - 2) != size || size == 0)
+    return importer.error() << "operand is " << type << ", expected square matrices";
+  if (size > 8)
+    return importer.unsupported("matrices of more than 8 rows, here " + Twine(size) + ",");
+  ArrayRef<int64_t> batch = type.getShape().drop_back(2);
+  auto element = [&](int64_t row, int64_t column) {
+    Value picked = importer.slice(importer.slice(*x, rank - 2, row, 1), rank - 1, column, 1);
+    return termOf(importer, importer.reshape(picked, batch));
+  };
+  std::map<unsigned, Term> minors; // by the set of rows; of as many columns
+  for (int64_t row = 0; row < size; ++row)
+    minors.emplace(1u << row, element(row, 0));
+  for (int64_t column = 1; column < size; ++column) {
+    std::map<unsigned, Term> wider;
+    for (auto &[rows, minor] : minors)
+      for (int64_t row = 0; row < size; ++row) {
+        if (rows >> row & 1)
+          continue;
+        // The new column stands last: a sign for every row below the new one.
+        Term part = minor * element(row, column);
+        part = llvm::popcount(rows >> row) % 2 ? -part : part;
+        auto [at, isNew] = wider.try_emplace(rows | 1u << row, part);
+        if (!isNew)
+          at->second = at->second + part;
+      }
+    minors = std::move(wider);
+  }
+  return importer.bind(minors.begin()->second);
+}
+
 } // namespace
 
 void addContractImports(ImportTable &table) {
   table["Gemm"] = importGemm;
   table["MatMul"] = importMatMul;
+  table["Det"] = importDet;
 }
 
 } // namespace par

@@ -65,9 +65,13 @@ public:
   /// Reshape that looks through an earlier one.
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value slice(mlir::Value value, int64_t dim, int64_t start, int64_t size);
+  /// The last element along a dim first.
+  mlir::Value reverse(mlir::Value value, int64_t dim);
   mlir::Value reduceSum(mlir::Value value, llvm::ArrayRef<int64_t> dims);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> order);
 
+  /// Element type that an attribute names by ONNX's number; fails with an error if the dialect has none such.
+  llvm::FailureOr<mlir::Type> elementType(llvm::StringRef attribute);
   /// Makes `value` the node's result `k`.
   mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
   mlir::LogicalResult bindSequence(std::vector<GraphValue> values);
@@ -92,6 +96,16 @@ private:
 using ImportFunction = mlir::LogicalResult (*)(NodeImporter &);
 using ImportTable = llvm::StringMap<ImportFunction>;
 void addElementwiseImports(ImportTable &table);
+void addFunctionImports(ImportTable &table);
+void addPowerImports(ImportTable &table);
+void addCastImports(ImportTable &table);
+void addDropoutImports(ImportTable &table);
+void addSortImports(ImportTable &table);
+void addScatterImports(ImportTable &table);
+void addPositionImports(ImportTable &table);
+void addSoftmaxImports(ImportTable &table);
+void addAttentionImports(ImportTable &table);
+void addSpectralImports(ImportTable &table);
 void addActivationImports(ImportTable &table);
 void addShapeImports(ImportTable &table);
 void addIndexImports(ImportTable &table);

@@ -1,5 +1,6 @@
 // Gathers.
-#include "GraphImporter.h"
+#include "Indices.h"
+#include "par/Dialect/Term.h"
 
 namespace par {
 namespace {
@@ -75,21 +76,26 @@ LogicalResult importGather(NodeImporter &importer) {
 }
 
 LogicalResult importGatherElements(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0), indices = importer.tensor(1);
-  if (failed(x) || failed(indices))
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
     return failure();
-  auto type = cast<RankedTensorType>(x->getType()), indexType = cast<RankedTensorType>(indices->getType());
+  auto type = cast<RankedTensorType>(x->getType());
   FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
-  if (failed(dim))
+  FailureOr<Value> indices = failed(dim) ? FailureOr<Value>(failure()) : importIndices(importer, 1, type.getDimSize(*dim));
+  if (failed(indices))
     return failure();
-  bool fits = indexType.getRank() == type.getRank() && indexType.getElementType().isSignlessInteger();
-  for (int64_t i = 0; i < type.getRank() && fits; ++i)
-    fits = i == *dim || indexType.getDimSize(i) == type.getDimSize(i);
+  auto indexType = cast<RankedTensorType>(indices->getType());
+  bool fits = indexType.getRank() == type.getRank();
+  Value part = *x;
+  for (int64_t i = 0; i < type.getRank() && fits; ++i) {
+    fits = i == *dim || indexType.getDimSize(i) <= type.getDimSize(i);
+    if (i != *dim && fits)
+      part = importer.slice(part, i, 0, indexType.getDimSize(i));
+  }
   if (!fits)
-    return importer.unsupported("indices that cover a part of the other dims");
-  Value wrapped = wrapNegative(importer, *x, *indices, type.getDimSize(*dim));
+    return importer.error() << "its indices are " << indexType << ", the operand " << type;
   return importer.bind(
-      TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), *x, wrapped, *dim));
+      TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), part, *indices, *dim));
 }
 
 /// Which dim of the indices tensor column `k` counts along (it holds 0, 1, 2, ... there and nothing else changes it);
@@ -110,15 +116,14 @@ int64_t countedDim(const StaticTensor &indices, int64_t k) {
 
 /// A GatherND whose known columns each count along a dim of their own takes every row where it stands: it only moves
 /// dims (`mask[arange(b), arange(k)]` of BERT). With it the batch stays a parallel dim.
-LogicalResult importGatherNd(NodeImporter &importer) {
+LogicalResult importRanges(NodeImporter &importer, const StaticTensor *indices, bool &done) {
   FailureOr<Value> x = importer.tensor(0);
-  const StaticTensor *indices = importer.known(1);
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   if (!indices || importer.node.intAttribute("batch_dims", 0) != 0 || indices->getRank() < 1 ||
       indices->getShape().back() > type.getRank())
-    return importer.unsupported("indices that are not known when compiling");
+    return success();
   int64_t depth = indices->getShape().back(), outer = indices->getRank() - 1;
   SmallVector<int64_t> order(type.getRank(), -1), shape(indices->getShape().drop_back()), broadcastDims;
   SmallVector<std::pair<int64_t, int64_t>> places; // (dim of the result, dim of x)
@@ -126,7 +131,7 @@ LogicalResult importGatherNd(NodeImporter &importer) {
     int64_t dim = countedDim(*indices, k);
     if (dim < 0 || indices->getShape()[dim] != type.getDimSize(k) ||
         llvm::any_of(places, [&](auto place) { return place.first == dim; }))
-      return importer.unsupported("indices other than whole ranges, one a dim");
+      return success();
     places.push_back({dim, k});
   }
   for (int64_t i = depth; i < type.getRank(); ++i) {
@@ -139,10 +144,47 @@ LogicalResult importGatherNd(NodeImporter &importer) {
     order.push_back(from);
     broadcastDims.push_back(to);
   }
+  done = true;
   Value moved = importer.transpose(*x, order);
   if (cast<RankedTensorType>(moved.getType()).getShape() == ArrayRef(shape))
     return importer.bind(moved);
   return importer.bind(buildBroadcast(importer.builder, importer.loc, moved, broadcastDims, shape));
+}
+
+/// x[b.., indices[b.., i.., :], r..]: rows of the addressed dims taken as one.
+LogicalResult importGatherNd(NodeImporter &importer) {
+  // Indices may be known without being small.
+  const GraphValue *given = importer.value(1);
+  bool done = false;
+  if (failed(importRanges(importer, given ? given->known.get() : nullptr, done)) || done)
+    return success(done);
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  int64_t batch = importer.node.intAttribute("batch_dims", 0);
+  if (batch < 0 || batch >= type.getRank())
+    return importer.error() << "batch_dims is " << batch << ", the operand has rank " << type.getRank();
+  FailureOr<RowIndices> rows = importRowIndices(importer, 1, type.getShape(), batch);
+  if (failed(rows))
+    return failure();
+  ArrayRef<int64_t> rest = type.getShape().drop_front(batch + rows->depth);
+  SmallVector<int64_t> shape(rows->outer.begin(), rows->outer.end()), flat(type.getShape().take_front(batch));
+  llvm::append_range(shape, rest);
+  flat.push_back(rows->rows);
+  OpBuilder &builder = importer.builder;
+  if (batch == 0) {
+    llvm::append_range(flat, rest);
+    Value picked = GatherOp::create(builder, importer.loc, importer.reshape(*x, flat), rows->indices, 0);
+    return importer.bind(importer.reshape(picked, shape));
+  }
+  // Every sample has indices of its own.
+  flat.push_back(countElements(rest));
+  SmallVector<int64_t> part(flat);
+  part[batch] = rows->count;
+  Value indices = buildBroadcast(builder, importer.loc, rows->indices, dimRange(0, batch + 1), part);
+  Value picked = TakeOp::create(builder, importer.loc, importer.reshape(*x, flat), indices, batch);
+  return importer.bind(importer.reshape(picked, shape));
 }
 
 } // namespace

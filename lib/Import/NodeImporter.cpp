@@ -172,6 +172,14 @@ Value NodeImporter::slice(Value value, int64_t dim, int64_t start, int64_t size)
   return SliceOp::create(builder, loc, type.clone(shape), value, starts, limits, strides);
 }
 
+Value NodeImporter::reverse(Value value, int64_t dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto indices = RankedTensorType::get({type.getDimSize(dim)}, builder.getI64Type());
+  Value last = splat(indices, double(type.getDimSize(dim) - 1)), iota = IotaOp::create(builder, loc, indices, 0);
+  Value order = SubtractOp::create(builder, loc, last, iota);
+  return GatherOp::create(builder, loc, type, value, order, dim);
+}
+
 Value NodeImporter::reduceSum(Value value, ArrayRef<int64_t> dims) {
   auto type = cast<RankedTensorType>(value.getType());
   if (dims.empty())
@@ -198,6 +206,13 @@ Value NodeImporter::transpose(Value value, ArrayRef<int64_t> newOrder) {
     shape.push_back(type.getDimSize(from));
   }
   return identity ? value : TransposeOp::create(builder, loc, type.clone(shape), value, order).getResult();
+}
+
+FailureOr<Type> NodeImporter::elementType(StringRef attribute) {
+  auto named = onnx::ElementType(node.intAttribute(std::string_view(attribute), 0));
+  if (RankedTensorType type = graph.typeOf(named, {}))
+    return type.getElementType();
+  return error() << "its " << attribute << " is " << onnx::spell(named) << ", which is not supported";
 }
 
 LogicalResult NodeImporter::bind(Value value, size_t k) {

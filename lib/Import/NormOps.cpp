@@ -1,27 +1,10 @@
-// Softmax and normalisations.
+// Normalisations.
 #include "GraphImporter.h"
 
 namespace par {
 namespace {
 
 using namespace mlir;
-
-LogicalResult importSoftmax(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0);
-  if (failed(x))
-    return failure();
-  auto type = cast<RankedTensorType>(x->getType());
-  FailureOr<int64_t> dim = importer.dim("axis", importer.opset() < 13 ? 1 : -1, type.getRank());
-  if (failed(dim))
-    return failure();
-  // Before opset 13 all dims from the axis on were one.
-  if (importer.opset() < 13 && *dim != type.getRank() - 1)
-    return importer.unsupported("an axis before the last one in opset " + Twine(importer.opset()));
-  Value softmax = SoftmaxOp::create(importer.builder, importer.loc, type, *x, *dim);
-  if (importer.node.opType == "LogSoftmax")
-    softmax = LogOp::create(importer.builder, importer.loc, type, softmax);
-  return importer.bind(softmax);
-}
 
 /// Input i, the `what`, for every element that is normalised.
 FailureOr<Value> readFactor(NodeImporter &importer, size_t i, StringRef what, RankedTensorType trailing) {
@@ -72,8 +55,6 @@ LogicalResult importLayerNorm(NodeImporter &importer) {
 } // namespace
 
 void addNormImports(ImportTable &table) {
-  table["Softmax"] = importSoftmax;
-  table["LogSoftmax"] = importSoftmax;
   table["LayerNormalization"] = importLayerNorm;
 }
 

@@ -1,5 +1,5 @@
 // Reductions. A mean is a sum and a product, so that a mean over the batch can be cut into microbatches.
-#include "GraphImporter.h"
+#include "Operands.h"
 
 namespace par {
 namespace {
@@ -54,6 +54,12 @@ LogicalResult importReduce(NodeImporter &importer) {
   FailureOr<Reduced> reduced = resolve(importer);
   if (failed(reduced))
     return failure();
+  if (cast<RankedTensorType>(reduced->operand.getType()).getElementType().isInteger(1) &&
+      (kind == ReduceKind::max || kind == ReduceKind::min)) {
+    ReduceKind logical = kind == ReduceKind::max ? ReduceKind::bor : ReduceKind::band;
+    return importer.bind(
+        importer.reshape(reduce(importer, logical, reduced->operand, reduced->dims), reduced->shape));
+  }
   return importer.bind(
       importer.reshape(reduce(importer, kind, reduced->operand, reduced->dims), reduced->shape));
 }
@@ -75,48 +81,43 @@ LogicalResult importReduceMean(NodeImporter &importer) {
   return importer.bind(importer.reshape(sum, reduced->shape));
 }
 
-LogicalResult importReduceSumSquare(NodeImporter &importer) {
+Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
+Term square(Term x) { return x * x; }
+Term same(Term x) { return x; }
+
+/// after(sum of before(x)). Along no dims at all the functions are applied all the same.
+template <Term (*before)(Term), Term (*after)(Term)>
+LogicalResult importSumOf(NodeImporter &importer) {
   FailureOr<Reduced> reduced = resolve(importer);
   if (failed(reduced))
     return failure();
-  Value square = MultiplyOp::create(importer.builder, importer.loc, reduced->operand, reduced->operand);
-  return importer.bind(
-      importer.reshape(reduce(importer, ReduceKind::sum, square, reduced->dims), reduced->shape));
+  Term sum = before(termOf(importer, reduced->operand)).reduce(ReduceKind::sum, reduced->dims);
+  if (!isa<FloatType>(sum.getType().getElementType()) && after != static_cast<Term (*)(Term)>(same)) {
+    // Integers take the root or the logarithm as doubles.
+    Type element = sum.getType().getElementType();
+    sum = after(sum.convert(importer.builder.getF64Type())).convert(element);
+  } else {
+    sum = after(sum);
+  }
+  return importer.bind(importer.reshape(sum, reduced->shape));
 }
 
-LogicalResult importCumSum(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0);
-  const StaticTensor *axis = importer.known(1);
-  if (failed(x))
+/// Shifted by the largest element, so that nothing overflows; an infinite one does not shift.
+LogicalResult importReduceLogSumExp(NodeImporter &importer) {
+  FailureOr<Reduced> reduced = resolve(importer);
+  if (failed(reduced))
     return failure();
-  auto type = cast<RankedTensorType>(x->getType());
-  FailureOr<int64_t> dim = failure();
-  if (axis && axis->getElements() == 1)
-    dim = normalizeDim(axis->intAt(0), type.getRank());
-  if (failed(dim))
-    return importer.error() << "its axis is not known or does not fit " << type;
-  return importer.bind(CumulativeOp::create(importer.builder, importer.loc, type, ReduceKind::sum, *x, *dim,
-                                            importer.node.intAttribute("exclusive", 0) != 0,
-                                            importer.node.intAttribute("reverse", 0) != 0));
-}
-
-template <ReduceKind kind>
-LogicalResult importArgReduce(NodeImporter &importer) {
-  FailureOr<Value> x = importer.tensor(0);
-  if (failed(x))
-    return failure();
-  auto type = cast<RankedTensorType>(x->getType());
-  FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
-  if (failed(dim))
-    return failure();
-  if (importer.node.intAttribute("select_last_index", 0) != 0)
-    return importer.unsupported("select_last_index");
-  SmallVector<int64_t> shape(type.getShape()), kept(shape);
-  kept.erase(kept.begin() + *dim);
-  shape[*dim] = 1;
-  Type i64 = importer.builder.getI64Type();
-  Value result = ArgReduceOp::create(importer.builder, importer.loc, RankedTensorType::get(kept, i64), kind, *x, *dim);
-  return importer.bind(importer.reshape(result, importer.node.intAttribute("keepdims", 1) ? shape : kept));
+  Term x = termOf(importer, reduced->operand);
+  if (!isa<FloatType>(x.getType().getElementType()))
+    return importer.unsupported("integers");
+  if (reduced->dims.empty())
+    return importer.bind(importer.reshape(x, reduced->shape));
+  Term largest = x.reduce(ReduceKind::max, reduced->dims);
+  Term finite = x.with(IsFiniteOp::create(importer.builder, importer.loc, largest));
+  Term shift = finite.select(largest, largest.splat(0));
+  Term wide = shift.broadcast(otherDims(x.getType().getRank(), reduced->dims), x.getShape());
+  Term result = log(exp(x - wide).reduce(ReduceKind::sum, reduced->dims)) + shift;
+  return importer.bind(importer.reshape(result, reduced->shape));
 }
 
 } // namespace
@@ -127,10 +128,11 @@ void addReduceImports(ImportTable &table) {
   table["ReduceMin"] = importReduce<ReduceKind::min>;
   table["ReduceProd"] = importReduce<ReduceKind::product>;
   table["ReduceMean"] = importReduceMean;
-  table["ReduceSumSquare"] = importReduceSumSquare;
-  table["CumSum"] = importCumSum;
-  table["ArgMax"] = importArgReduce<ReduceKind::max>;
-  table["ArgMin"] = importArgReduce<ReduceKind::min>;
+  table["ReduceSumSquare"] = importSumOf<square, same>;
+  table["ReduceL1"] = importSumOf<absolute, same>;
+  table["ReduceL2"] = importSumOf<square, sqrt>;
+  table["ReduceLogSum"] = importSumOf<same, log>;
+  table["ReduceLogSumExp"] = importReduceLogSumExp;
 }
 
 } // namespace par

@@ -131,18 +131,25 @@ LogicalResult importSlice(NodeImporter &importer) {
     ranges = resolveSlice(type.getShape(), **starts, **ends, *axes, *steps);
   if (failed(ranges))
     return importer.error() << "its starts, ends, axes and steps do not fit " << type;
-  SmallVector<int64_t> from, to, by, shape;
-  for (const SliceRange &range : *ranges) {
-    if (range.step < 0)
-      return importer.unsupported("negative steps");
-    from.push_back(range.start);
-    to.push_back(range.count ? range.start + (range.count - 1) * range.step + 1 : range.start);
-    by.push_back(range.step);
+  SmallVector<int64_t> from, to, by, shape, backwards;
+  for (auto [dim, range] : llvm::enumerate(*ranges)) {
+    int64_t first = range.start, last = first + (range.count - 1) * range.step;
+    // Backwards: the same elements forwards, and then reversed.
+    if (range.step < 0 && range.count > 1) {
+      std::swap(first, last);
+      backwards.push_back(dim);
+    }
+    from.push_back(range.count ? first : 0);
+    to.push_back(range.count ? last + 1 : 0);
+    by.push_back(range.count > 1 ? std::abs(range.step) : 1);
     shape.push_back(range.count);
   }
-  if (type.getShape() == ArrayRef(shape))
-    return importer.bind(*x);
-  return importer.bind(SliceOp::create(importer.builder, importer.loc, type.clone(shape), *x, from, to, by));
+  Value result = *x;
+  if (type.getShape() != ArrayRef(shape))
+    result = SliceOp::create(importer.builder, importer.loc, type.clone(shape), result, from, to, by);
+  for (int64_t dim : backwards)
+    result = importer.reverse(result, dim);
+  return importer.bind(result);
 }
 
 LogicalResult importExpand(NodeImporter &importer) {

@@ -1,0 +1,29 @@
+// Indices as ONNX writes them, as the dialect wants them: in range, and of rows.
+#ifndef PAR_LIB_IMPORT_INDICES_H
+#define PAR_LIB_IMPORT_INDICES_H
+
+#include "GraphImporter.h"
+
+namespace par {
+
+/// Input i as indices of a dim of `size`: what counts from the end is wrapped, what is known is checked.
+llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t size);
+
+/// Indices whose last dim names one element along each of several dims, as row-major indices of these dims together.
+struct RowIndices {
+  Shape outer;         ///< the other dims of the indices
+  int64_t depth = 0;   ///< how many dims are addressed
+  int64_t rows = 1;    ///< their product
+  int64_t count = 1;   ///< how many indices there are: the product of `outer` behind the batch dims
+  mlir::Value indices; ///< i64 of (batch.., count)
+};
+/// Input i addresses `shape` behind its first `batch` dims, which the indices share.
+llvm::FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, llvm::ArrayRef<int64_t> shape,
+                                             int64_t batch = 0);
+
+/// `part` with what `whole` has behind it along `dim`; along the others it is cut as the part is.
+mlir::Value joinRest(NodeImporter &importer, mlir::Value part, mlir::Value whole, int64_t dim);
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_INDICES_H

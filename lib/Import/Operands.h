@@ -1,0 +1,32 @@
+// Operands of elementwise ops: broadcasting is made explicit.
+#ifndef PAR_LIB_IMPORT_OPERANDS_H
+#define PAR_LIB_IMPORT_OPERANDS_H
+
+#include "GraphImporter.h"
+#include "par/Dialect/Term.h"
+
+namespace par {
+
+/// Operands of one shape.
+struct Operands {
+  llvm::SmallVector<mlir::Value> values;
+  Shape finalShape; ///< of the node's result; the values' own where no merge was undone
+
+  mlir::Value operator[](size_t i) const { return values[i]; }
+  mlir::RankedTensorType type(size_t i) const { return llvm::cast<mlir::RankedTensorType>(values[i].getType()); }
+  mlir::Type element(size_t i) const { return type(i).getElementType(); }
+};
+
+/// All inputs, stretched to one shape.
+llvm::FailureOr<Operands> joinOperands(NodeImporter &importer);
+/// The same where all have one element type, of which there are at least `least`; `floats`: which must be a float.
+llvm::FailureOr<Operands> sameTypeOperands(NodeImporter &importer, size_t least, bool floats);
+/// Makes an elementwise function of the operands the node's result.
+mlir::LogicalResult bindElements(NodeImporter &importer, mlir::Value result, const Operands &operands);
+
+/// A term at the node's place.
+inline Term termOf(NodeImporter &importer, mlir::Value value) { return Term(importer.builder, importer.loc, value); }
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_OPERANDS_H

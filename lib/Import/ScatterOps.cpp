@@ -1,0 +1,198 @@
+// Scatters: the operand with updates where indices point, replaced or combined.
+#include "Indices.h"
+#include "Operands.h"
+
+#include <limits>
+
+namespace par {
+namespace {
+
+using namespace mlir;
+
+/// How an update meets what stands where it points; nothing where it replaces.
+FailureOr<std::optional<ReduceKind>> reductionOf(NodeImporter &importer) {
+  StringRef name(importer.node.stringAttribute("reduction", "none"));
+  if (name == "none")
+    return std::optional<ReduceKind>();
+  for (auto [known, kind] : {std::pair("add", ReduceKind::sum), std::pair("mul", ReduceKind::product),
+                             std::pair("max", ReduceKind::max), std::pair("min", ReduceKind::min)})
+    if (name == known)
+      return std::optional(kind);
+  return importer.error() << "reduction is \"" << name << "\", expected none, add, mul, max or min";
+}
+
+/// Operand, indices and updates of one rank that agree in all dims but `dim` (indices and updates in that, too).
+struct Scatter {
+  Term operand;
+  Value indices, updates;
+  int64_t dim;
+
+  int64_t size() const { return operand.getShape()[dim]; }
+  Term put(Value values) const {
+    return operand.with(PutAddOp::create(operand.getBuilder(), operand.getLoc(), values, indices, dim, size()));
+  }
+  /// `kind` of the updates that point to each place, and `neutral` where there is none: every place meets every update.
+  Term put(ReduceKind kind, Value from, Value at, Term neutral) const;
+};
+
+Term Scatter::put(ReduceKind kind, Value from, Value at, Term neutral) const {
+  OpBuilder &builder = operand.getBuilder();
+  Term values = operand.with(from), places = operand.with(at).convert(builder.getI64Type());
+  int64_t rank = values.getType().getRank();
+  SmallVector<int64_t> pairs(values.getShape());
+  pairs.insert(pairs.begin() + dim, size()); // the place, then the update
+  SmallVector<int64_t> dims = otherDims(rank + 1, {dim});
+  auto indexType = RankedTensorType::get(pairs, builder.getI64Type());
+  Term place = operand.with(IotaOp::create(builder, operand.getLoc(), indexType, dim));
+  Term here = places.broadcast(dims, pairs).compare(Predicate::eq, place);
+  Term parts = here.select(values.broadcast(dims, pairs), neutral.broadcast(pairs));
+  return parts.reduce(kind, {dim + 1});
+}
+
+/// Where an index points there is exactly one update, so that a sum places it (ONNX leaves the others undefined).
+Value replace(const Scatter &scatter) {
+  Term operand = scatter.operand, updates = operand.with(scatter.updates);
+  Type element = operand.getType().getElementType(), count = operand.getBuilder().getI32Type();
+  Value ones = operand.with(scatter.indices).convert(count).splat(1);
+  Term isHit = scatter.put(ones).compare(Predicate::ne, 0);
+  bool boolean = element.isInteger(1);
+  Term placed = scatter.put(boolean ? updates.convert(count) : updates);
+  return isHit.select(boolean ? placed.convert(element) : placed, operand);
+}
+
+/// A number of the operand's element type.
+Term scalar(Term operand, double value) {
+  return operand.with(buildSplat(operand.getBuilder(), operand.getLoc(), operand.getType().clone(ArrayRef<int64_t>()), value));
+}
+/// The least number of the operand's element type, or the largest.
+Term extreme(Term operand, bool least) {
+  Type element = operand.getType().getElementType();
+  if (isa<FloatType>(element))
+    return scalar(operand, least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
+  unsigned width = element.getIntOrFloatBitWidth();
+  APInt value = least ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width);
+  auto type = operand.getType().clone(ArrayRef<int64_t>());
+  Attribute number = operand.getBuilder().getIntegerAttr(element, value);
+  return operand.with(ConstantOp::create(operand.getBuilder(), operand.getLoc(), cast<ElementsAttr>(SplatElementsAttr::get(type, number))));
+}
+
+Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
+  if (!kind)
+    return replace(scatter);
+  Term operand = scatter.operand;
+  switch (*kind) {
+  case ReduceKind::sum:
+    return operand + scatter.put(scatter.updates);
+  case ReduceKind::product:
+    return operand * scatter.put(*kind, scatter.updates, scatter.indices, scalar(operand, 1));
+  default:
+    break;
+  }
+  // The operand is one of those that are compared: ties then share the cotangent as PyTorch's scatter_reduce does. Every
+  // place thus has an element; what takes the others' places is never the largest (smallest).
+  int64_t dim = scatter.dim;
+  OpBuilder &builder = operand.getBuilder();
+  auto indexType = cast<RankedTensorType>(scatter.indices.getType());
+  Value own = IotaOp::create(builder, operand.getLoc(), operand.getType().clone(indexType.getElementType()), dim);
+  Value indices = ConcatOp::create(builder, operand.getLoc(), ValueRange{own, scatter.indices}, dim);
+  Value updates = ConcatOp::create(builder, operand.getLoc(), ValueRange{operand, scatter.updates}, dim);
+  return scatter.put(*kind, updates, indices, extreme(operand, *kind == ReduceKind::max));
+}
+
+/// Indices that cover a part of the other dims: what they do not cover stays. The part is scattered into and put back.
+LogicalResult importScatterElements(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0), updates = importer.tensor(2);
+  if (failed(x) || failed(updates))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType()), updateType = cast<RankedTensorType>(updates->getType());
+  FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
+  FailureOr<std::optional<ReduceKind>> kind = reductionOf(importer);
+  if (failed(dim) || failed(kind))
+    return failure();
+  FailureOr<Value> indices = importIndices(importer, 1, type.getDimSize(*dim));
+  if (failed(indices))
+    return failure();
+  auto indexType = cast<RankedTensorType>(indices->getType());
+  bool fits = indexType.getShape() == updateType.getShape() && indexType.getRank() == type.getRank() &&
+              updateType.getElementType() == type.getElementType();
+  SmallVector<int64_t> none(type.getRank(), 0), high(type.getRank(), 0);
+  Value part = *x;
+  for (int64_t i = 0; i < type.getRank() && fits; ++i) {
+    fits = i == *dim || indexType.getDimSize(i) <= type.getDimSize(i);
+    if (i != *dim && fits) {
+      high[i] = type.getDimSize(i) - indexType.getDimSize(i);
+      part = importer.slice(part, i, 0, indexType.getDimSize(i));
+    }
+  }
+  if (!fits)
+    return importer.error() << "scatters " << updateType << " by " << indexType << " into " << type;
+  Value result = combine({termOf(importer, part), *indices, *updates, *dim}, *kind);
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (high[i])
+      result = joinRest(importer, result, *x, i);
+  return importer.bind(result);
+}
+
+/// updates[i.., r..] go to operand[indices[i.., :], r..]: as rows of one dim that all addressed dims make together.
+LogicalResult importScatterNd(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0), updates = importer.tensor(2);
+  FailureOr<std::optional<ReduceKind>> kind = reductionOf(importer);
+  if (failed(x) || failed(updates) || failed(kind))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType()), updateType = cast<RankedTensorType>(updates->getType());
+  FailureOr<RowIndices> rows = importRowIndices(importer, 1, type.getShape());
+  if (failed(rows))
+    return failure();
+  int64_t inner = countElements(type.getShape().drop_front(rows->depth));
+  SmallVector<int64_t> expected(rows->outer.begin(), rows->outer.end());
+  llvm::append_range(expected, type.getShape().drop_front(rows->depth));
+  if (updateType != type.clone(expected))
+    return importer.error() << "its updates are " << updateType << ", expected " << type.clone(expected);
+  Value flat = importer.reshape(*x, {rows->rows, inner}), rowUpdates = importer.reshape(*updates, {rows->count, inner});
+  Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, {0}, {rows->count, inner});
+  Value result = combine({termOf(importer, flat), indices, rowUpdates, 0}, *kind);
+  return importer.bind(importer.reshape(result, type.getShape()));
+}
+
+/// A cache with an update along one dim, at a start of its own for every sample.
+LogicalResult importTensorScatter(NodeImporter &importer) {
+  FailureOr<Value> cache = importer.tensor(0), update = importer.tensor(1);
+  if (failed(cache) || failed(update))
+    return failure();
+  auto type = cast<RankedTensorType>(cache->getType()), updateType = cast<RankedTensorType>(update->getType());
+  FailureOr<int64_t> dim = importer.dim("axis", -2, type.getRank());
+  if (failed(dim))
+    return failure();
+  SmallVector<int64_t> expected(type.getShape());
+  if (updateType.getRank() == type.getRank())
+    expected[*dim] = updateType.getDimSize(*dim);
+  if (updateType != type.clone(expected) || *dim == 0 || expected[*dim] > type.getDimSize(*dim))
+    return importer.error() << "its update is " << updateType << ", its cache " << type << " along dim " << *dim;
+  Type i64 = importer.builder.getI64Type();
+  Term index = termOf(importer, IotaOp::create(importer.builder, importer.loc, updateType.clone(i64), *dim));
+  if (importer.has(2)) {
+    FailureOr<Value> starts = importer.tensor(2);
+    if (failed(starts))
+      return failure();
+    auto startType = cast<RankedTensorType>(starts->getType());
+    if (startType.getRank() != 1 || startType.getDimSize(0) != type.getDimSize(0))
+      return importer.error() << "its write_indices are " << startType << ", expected one for each of " << type.getDimSize(0);
+    index = index + index.with(*starts).convert(i64).broadcast({0}, updateType.getShape());
+  }
+  if (importer.node.stringAttribute("mode", "linear") == "circular") {
+    Term size = index.splat(double(type.getDimSize(*dim)));
+    index = index.with(RemainderOp::create(importer.builder, importer.loc, index, size));
+  }
+  return importer.bind(combine({termOf(importer, *cache), index, *update, *dim}, std::nullopt));
+}
+
+} // namespace
+
+void addScatterImports(ImportTable &table) {
+  table["Scatter"] = importScatterElements;
+  table["ScatterElements"] = importScatterElements;
+  table["ScatterND"] = importScatterNd;
+  table["TensorScatter"] = importTensorScatter;
+}
+
+} // namespace par

@@ -1,0 +1,62 @@
+// Softmax and its logarithm.
+#include "Operands.h"
+
+namespace par {
+namespace {
+
+using namespace mlir;
+
+/// The operand, and the dim that the node works along. Before opset 13 all dims from the axis on were one.
+struct Rows {
+  Value operand;
+  int64_t dim;
+  RankedTensorType type; ///< of the node's result
+};
+
+FailureOr<Rows> resolve(NodeImporter &importer) {
+  FailureOr<Value> x = importer.tensor(0);
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(x->getType());
+  if (!isa<FloatType>(type.getElementType()))
+    return importer.error() << "operand is " << type << ", expected floats";
+  bool old = importer.opset() < 13;
+  FailureOr<int64_t> dim = importer.dim("axis", old ? 1 : -1, type.getRank());
+  if (failed(dim))
+    return failure();
+  if (!old || *dim == type.getRank() - 1)
+    return Rows{*x, *dim, type};
+  ArrayRef<int64_t> shape = type.getShape();
+  SmallVector<int64_t> rows(shape.take_front(*dim));
+  rows.push_back(countElements(shape.drop_front(*dim)));
+  return Rows{importer.reshape(*x, rows), *dim, type};
+}
+
+LogicalResult importSoftmax(NodeImporter &importer) {
+  FailureOr<Rows> rows = resolve(importer);
+  if (failed(rows))
+    return failure();
+  Value result =
+      SoftmaxOp::create(importer.builder, importer.loc, rows->operand.getType(), rows->operand, rows->dim);
+  return importer.bind(importer.reshape(result, rows->type.getShape()));
+}
+
+/// x - max - log(sum of e^(x - max)): the logarithm of a softmax would lose small ones.
+LogicalResult importLogSoftmax(NodeImporter &importer) {
+  FailureOr<Rows> rows = resolve(importer);
+  if (failed(rows))
+    return failure();
+  Term x = termOf(importer, rows->operand), shifted = x - x.reduceKeeping(ReduceKind::max, {rows->dim});
+  Term total = log(exp(shifted).reduce(ReduceKind::sum, {rows->dim}));
+  Term result = shifted - total.broadcast(otherDims(x.getType().getRank(), {rows->dim}), x.getShape());
+  return importer.bind(importer.reshape(result, rows->type.getShape()));
+}
+
+} // namespace
+
+void addSoftmaxImports(ImportTable &table) {
+  table["Softmax"] = importSoftmax;
+  table["LogSoftmax"] = importLogSoftmax;
+}
+
+} // namespace par
