@@ -66,7 +66,6 @@ constexpr const char *quantized = "works on quantized numbers";
 
 /// What an ahead-of-time program of tensors cannot hold.
 constexpr Note refusals[] = {
-    {"Compress", byData},
     {"ConvInteger", quantized},
     {"DequantizeLinear", quantized},
     {"DynamicQuantizeLinear", quantized},
@@ -93,7 +92,14 @@ constexpr Note limits[] = {
     {"RNN", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
     {"GRU", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
     {"LSTM", "unrolled; no clip, no input_forget; activations Sigmoid, Tanh, Relu"},
+    {"Compress", "a condition known when compiling"},
+    {"CumProd", "an axis known when compiling"},
+    {"CumSum", "an axis known when compiling"},
+    {"Det", "matrices of up to 8 rows"},
+    {"DFT", "a length and an axis known when compiling"},
+    {"Dropout", "without training_mode, or with ratio 0"},
     {"Expand", "a shape known when compiling"},
+    {"OneHot", "a depth known when compiling"},
     {"Optional", "dissolved: known to hold something or not"},
     {"OptionalGetElement", "dissolved: known to hold something or not"},
     {"OptionalHasElement", "dissolved: known to hold something or not"},
@@ -101,7 +107,11 @@ constexpr Note limits[] = {
     {"SequenceAt", "a position known when compiling"},
     {"SequenceErase", "a position known when compiling"},
     {"SequenceInsert", "a position known when compiling"},
+    {"STFT", "frames known when compiling"},
     {"Slice", "starts, ends, axes and steps known when compiling"},
+    {"Tile", "repeats known when compiling"},
+    {"TopK", "a K known when compiling"},
+    {"Trilu", "a diagonal known when compiling"},
 };
 
 StringRef textOf(llvm::ArrayRef<Note> notes, StringRef name) {
