@@ -16,7 +16,7 @@ ShardingRule getClassRule(Value logits) {
 struct CrossEntropyRule : ShardingRuleOpInterface::ExternalModel<CrossEntropyRule, CrossEntropyOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = getClassRule(cast<CrossEntropyOp>(op).getLogits());
-    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef(logits).drop_back());
+    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef<DimFactors>(logits).drop_back());
     rule.operands = {logits, token};
     rule.results = {token, token};
     return rule;
@@ -27,7 +27,7 @@ struct CrossEntropyGradRule
     : ShardingRuleOpInterface::ExternalModel<CrossEntropyGradRule, CrossEntropyGradOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = getClassRule(cast<CrossEntropyGradOp>(op).getLogits());
-    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef(logits).drop_back());
+    SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef<DimFactors>(logits).drop_back());
     rule.operands = {token, logits, token, token};
     rule.results = {logits};
     rule.linear = {{0}};

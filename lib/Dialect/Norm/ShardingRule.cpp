@@ -35,8 +35,8 @@ struct LayerNormRule : ShardingRuleOpInterface::ExternalModel<LayerNormRule, Lay
     int64_t trailing = cast<RankedTensorType>(norm.getScale().getType()).getRank();
     ShardingRule rule = getNormRule(cast<RankedTensorType>(norm.getOperand().getType()), trailing);
     SmallVector<DimFactors> all = rule.operands[0];
-    SmallVector<DimFactors> leading(ArrayRef(all).drop_back(trailing)),
-        scale(ArrayRef(all).take_back(trailing));
+    SmallVector<DimFactors> leading(ArrayRef<DimFactors>(all).drop_back(trailing)),
+        scale(ArrayRef<DimFactors>(all).take_back(trailing));
     rule.operands = {all, scale, scale};
     rule.results = {all, leading, leading};
     return rule;
@@ -49,8 +49,8 @@ struct LayerNormGradRule : ShardingRuleOpInterface::ExternalModel<LayerNormGradR
     int64_t trailing = cast<RankedTensorType>(norm.getScale().getType()).getRank();
     ShardingRule rule = getNormRule(cast<RankedTensorType>(norm.getOperand().getType()), trailing);
     SmallVector<DimFactors> all = rule.operands[0];
-    SmallVector<DimFactors> leading(ArrayRef(all).drop_back(trailing)),
-        scale(ArrayRef(all).take_back(trailing));
+    SmallVector<DimFactors> leading(ArrayRef<DimFactors>(all).drop_back(trailing)),
+        scale(ArrayRef<DimFactors>(all).take_back(trailing));
     rule.operands = {all, all, scale, leading, leading};
     rule.results = {all};
     rule.linear = {{0}};
