@@ -214,8 +214,9 @@ FailureOr<Term> readCache(NodeImporter &importer, size_t i, ArrayRef<int64_t> sh
       return importer.error() << "input " << i << " is " << rows.getType() << ", expected a matrix beside position_ids";
     rows = rows.with(GatherOp::create(importer.builder, importer.loc, rows, *ids, 0));
   }
-  SmallVector<int64_t> expected{shape[0], shape[1], shape[3]};
-  if (rows.getShape() != ArrayRef(expected))
+  // Exporters leave one row for all samples.
+  SmallVector<int64_t> expected{shape[0], shape[1], shape[3]}, shared{1, shape[1], shape[3]};
+  if (rows.getShape() != ArrayRef(expected) && rows.getShape() != ArrayRef(shared))
     return importer.error() << "input " << i << " gives " << rows.getType() << ", expected " << rows.getType().clone(expected);
   return rows.broadcast({0, 1, 3}, shape);
 }
