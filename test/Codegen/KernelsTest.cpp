@@ -220,6 +220,22 @@ TEST(Kernels, IndexedAndUpdates) {
     })");
 }
 
+// The first part of what another nest computes: as many elements as the slice has, not as the sum.
+TEST(Kernels, SlicesOfReductions) {
+  runAll(R"(
+    par.kernel @first(%a: tensor<3x4x5xf32>) -> tensor<3x1xf32> attributes {implementation = "generated"} {
+      %0 = par.reduce sum %a dims [2] : tensor<3x4x5xf32> to tensor<3x4xf32>
+      %1 = par.slice %0 [0, 0] to [3, 1] by [1, 1] : tensor<3x4xf32> to tensor<3x1xf32>
+      par.return %1 : tensor<3x1xf32>
+    }
+    par.kernel @firstTwo(%a: tensor<3x4xi64>, %b: tensor<3x4xi64>) -> tensor<3x2xi64>
+        attributes {implementation = "generated"} {
+      %0 = par.put_add %b, %a dim 1 size 4 : tensor<3x4xi64>, tensor<3x4xi64> to tensor<3x4xi64>
+      %1 = par.slice %0 [0, 0] to [3, 2] by [1, 1] : tensor<3x4xi64> to tensor<3x2xi64>
+      par.return %1 : tensor<3x2xi64>
+    })");
+}
+
 TEST(Kernels, EqualBodiesAreOne) {
   std::string one = unary("exp", "tensor<8xf32>"), other = one;
   other.replace(other.find("@exp"), 4, "@again");

@@ -62,7 +62,7 @@ private:
 
   void addOp() {
     Value x = values[values.size() - 1 - pick(std::min<size_t>(values.size(), 3))];
-    switch (pick(8)) {
+    switch (pick(9)) {
     case 0:
     case 1:
       define((pick(2) ? "tanh " : "sigmoid ") + x.name, typeOf(x.shape), x.shape);
@@ -81,6 +81,8 @@ private:
       define("reshape " + x.name, typeOf(x.shape) + " to " + typeOf(flat), flat);
       return;
     }
+    case 7:
+      return addSlice(x);
     default:
       return addPad(x);
     }
@@ -133,6 +135,19 @@ private:
       shape.push_back(size + low.back() + high.back());
     }
     define("pad " + x.name + " low " + listOf(low) + " high " + listOf(high) + " value 0.5 : f32",
+           typeOf(x.shape) + " to " + typeOf(shape), shape);
+  }
+
+  /// Half of them begin at 0, where a slice reads as the whole would.
+  void addSlice(const Value &x) {
+    std::vector<int64_t> starts, limits, shape;
+    for (int64_t size : x.shape) {
+      starts.push_back(pick(2) ? 0 : pick(size));
+      limits.push_back(starts.back() + 1 + pick(size - starts.back()));
+      shape.push_back(limits.back() - starts.back());
+    }
+    define("slice " + x.name + " " + listOf(starts) + " to " + listOf(limits) + " by " +
+               listOf(std::vector<int64_t>(x.shape.size(), 1)),
            typeOf(x.shape) + " to " + typeOf(shape), shape);
   }
 

@@ -94,7 +94,7 @@ private:
   void bindLoops(const Nest &nest) {
     linalg::GenericOp op = nest.op;
     iteration.clear();
-    for (auto [position, size] : llvm::enumerate(op.getStaticLoopRanges()))
+    for (auto [position, size] : llvm::enumerate(loopSizes(op)))
       iteration.push_back(size == 1 ? elements.builder.getAffineConstantExpr(0)
                                     : elements.builder.getAffineDimExpr(position));
     for (size_t dim = 0; dim < plan.rows.size(); ++dim)
@@ -105,7 +105,7 @@ private:
   SmallVector<Value> open(const Nest &nest, unsigned position, ValueRange carried,
                           function_ref<SmallVector<Value>(ValueRange)> body) {
     linalg::GenericOp op = nest.op;
-    int64_t size = op.getStaticLoopRanges()[position];
+    int64_t size = loopSizes(op)[position];
     if (size == 1)
       return body(carried);
     return loop(elements.constant(0), elements.constant(size), carried, [&](Value iv, ValueRange args) {

@@ -19,6 +19,15 @@ static constexpr int64_t tileWork = 32 << 10;
 
 uint64_t elementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
 
+SmallVector<int64_t> loopSizes(linalg::GenericOp op) {
+  // linalg takes a loop's size from the first operand that it indexes; a slice from 0 reads a part of that.
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  OpOperand *result = op.getDpsInitOperand(0);
+  for (auto [expr, size] : llvm::zip(op.getMatchingIndexingMap(result).getResults(), shapeOf(result->get())))
+    sizes[cast<AffineDimExpr>(expr).getPosition()] = size;
+  return sizes;
+}
+
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t all = 1;
   for (int64_t size : sizes)
@@ -128,7 +137,7 @@ private:
   /// Loops of size 1 are index 0 everywhere.
   Index iterationOf(linalg::GenericOp generic) {
     Index iteration;
-    for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges()))
+    for (auto [loop, size] : llvm::enumerate(loopSizes(generic)))
       iteration.push_back(size == 1 ? getAffineConstantExpr(0, context) : getAffineDimExpr(loop, context));
     return iteration;
   }
@@ -204,7 +213,7 @@ private:
     bool changed = false;
     for (auto [number, nestVisits] : llvm::enumerate(visits)) {
       linalg::GenericOp op = out.nests[number].op;
-      int64_t iterations = product(op.getStaticLoopRanges());
+      int64_t iterations = product(loopSizes(op));
       AffineExpr inner = getAffineDimExpr(out.nests[number].innermost, context);
       for (auto &[value, index] : nestVisits) {
         users[value].insert(number);

@@ -9,6 +9,9 @@
 
 namespace par::cpu {
 
+/// How often each loop of a generic runs: a result's loops as far as the result, the others as far as the operands.
+llvm::SmallVector<int64_t> loopSizes(mlir::linalg::GenericOp op);
+
 /// An element that a nest reads from a buffer: of an argument, or of what another nest has computed.
 struct Read {
   mlir::Value source;
@@ -34,7 +37,7 @@ struct Nest {
   uint64_t offset = 0; ///< Scratch: bytes
 
   mlir::Value value() const { return mlir::linalg::GenericOp(op).getResult(0); }
-  llvm::SmallVector<int64_t> sizes() const { return mlir::linalg::GenericOp(op).getStaticLoopRanges(); }
+  llvm::SmallVector<int64_t> sizes() const { return loopSizes(op); }
   bool isReduction() const { return !reducedLoops.empty(); }
 };
 
