@@ -220,6 +220,40 @@ TEST(Kernels, IndexedAndUpdates) {
     })");
 }
 
+// What the library's convolutions do not take: one pad crops. With groups, strides and dilations, forward and both
+// gradients; windows as dims, and back.
+TEST(Kernels, Windows) {
+  runAll(R"(
+    par.kernel @convolution(%x: tensor<2x4x7x6xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<2x6x4x3xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.convolution %x, %w strides [2, 1] low [2, -1] high [1, 0] dilations [1, 2] groups 2
+        : (tensor<2x4x7x6xf32>, tensor<6x2x3x2xf32>) -> tensor<2x6x4x3xf32>
+      par.return %0 : tensor<2x6x4x3xf32>
+    }
+    par.kernel @inputGrad(%ct: tensor<2x6x4x3xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<2x4x7x6xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.convolution_input_grad %ct, %w strides [2, 1] low [2, -1] high [1, 0] dilations [1, 2] groups 2
+        : (tensor<2x6x4x3xf32>, tensor<6x2x3x2xf32>) -> tensor<2x4x7x6xf32>
+      par.return %0 : tensor<2x4x7x6xf32>
+    }
+    par.kernel @filterGrad(%x: tensor<2x4x7x6xf32>, %ct: tensor<2x6x4x3xf32>) -> tensor<6x2x3x2xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.convolution_filter_grad %x, %ct strides [2, 1] low [2, -1] high [1, 0] dilations [1, 2] groups 2
+        : (tensor<2x4x7x6xf32>, tensor<2x6x4x3xf32>) -> tensor<6x2x3x2xf32>
+      par.return %0 : tensor<6x2x3x2xf32>
+    }
+    par.kernel @patches(%x: tensor<2x4x7x6xf32>) -> tensor<2x4x4x3x3x2xf32> attributes {implementation = "generated"} {
+      %0 = par.patches %x window [3, 2] strides [2, 1] low [2, -1] high [1, 0] dilations [1, 2] value 0.5 : f32
+        : tensor<2x4x7x6xf32> to tensor<2x4x4x3x3x2xf32>
+      par.return %0 : tensor<2x4x4x3x3x2xf32>
+    }
+    par.kernel @fold(%x: tensor<2x4x4x3x3x2xf32>) -> tensor<2x4x7x6xf32> attributes {implementation = "generated"} {
+      %0 = par.fold_patches %x strides [2, 1] low [2, -1] high [1, 0] dilations [1, 2]
+        : tensor<2x4x4x3x3x2xf32> to tensor<2x4x7x6xf32>
+      par.return %0 : tensor<2x4x7x6xf32>
+    })");
+}
+
 // The first part of what another nest computes: as many elements as the slice has, not as the sum.
 TEST(Kernels, SlicesOfReductions) {
   runAll(R"(

@@ -140,19 +140,23 @@ Value widen(OpBuilder &builder, Location loc, Value value, Type type) {
   return value.getType() == type ? value : arith::ExtFOp::create(builder, loc, type, value).getResult();
 }
 
-/// `value` with the dim `dim` of channels as [groups, channels of one], or back.
-Value splitChannels(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t groups) {
-  RankedTensorType type = typeOf(value);
+RankedTensorType splitType(RankedTensorType type, int64_t dim, int64_t groups) {
   SmallVector<int64_t> shape(type.getShape());
   shape.insert(shape.begin() + dim, groups);
   shape[dim + 1] /= groups;
+  return type.clone(shape);
+}
+
+/// `value` with the dim `dim` of channels as [groups, channels of one], or back.
+Value splitChannels(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t groups) {
+  RankedTensorType type = typeOf(value);
   SmallVector<ReassociationIndices> joined;
   for (int64_t from = 0, to = 0; from < type.getRank(); ++from) {
     joined.push_back({to++});
     if (from == dim)
       joined.back().push_back(to++);
   }
-  return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), value, joined);
+  return tensor::ExpandShapeOp::create(builder, loc, splitType(type, dim, groups), value, joined);
 }
 Value joinChannels(OpBuilder &builder, Location loc, RankedTensorType type, Value value, int64_t dim) {
   SmallVector<ReassociationIndices> joined;
@@ -196,34 +200,56 @@ struct ConvolutionLoops {
 
 using Loops = ConvolutionLoops;
 
+/// One of the three forms: every element of the result, by the loops `result`, is a sum of products of `mapped`, by its
+/// own loops, with what lies in `placed`: by the loops `leading`, then where the windows say.
+struct ConvolutionForm {
+  Value placed, mapped;
+  /// Order of the loops: those of the result come first.
+  SmallVector<unsigned> order, leading, byMapped, byResult;
+  int64_t channels; ///< the dim of the result that the groups cut
+  /// `placed` is the input, read at a window's element; else it is laid out as windows, read where one covers the
+  /// input's element.
+  bool placedIsInput;
+};
+
+Lowered lowerForm(Operation *op, OpBuilder &builder, const ConvolutionForm &form, const Windows &windows,
+                  int64_t groups) {
+  RankedTensorType type = typeOf(op->getResult(0)), placed = typeOf(form.placed);
+  Loops loops(builder, windows.rank(), form.order);
+  Type element = type.getElementType();
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
+    Place place{nested, loc, {}, {}};
+    for (unsigned loop : form.leading)
+      place.indices.push_back(loops.index(nested, loc, loop));
+    for (int64_t dim = 0; dim < windows.rank(); ++dim) {
+      Value x = loops.index(nested, loc, Loops::X, dim), k = loops.index(nested, loc, Loops::K, dim);
+      if (form.placedIsInput)
+        place.addPosition(windows, dim, placed.getDimSize(3 + dim), x, k);
+      else
+        place.addWindow(windows, dim, type.getDimSize(2 + dim), x, k);
+    }
+    Value read = place.read(form.placed, buildNumber(nested, loc, placed.getElementType(), 0));
+    return buildSum(nested, loc, args[1],
+                    buildProduct(nested, loc, widen(nested, loc, read, element), widen(nested, loc, args[0], element)));
+  };
+  Value sum = buildReduction(builder, op->getLoc(), splitType(type, form.channels, groups), builder.getZeroAttr(element),
+                             form.mapped, loops.map(form.byMapped), loops.map(form.byResult), body);
+  return SmallVector<Value>{joinChannels(builder, op->getLoc(), type, sum, form.channels)};
+}
+
 struct ConvolutionLowering : LowerableOpInterface::ExternalModel<ConvolutionLowering, ConvolutionOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto made = cast<ConvolutionOp>(op);
     int64_t groups = made.getGroups();
-    Value x = splitChannels(builder, op->getLoc(), operands[0], 1, groups);
-    Value w = splitChannels(builder, op->getLoc(), operands[1], 0, groups);
-    RankedTensorType type = typeOf(made.getResult()), from = typeOf(operands[0]);
-    Windows windows = Windows::of(made, typeOf(operands[1]).getShape().drop_front(2));
-    Loops loops(builder, windows.rank(), {Loops::N, Loops::G, Loops::O, Loops::X, Loops::C, Loops::K});
-    Type element = type.getElementType();
-    auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Place place{nested, loc, {}, {}};
-      for (unsigned loop : {Loops::N, Loops::G, Loops::C})
-        place.indices.push_back(loops.index(nested, loc, loop));
-      for (int64_t dim = 0; dim < windows.rank(); ++dim)
-        place.addPosition(windows, dim, from.getDimSize(2 + dim), loops.index(nested, loc, Loops::X, dim),
-                          loops.index(nested, loc, Loops::K, dim));
-      Value read = place.read(x, buildNumber(nested, loc, from.getElementType(), 0));
-      return buildSum(nested, loc, args[1],
-                      buildProduct(nested, loc, widen(nested, loc, read, element), widen(nested, loc, args[0], element)));
-    };
-    SmallVector<int64_t> shape(type.getShape());
-    shape[1] /= groups;
-    shape.insert(shape.begin() + 1, groups);
-    Value sum = buildReduction(builder, op->getLoc(), type.clone(shape), builder.getZeroAttr(element), w,
-                               loops.map({Loops::G, Loops::O, Loops::C, Loops::K}),
-                               loops.map({Loops::N, Loops::G, Loops::O, Loops::X}), body);
-    return SmallVector<Value>{joinChannels(builder, op->getLoc(), type, sum, 1)};
+    ConvolutionForm form{splitChannels(builder, op->getLoc(), operands[0], 1, groups),
+                         splitChannels(builder, op->getLoc(), operands[1], 0, groups),
+                         {Loops::N, Loops::G, Loops::O, Loops::X, Loops::C, Loops::K},
+                         {Loops::N, Loops::G, Loops::C},
+                         {Loops::G, Loops::O, Loops::C, Loops::K},
+                         {Loops::N, Loops::G, Loops::O, Loops::X},
+                         /*channels=*/1,
+                         /*placedIsInput=*/true};
+    return lowerForm(op, builder, form, Windows::of(made, typeOf(operands[1]).getShape().drop_front(2)), groups);
   }
 };
 
@@ -231,30 +257,15 @@ struct InputGradLowering : LowerableOpInterface::ExternalModel<InputGradLowering
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto made = cast<ConvolutionInputGradOp>(op);
     int64_t groups = made.getGroups();
-    Value ct = splitChannels(builder, op->getLoc(), operands[0], 1, groups);
-    Value w = splitChannels(builder, op->getLoc(), operands[1], 0, groups);
-    RankedTensorType type = typeOf(made.getResult());
-    Windows windows = Windows::of(made, typeOf(operands[1]).getShape().drop_front(2));
-    Loops loops(builder, windows.rank(), {Loops::N, Loops::G, Loops::C, Loops::X, Loops::O, Loops::K});
-    Type element = type.getElementType(), read = typeOf(operands[0]).getElementType();
-    auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Place place{nested, loc, {}, {}};
-      for (unsigned loop : {Loops::N, Loops::G, Loops::O})
-        place.indices.push_back(loops.index(nested, loc, loop));
-      for (int64_t dim = 0; dim < windows.rank(); ++dim)
-        place.addWindow(windows, dim, type.getDimSize(2 + dim), loops.index(nested, loc, Loops::X, dim),
-                        loops.index(nested, loc, Loops::K, dim));
-      Value value = place.read(ct, buildNumber(nested, loc, read, 0));
-      return buildSum(nested, loc, args[1],
-                      buildProduct(nested, loc, widen(nested, loc, value, element), widen(nested, loc, args[0], element)));
-    };
-    SmallVector<int64_t> shape(type.getShape());
-    shape[1] /= groups;
-    shape.insert(shape.begin() + 1, groups);
-    Value sum = buildReduction(builder, op->getLoc(), type.clone(shape), builder.getZeroAttr(element), w,
-                               loops.map({Loops::G, Loops::O, Loops::C, Loops::K}),
-                               loops.map({Loops::N, Loops::G, Loops::C, Loops::X}), body);
-    return SmallVector<Value>{joinChannels(builder, op->getLoc(), type, sum, 1)};
+    ConvolutionForm form{splitChannels(builder, op->getLoc(), operands[0], 1, groups),
+                         splitChannels(builder, op->getLoc(), operands[1], 0, groups),
+                         {Loops::N, Loops::G, Loops::C, Loops::X, Loops::O, Loops::K},
+                         {Loops::N, Loops::G, Loops::O},
+                         {Loops::G, Loops::O, Loops::C, Loops::K},
+                         {Loops::N, Loops::G, Loops::C, Loops::X},
+                         /*channels=*/1,
+                         /*placedIsInput=*/false};
+    return lowerForm(op, builder, form, Windows::of(made, typeOf(operands[1]).getShape().drop_front(2)), groups);
   }
 };
 
@@ -262,30 +273,15 @@ struct FilterGradLowering : LowerableOpInterface::ExternalModel<FilterGradLoweri
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto made = cast<ConvolutionFilterGradOp>(op);
     int64_t groups = made.getGroups();
-    Value x = splitChannels(builder, op->getLoc(), operands[0], 1, groups);
-    Value ct = splitChannels(builder, op->getLoc(), operands[1], 1, groups);
-    RankedTensorType type = typeOf(made.getResult()), from = typeOf(operands[0]);
-    Windows windows = Windows::of(made, type.getShape().drop_front(2));
-    Loops loops(builder, windows.rank(), {Loops::G, Loops::O, Loops::C, Loops::K, Loops::N, Loops::X});
-    Type element = type.getElementType();
-    auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Place place{nested, loc, {}, {}};
-      for (unsigned loop : {Loops::N, Loops::G, Loops::C})
-        place.indices.push_back(loops.index(nested, loc, loop));
-      for (int64_t dim = 0; dim < windows.rank(); ++dim)
-        place.addPosition(windows, dim, from.getDimSize(2 + dim), loops.index(nested, loc, Loops::X, dim),
-                          loops.index(nested, loc, Loops::K, dim));
-      Value read = place.read(x, buildNumber(nested, loc, from.getElementType(), 0));
-      return buildSum(nested, loc, args[1],
-                      buildProduct(nested, loc, widen(nested, loc, read, element), widen(nested, loc, args[0], element)));
-    };
-    SmallVector<int64_t> shape(type.getShape());
-    shape[0] /= groups;
-    shape.insert(shape.begin(), groups);
-    Value sum = buildReduction(builder, op->getLoc(), type.clone(shape), builder.getZeroAttr(element), ct,
-                               loops.map({Loops::N, Loops::G, Loops::O, Loops::X}),
-                               loops.map({Loops::G, Loops::O, Loops::C, Loops::K}), body);
-    return SmallVector<Value>{joinChannels(builder, op->getLoc(), type, sum, 0)};
+    ConvolutionForm form{splitChannels(builder, op->getLoc(), operands[0], 1, groups),
+                         splitChannels(builder, op->getLoc(), operands[1], 1, groups),
+                         {Loops::G, Loops::O, Loops::C, Loops::K, Loops::N, Loops::X},
+                         {Loops::N, Loops::G, Loops::C},
+                         {Loops::N, Loops::G, Loops::O, Loops::X},
+                         {Loops::G, Loops::O, Loops::C, Loops::K},
+                         /*channels=*/0,
+                         /*placedIsInput=*/true};
+    return lowerForm(op, builder, form, Windows::of(made, typeOf(made.getResult()).getShape().drop_front(2)), groups);
   }
 };
 
