@@ -39,6 +39,9 @@ private:
                                                const ShardingRule &rule);
   void emitOutside(Operation *op, DenseMap<Value, Value> &map);
   void yieldFrom(Loop &loop, Value old, YieldKind kind);
+  LogicalResult addInputs(Block &fresh);
+  void yieldWhatLeaves(Block &old);
+  LogicalResult emitAll(Block &old, Block &fresh);
   FailureOr<Value> resultOf(OpOperand &returned);
   Type sliceType(Type type, int64_t dim) {
     auto tensor = cast<RankedTensorType>(type);
@@ -276,12 +279,9 @@ FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
   return stacked.lookup(old);
 }
 
-LogicalResult Slicer::run() {
-  Block &old = step.getBlock();
-  Block *fresh = new Block;
-  step.getBody().push_back(fresh);
-  // Inputs: (B, ...) becomes (m, B/m, ...).
-  for (BlockArgument argument : old.getArguments()) {
+/// Inputs: (B, ...) becomes (m, B/m, ...).
+LogicalResult Slicer::addInputs(Block &fresh) {
+  for (BlockArgument argument : step.getBlock().getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     BatchTime time = times.of(argument);
     if (time.time == Time::Sliced) {
@@ -295,21 +295,13 @@ LogicalResult Slicer::run() {
       llvm::append_range(shape, type.getShape().drop_front());
       type = type.clone(shape);
     }
-    outside[argument] = fresh->addArgument(type, argument.getLoc());
+    outside[argument] = fresh.addArgument(type, argument.getLoc());
   }
-  open(dataLoop);
-  open(mainLoop);
-  builder.setInsertionPointToEnd(fresh);
-  for (ReadOp read : old.getOps<ReadOp>())
-    emitOutside(read, outside);
-  for (Operation &op : old.without_terminator()) {
-    unsigned places = isa<ReadOp>(op) ? 0u : times.placesOf(&op);
-    if (((places & InDataLoop) && failed(emitInLoop(dataLoop, &op))))
-      return failure();
-    if (places & Behind)
-      behindOps.push_back(&op);
-  }
-  // What leaves the loops: sums that are needed, and slices that a result or a gradient asks for.
+  return success();
+}
+
+/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for.
+void Slicer::yieldWhatLeaves(Block &old) {
   auto leaves = [&](Value value) {
     BatchTime time = times.of(value);
     if (times.isDataSum(value))
@@ -325,16 +317,41 @@ LogicalResult Slicer::run() {
       if (outer || (times.placesOf(&op) && times.isDataSum(operand)))
         leaves(operand);
   }
-  builder.setInsertionPointToEnd(fresh);
+}
+
+LogicalResult Slicer::emitAll(Block &old, Block &fresh) {
+  open(dataLoop);
+  open(mainLoop);
+  builder.setInsertionPointToEnd(&fresh);
+  for (ReadOp read : old.getOps<ReadOp>())
+    emitOutside(read, outside);
+  for (Operation &op : old.without_terminator()) {
+    unsigned places = isa<ReadOp>(op) ? 0u : times.placesOf(&op);
+    if ((places & InDataLoop) && failed(emitInLoop(dataLoop, &op)))
+      return failure();
+    if (places & Behind)
+      behindOps.push_back(&op);
+  }
+  yieldWhatLeaves(old);
+  builder.setInsertionPointToEnd(&fresh);
   if (!dataLoop.yields.empty())
     close(dataLoop);
   for (Operation &op : old.without_terminator())
     if ((times.placesOf(&op) & InLoop) && failed(emitInLoop(mainLoop, &op)))
       return failure();
-  builder.setInsertionPointToEnd(fresh);
+  builder.setInsertionPointToEnd(&fresh);
   close(mainLoop);
   for (Operation *op : behindOps)
     emitOutside(op, outside);
+  return success();
+}
+
+LogicalResult Slicer::run() {
+  Block &old = step.getBlock();
+  Block *fresh = new Block;
+  step.getBody().push_back(fresh);
+  if (failed(addInputs(*fresh)) || failed(emitAll(old, *fresh)))
+    return failure();
   SmallVector<Value> results;
   for (OpOperand &returned : old.getTerminator()->getOpOperands()) {
     FailureOr<Value> result = resultOf(returned);
