@@ -1,11 +1,11 @@
 """Compiles models of this folder and runs their bundles, for the scripts beside it. Python's standard library only."""
+import contextlib
 import hashlib
 import json
 import math
 import pathlib
 import struct
 import subprocess
-import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -30,6 +30,10 @@ def largest(numbers):
     return math.nan if any(map(math.isnan, numbers)) else max(numbers, default=0.0)
 
 
+class Failed(SystemExit):
+    """A tool's exit status was not 0; unless it is caught, the script ends with what the tool said."""
+
+
 class Claims:
     """Figures held against their bounds, a line each. A claim names what was run: "gpt2 dp8 sgd losses"."""
 
@@ -46,6 +50,16 @@ class Claims:
             self.failures.append(line)
         print(f"{line} {'pass' if held else 'FAIL'}", flush=True)
         return held
+
+    @contextlib.contextmanager
+    def watch(self, claim):
+        """What cannot be run inside is a claim that fails, with what the tool said."""
+        try:
+            yield
+        except (Failed, subprocess.TimeoutExpired) as failure:
+            self.count += 1
+            self.failures.append(f"{claim}: {failure}")
+            print(f"{claim}: {failure}   FAIL", flush=True)
 
     def equal(self, claim, got, wanted):
         """Both are short enough to print."""
@@ -67,7 +81,8 @@ class Runs:
     def run(self, *command, cwd=None):
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=self.timeout, cwd=cwd)
         if done.returncode:
-            sys.exit(f"{' '.join(map(str, command))}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+            said = f"{done.stdout[-2000:]}{done.stderr[-4000:]}"
+            raise Failed(f"{' '.join(map(str, command))}\nexit {done.returncode}\n{said}")
         return done.stdout
 
     def compile(self, model, plan, *flags):
