@@ -111,6 +111,8 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   }
   joined.between = false; // a slice is never between
   joined.time = Time::Sliced;
+  if (op->getNumResults() == 0 && microbatches == 1)
+    return success(); // writes what the one microbatch made, behind the loop
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface)
     return op->emitError() << "couples microbatches: its sharding rule is not known";

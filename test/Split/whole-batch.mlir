@@ -14,3 +14,23 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> attributes {inputs = ["x"], o
   %l = par.reduce sum %q dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
+
+// What the one microbatch makes for a variable (a moving statistic) is written behind the loop.
+// CHECK-LABEL: par.step @train
+// CHECK: %[[MADE:.*]]:2 = par.loop 1
+// CHECK: par.yield [sum, sum]
+// CHECK: par.write %[[MADE]]#0 to @mean
+par.variable @w parameter : tensor<8x4xf32>
+par.variable @mean buffer : tensor<4xf32>
+par.step @train(%x: tensor<8x4xf32>) -> tensor<f32> attributes {inputs = ["x"], outputs = ["loss"]} {
+  %w = par.read @w : tensor<8x4xf32>
+  %y = par.multiply %x, %w : tensor<8x4xf32>
+  %s = par.reduce sum %y dims [0] : tensor<8x4xf32> to tensor<4xf32>
+  %m = par.read @mean : tensor<4xf32>
+  %n = par.add %m, %s : tensor<4xf32>
+  par.write %n to @mean : tensor<4xf32>
+  %b = par.broadcast_in_dim %s dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  %c = par.subtract %y, %b : tensor<8x4xf32>
+  %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
