@@ -154,6 +154,8 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
 void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
   if (!speaks)
     return;
+  if (metrics.is_open())
+    metrics << json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}}.dump() << std::endl;
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f  perplexity %.2f", static_cast<unsigned long long>(rows),
                            what.c_str(), loss, std::exp(loss));

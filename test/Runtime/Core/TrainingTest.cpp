@@ -130,9 +130,14 @@ TEST_F(Training, writesMetricsAndTraces) {
 
 TEST_F(Training, evaluatesWhileItTrains) {
   std::string one = write(toy::training(1), "one");
-  ASSERT_EQ(run(command(one, {"--init", "--steps", "4", "--eval-every", "2", "--eval-data", folder / "text"})), 0);
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "4", "--eval-every", "2", "--eval-data", folder / "text",
+                              "--metrics", folder / "m.jsonl"})), 0);
   expectLine(R"(eval    124 windows  loss .*  after step 2\n)");
   expectLine(R"(eval    124 windows  loss .*  after step 4\n)");
+  std::string metrics = fileText(folder / "m.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6);
+  EXPECT_NE(metrics.find("{\"step\":2,\"eval_loss\":"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find(",\"samples\":124}"), std::string::npos) << metrics;
 }
 
 TEST_F(Training, epochsCoverEveryRowOnce) {
