@@ -141,16 +141,19 @@ LogicalResult Cutter::hintByCost() {
   return success();
 }
 
-/// An op that inputs flow into is after the last cut that it depends on; others go with their first user.
+/// An op that inputs flow into, or what a cut has placed, is after the last cut that it depends on; others go
+/// with their first user.
 void Cutter::assign() {
   for (Operation *op : ops) {
-    if (!active.lookup(op) && !hint.count(op))
-      continue;
+    bool placed = active.lookup(op) || hint.count(op);
     int64_t least = hint.lookup(op);
     for (Value operand : op->getOperands())
-      if (auto source = stage.find(operand.getDefiningOp()); source != stage.end())
+      if (auto source = stage.find(operand.getDefiningOp()); source != stage.end()) {
         least = std::max(least, source->second);
-    stage[op] = least;
+        placed = true;
+      }
+    if (placed)
+      stage[op] = least;
   }
   for (Operation *op : llvm::reverse(ops)) {
     if (stage.count(op))

@@ -95,15 +95,16 @@ FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim) {
   Operation *op = old.getDefiningOp();
   auto interface = op ? dyn_cast<ShardingRuleOpInterface>(op) : ShardingRuleOpInterface();
   Value slice;
-  if (interface && op->getNumResults() == 1 && times.of(old).time == Time::Invariant) {
+  if (interface && times.of(old).time == Time::Invariant) {
     ShardingRule rule = interface.getShardingRule();
-    const DimFactors &factors = rule.results[0][dim];
+    unsigned result = cast<OpResult>(old).getResultNumber();
+    const DimFactors &factors = rule.results[result][dim];
     if (!factors.empty() && rule.factors[factors.front()].kind == FactorKind::Parallel &&
         rule.factors[factors.front()].size % count == 0) {
       FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, factors.front(), rule);
       if (failed(local))
         return failure();
-      slice = local->front();
+      slice = (*local)[result];
     }
   }
   if (!slice) {

@@ -9,6 +9,7 @@
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/few.yaml 2>&1 | FileCheck %s --check-prefix=FEW
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/zero.yaml 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/memory.yaml 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: par-opt %t/bound.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s --check-prefix=BOUND
 
 // CHECK: par.gather {{.*}}stage = 0
 // CHECK: par.add {{.*}}stage = 0
@@ -27,6 +28,11 @@
 // FEW: few.yaml:2:20: error: "h.*" matches 2 modules, fewer than the 3 stages
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
+// The input of the first layer is bound by the plan: what lies behind a cut is behind it all the same.
+// BOUND: par.dot {{.*}}stage = 0
+// BOUND: par.dot {{.*}}stage = 1
+// BOUND-NEXT: par.tanh {{.*}}stage = 1
+// BOUND-NEXT: par.add {{.*}}stage = 1
 
 //--- starts.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, pipeline: {cuts: [h.1]}}
@@ -51,3 +57,16 @@
 //--- memory.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, target: {memory: 1KB},
  pipeline: {cuts: auto}}
+//--- bound.mlir
+par.variable @h.0.weight parameter : tensor<8x8xf32>
+par.variable @h.1.weight parameter : tensor<8x8xf32>
+par.step @eval(%labels: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {inputs = ["labels"], outputs = ["errors"]} {
+  %x = par.constant dense<1.0> : tensor<4x8xf32>
+  %w0 = par.read @h.0.weight : tensor<8x8xf32>
+  %w1 = par.read @h.1.weight : tensor<8x8xf32>
+  %0 = par.dot %x, %w0 contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(fused<{module = "h.0", node = "n0", path = "h.0/MatMul"}>["m.py":1:0])
+  %1 = par.dot %0, %w1 contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(fused<{module = "h.1", node = "n1", path = "h.1/MatMul"}>["m.py":2:0])
+  %2 = par.tanh %1 : tensor<4x8xf32> loc(fused<{module = "head", node = "n2", path = "head/Tanh"}>["m.py":3:0])
+  %3 = par.add %2, %labels : tensor<4x8xf32> loc(fused<{module = "head", node = "n3", path = "head/Add"}>["m.py":4:0])
+  par.return %3 : tensor<4x8xf32>
+}
