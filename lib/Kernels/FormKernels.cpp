@@ -37,9 +37,13 @@ public:
 private:
   void launch(Group *group);
   void place(Operation *op);
+  void placeUpTo(Operation *op);
   void demand(Value value);
 
   Block *body;
+  /// What stays, in its order, and how many of these have been reached.
+  SmallVector<Operation *> fixed;
+  size_t reached = 0;
   KernelTable &table;
   std::vector<std::unique_ptr<Group>> groups;
   llvm::DenseMap<Operation *, Group *> groupOf;
@@ -78,12 +82,20 @@ void Outliner::place(Operation *op) {
   op->moveBefore(body, body->end());
 }
 
+/// Ops that stay keep their order. What comes before the op depends on no group that needs the op: see Fuser.
+void Outliner::placeUpTo(Operation *op) {
+  while (!done.contains(op))
+    place(fixed[reached++]);
+}
+
 void Outliner::demand(Value value) {
   Operation *source = value.getDefiningOp();
   if (Group *group = groupOf.lookup(source))
     launch(group);
-  else if (isa_and_nonnull<LoadOp>(source))
-    place(source); // an early one, or in its place by now
+  else if (isEarlyLoad(source))
+    place(source);
+  else if (source && !isKernelOp(source))
+    placeUpTo(source); // where one op of the group is read before this, which another op of the group reads
 }
 
 void Outliner::launch(Group *group) {
@@ -102,10 +114,11 @@ void Outliner::launch(Group *group) {
 
 void Outliner::run() {
   SmallVector<Operation *> ops = llvm::map_to_vector(*body, [](Operation &op) { return &op; });
+  llvm::copy_if(ops, std::back_inserter(fixed), [](Operation *op) { return !isKernelOp(op); });
   for (Operation *op : ops) {
     Group *group = groupOf.lookup(op);
     if (!isKernelOp(op))
-      place(op);
+      placeUpTo(op);
     else if (group && group->anchor == op)
       launch(group);
   }

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Trains every model of a folder on several ranks and holds it against one rank, a line a claim: figure, bound, pass or FAIL.
+
+    distributed.py --bin build/bin --models FOLDER [--only resnet] [--variant legacy] [--plan dp2tp2]
+    distributed.py --bin build/bin --models FOLDER --random 100 [--seed 1]
+
+FOLDER is as models.py describes it. Without --random: ten steps under every plan of PLANS; shardings are by a rule that knows
+no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, microbatches, cuts, schedule, recompute, groups
+of batch norm, optimizer), a line each; a plan that the compiler refuses with a located sentence is counted, not failed.
+One rank computes the same: the whole batch as one microbatch, batch norm in as many groups. The bounds are of the order of
+additions, which is all that a plan may change: losses 2e-5, weights 2e-5 of the tensor's largest and 1e-9 more for those whose
+gradient is zero in exact arithmetic. Ten minutes on two cores. Only Python's standard library is used. Exit status 0: all hold.
+"""
+import argparse
+import functools
+import math
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from models import find
+from runs import Claims, Failed, Runs, largest, read_safetensors
+from train_reference import optimizer_of
+
+# The balance loss of its experts is a product of means over the whole batch, which microbatches do not know.
+WHOLE_BATCH = {"moe"}
+BATCH_NORM = {"resnet"}
+TABLE = re.compile(r"embed|tables|wte|wpe|shared|lm_head|decoder.weight$")
+
+
+@functools.lru_cache(maxsize=None)
+def parameters(binaries, file):
+    """(name, shape) of what is trained."""
+    said = subprocess.run([binaries / "par-compile", file, "--list=params"], capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^  (\S+)  f32\[([\d, ]*)\](.*)$", said, re.M)
+    return [(name, [int(size) for size in shape.split(",")] if shape else [])
+            for name, shape, rest in lines if "not trained" not in rest]
+
+
+def shards(parameters, size, turn=0):
+    """Rows of tables; products by turns on either dim, so that a row product follows a column product; the output channels of
+    convolutions; experts. Only dims that `size` divides, vectors as it comes."""
+    rules = {}
+    for name, shape in parameters:
+        if len(shape) < 2:
+            continue
+        dims = [0]
+        if len(shape) == 2 and not TABLE.search(name):
+            dims, turn = [turn, 1 - turn], 1 - turn
+        divided = [dim for dim in dims if shape[dim] % size == 0]
+        if divided:
+            rules[name] = {divided[0]: "tp"}
+    return rules
+
+
+class Plan:
+    """What a plan says beside the optimizer."""
+
+    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, **keys):
+        self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
+
+    def of(self, model, binaries):
+        """The plan's text, and that of one rank that computes the same."""
+        microbatches = 1 if model.name in WHOLE_BATCH else self.microbatches
+        rules = self.shard
+        if rules is None and self.mesh.get("tp", 1) > 1:
+            rules = shards(parameters(binaries, model.file), self.mesh["tp"], self.turn)
+        lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}}}",
+                 *(f"{key}: {value}" for key, value in self.keys.items())]
+        if rules:
+            lines += ["shard:", *(f'  "^{name}": {flow(rule)}' for name, rule in rules.items())]
+        one = ["batch: {microbatches: 1}"]
+        if model.name in BATCH_NORM:
+            lines.append(f"batch_norm: {self.groups or 'microbatch'}")
+            one.append(f"batch_norm: {microbatches * (self.mesh.get('dp', 1) if self.groups == 'local' else 1)}")
+        return "\n".join(lines) + "\n", "\n".join(one) + "\n"
+
+
+def flow(mapping):
+    return "{" + ", ".join(f"{key}: {value}" for key, value in mapping.items()) + "}"
+
+
+PLANS = {
+    "dp2tp2": Plan({"dp": 2, "tp": 2}),
+    "dp2tp2-m2": Plan({"dp": 2, "tp": 2}, 2, turn=1, recompute="full"),
+    "dp2tp2-local": Plan({"dp": 2, "tp": 2}, 2, groups="local"),
+    "pp2dp2": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}"),
+    "pp2dp2-full": Plan({"pp": 2, "dp": 2}, 2, groups="local", pipeline="{cuts: auto, schedule: gpipe}", recompute="full"),
+    "pp2tp2": Plan({"pp": 2, "tp": 2}, 4, pipeline="{cuts: auto}"),
+    "dp4": Plan({"dp": 4}, 2),
+    "tp4": Plan({"tp": 4}),
+    "pp4": Plan({"pp": 4}, 4, pipeline="{cuts: auto}"),
+    "one-m4": Plan({}, 4, recompute="full"),
+}
+
+
+def draw(choose, parameters):
+    """A random plan. Its text may be refused: cuts that leave a stage empty, for one."""
+    mesh = dict(choose.choice([[("dp", 2)], [("tp", 2)], [("tp", 3)], [("pp", 2)], [("tp", 4)], [("dp", 2), ("tp", 2)],
+                               [("tp", 2), ("dp", 2)], [("pp", 2), ("dp", 2)], [("pp", 2), ("tp", 2)], [("tp", 2), ("pp", 2)],
+                               [("pp", 3)], [("pp", 2), ("dp", 2), ("tp", 2)], [("dp", 2), ("tp", 3)], [("dp", 4)]]))
+    axes = [axis for axis in ("tp", "dp") if axis in mesh]
+    rules = {}
+    for name, shape in parameters if axes else []:
+        if shape and choose.random() < choose.choice([0.2, 0.5, 0.9]):
+            axis = choose.choice(axes[:1] * 4 + axes)
+            dims = [dim for dim, size in enumerate(shape) if size >= mesh[axis]]
+            if dims:
+                rules[name] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}])}
+    microbatches = choose.choice([1, 2, 4, 8]) // (2 if mesh.get("dp", 1) > 2 else 1) or 1
+    microbatches = min(microbatches, 8 // mesh.get("dp", 1))
+    keys = {"recompute": choose.choice(["none", "full"]), "collectives": choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])}
+    if "pp" in mesh:
+        keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(["1f1b", "gpipe"])})
+    return Plan(mesh, microbatches, rules, groups=choose.choice([None, "local"]), **keys)
+
+
+class Pair:
+    """A model under a plan, and on one rank."""
+
+    whole = {}  ## What one rank computed, by model, plan, optimizer and steps.
+
+    def __init__(self, runs, model, plan, optimizer="sgd", steps=10):
+        self.runs, self.model, self.optimizer, self.steps = runs, model, optimizer, steps
+        self.plan, self.one = plan.of(model, runs.binaries)
+
+    def train(self, plan):
+        options = self.model.reference["runs"][self.optimizer]["options"]
+        bundle = self.runs.compile(self.model.file, plan + optimizer_of(self.optimizer, options))
+        lines, weights = self.runs.train(bundle, self.model.folder / "data.safetensors", self.steps)
+        return [line["loss"] for line in lines], read_safetensors(weights)
+
+    def compare(self):
+        """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name."""
+        key = (self.model.file, self.one, self.optimizer, self.steps)
+        if key not in self.whole:
+            self.whole[key] = self.train(self.one)
+        losses, weights = self.whole[key]
+        found, parts = self.train(self.plan)
+        loss = largest(abs(a - b) for a, b in zip(losses, found)) if len(losses) == len(found) == self.steps else math.nan
+        shares = {name: self.share(name, weight[1], parts[name][1]) for name, weight in weights.items()}
+        worst = max(shares, key=lambda name: math.inf if math.isnan(shares[name]) else shares[name])
+        return loss, shares[worst], worst
+
+    def share(self, name, whole, part):
+        if self.optimizer == "adamw":
+            # It makes steps of the learning rate of gradients that are nothing but noise; of the others the norm holds.
+            if name in self.model.reference["runs"]["adamw"]["unstable_norms"]:
+                return 0.0
+            norm = math.sqrt(math.fsum(a * a for a in whole))
+            return math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(whole, part))) / (2e-2 * norm + 1e-3)
+        return largest(abs(a - b) for a, b in zip(whole, part)) / (2e-5 * max(map(abs, whole), default=0) + 1e-9)
+
+
+def show(runs, claims, models, plans):
+    for model in models:
+        for case in plans:
+            title = f"{model.title} {case}"
+            with claims.watch(title):
+                loss, share, worst = Pair(runs, model, PLANS[case]).compare()
+                claims.hold(f"{title}: losses to one rank's", loss, 2e-5)
+                claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+
+def refusal(said):
+    """The compiler's located sentence, or nothing: it crashed or found a fault of its own, or a run failed."""
+    line = re.search(r"^\S+: error: .*$", said, re.M)
+    fault = re.search(r"does not dominate|'par\.\w+' op|operand #|result #|before and after", said)
+    return line[0] if line and not fault and "exit 1\n" in said and said.split()[0].endswith("par-compile") else ""
+
+
+def play(runs, claims, models, count, seed):
+    refused = 0
+    for each in range(seed, seed + count):
+        choose = random.Random(each)
+        model, optimizer = choose.choice(models), choose.choice(["sgd", "momentum", "adamw"])
+        plan = draw(choose, parameters(runs.binaries, model.file))
+        title = f"seed {each} {model.title} {flow(plan.mesh)} m {plan.microbatches} {optimizer}"
+        try:
+            pair = Pair(runs, model, plan, optimizer, 4)
+            loss, share, worst = pair.compare()
+            # A difference of one rounding grows by the learning rate a step under adamw.
+            claims.hold(f"{title}: losses", loss, 1e-3 if optimizer == "adamw" else 2e-5)
+            claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+        except Failed as failure:
+            sentence = refusal(str(failure))
+            refused += bool(sentence)
+            print(f"{title}: {'refused: ' + sentence if sentence else 'FAIL'}", flush=True)
+            if not sentence:
+                claims.failures.append(f"{title}: {failure}\n{pair.plan}")
+        for bundle in [key for key, path in runs.bundles.items() if path.exists()]:
+            subprocess.run(["rm", "-r", runs.bundles.pop(bundle)], check=True)
+    print(f"{count} plans drawn from seed {seed}, {refused} refused")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("--only", action="append", help="a model's name; repeat")
+    parser.add_argument("--variant", action="append", help="plain, optimized, opset23 or legacy; repeat")
+    parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
+    parser.add_argument("--random", type=int, help="how many plans to draw")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    models = [model for model in find(options.models, options.only, options.variant) if not model.lost()]
+    if not models:
+        parser.error(f"no such models in {options.models}")
+    claims, begin = Claims(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="par-distributed-") as work:
+        runs = Runs(options.bin, work)
+        if options.random:
+            play(runs, claims, models, options.random, options.seed)
+        else:
+            show(runs, claims, models, options.plan or PLANS)
+    print("\n".join(f"FAIL {line}" for line in claims.failures))
+    print(f"{claims.count} claims, {len(claims.failures)} failed, {time.monotonic() - begin:.0f} s")
+    sys.exit(1 if claims.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
