@@ -1,4 +1,9 @@
+// What the integers of an input may be: rows of the tables that they look up, classes that they name.
 #include "par/Bundle/Bundle.h"
+
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -15,33 +20,142 @@ static int64_t choices(OpOperand &use) {
   return 0;
 }
 
-/// The smallest number of choices over all uses, through ops that only move elements.
-static int64_t limitOf(Value value) {
-  int64_t limit = 0;
-  auto lower = [&](int64_t other) {
-    if (other > 0)
-      limit = limit ? std::min(limit, other) : other;
-  };
-  for (OpOperand &use : value.getUses()) {
-    lower(choices(use));
-    if (isa<ReshapeOp, SliceOp, TransposeOp>(use.getOwner()))
-      lower(limitOf(use.getOwner()->getResult(0)));
+namespace {
+
+/// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own.
+class ElementLimits {
+public:
+  explicit ElementLimits(RankedTensorType type)
+      : shape(type.getShape()), limits(type.getNumElements(), unread) {}
+
+  /// Lowers limits to what the uses of an input of this shape ask for.
+  void readBy(Value input) {
+    SmallVector<int64_t> places(limits.size());
+    std::iota(places.begin(), places.end(), 0);
+    follow(input, places);
   }
-  return limit;
+
+  InputLimits summarize() const;
+
+private:
+  static constexpr int64_t unread = -1;
+
+  void follow(Value value, ArrayRef<int64_t> places);
+  void lower(ArrayRef<int64_t> places, int64_t choices);
+  /// The limits along a dim if they depend on the index in it alone; unread elements have any.
+  std::optional<std::vector<int64_t>> along(size_t dim) const;
+
+  SmallVector<int64_t> shape;
+  /// 0: read by what chooses nothing.
+  std::vector<int64_t> limits;
+};
+
+} // namespace
+
+/// For each element of a result that moves elements: which element of the operand it is, or -1 for none.
+static std::optional<SmallVector<int64_t>> movedFrom(Operation *op) {
+  if (!isa<SliceOp, TransposeOp, PadOp>(op))
+    return std::nullopt;
+  auto from = cast<RankedTensorType>(op->getOperand(0).getType()),
+       to = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<int64_t> strides = computeSuffixProduct(from.getShape()), index(to.getRank());
+  SmallVector<int64_t> moved(to.getNumElements());
+  for (int64_t &place : moved) {
+    place = 0;
+    for (int64_t d = 0; d < to.getRank() && place >= 0; ++d) {
+      int64_t at = index[d], dim = d;
+      if (auto slice = dyn_cast<SliceOp>(op))
+        at = slice.getStarts()[d] + at * slice.getStrides()[d];
+      else if (auto transpose = dyn_cast<TransposeOp>(op))
+        dim = transpose.getPermutation()[d];
+      else
+        at -= cast<PadOp>(op).getLow()[d];
+      place = at < 0 || at >= from.getDimSize(dim) ? -1 : place + at * strides[dim];
+    }
+    for (int64_t d = to.getRank() - 1; d >= 0 && ++index[d] == to.getDimSize(d); --d)
+      index[d] = 0;
+  }
+  return moved;
 }
 
-std::map<std::string, int64_t> collectInputLimits(ModuleOp module) {
-  std::map<std::string, int64_t> limits;
+void ElementLimits::lower(ArrayRef<int64_t> places, int64_t choices) {
+  for (int64_t place : places)
+    if (place >= 0 && (limits[place] <= 0 || (choices > 0 && choices < limits[place])))
+      limits[place] = choices;
+}
+
+void ElementLimits::follow(Value value, ArrayRef<int64_t> places) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto reshape = dyn_cast<ReshapeOp>(user)) {
+      follow(reshape.getResult(), places);
+    } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(user)) {
+      for (int64_t &place : *moved)
+        place = place < 0 ? -1 : places[place];
+      follow(user->getResult(0), *moved);
+    } else {
+      int64_t count = choices(use);
+      if (count > 0)
+        lower(places, count);
+      else
+        for (int64_t place : places)
+          if (place >= 0 && limits[place] == unread)
+            limits[place] = 0;
+    }
+  }
+}
+
+std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
+  std::vector<int64_t> each(shape[dim], unread);
+  int64_t inner = computeSuffixProduct(shape)[dim];
+  for (auto [place, limit] : llvm::enumerate(limits)) {
+    int64_t &known = each[place / inner % shape[dim]];
+    if (limit != unread && known != unread && limit != known)
+      return std::nullopt;
+    known = limit == unread ? known : limit;
+  }
+  for (int64_t &limit : each)
+    limit = std::max<int64_t>(limit, 0);
+  return each;
+}
+
+InputLimits ElementLimits::summarize() const {
+  InputLimits found;
+  bool equal = true, known = true;
+  for (int64_t limit : limits) {
+    known &= limit != 0;
+    equal &= limit == unread || found.limit == 0 || limit == found.limit;
+    found.limit = std::max(found.limit, limit);
+  }
+  if (equal && known)
+    return found;
+  // Where the limits follow no dim, what can be said of all is the largest.
+  if (!known)
+    found.limit = 0;
+  for (size_t dim = 1; dim < shape.size(); ++dim)
+    if (std::optional<std::vector<int64_t>> each = along(dim)) {
+      found.dim = dim;
+      found.limits = std::move(*each);
+      break;
+    }
+  return found;
+}
+
+std::map<std::string, InputLimits> collectInputLimits(ModuleOp module) {
+  std::map<std::string, ElementLimits> elements;
   for (StepOp step : module.getOps<StepOp>()) {
     if (!step.getInputs())
       continue;
     for (auto [name, argument] :
          llvm::zip(step.getInputs()->getAsRange<StringAttr>(), step.getBlock().getArguments())) {
-      int64_t limit = limitOf(argument), &known = limits[name.str()];
-      if (limit && (!known || limit < known))
-        known = limit;
+      auto type = cast<RankedTensorType>(argument.getType());
+      if (isa<IntegerType>(type.getElementType()))
+        elements.try_emplace(name.str(), type).first->second.readBy(argument);
     }
   }
+  std::map<std::string, InputLimits> limits;
+  for (const auto &[name, found] : elements)
+    limits[name] = found.summarize();
   return limits;
 }
 

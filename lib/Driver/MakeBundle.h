@@ -9,7 +9,7 @@ namespace par {
 
 /// What of the bundle has to be read off the module while it still holds steps: call it after Import.
 struct StepFacts {
-  std::map<std::string, int64_t> inputLimits;
+  std::map<std::string, InputLimits> inputLimits;
   std::optional<format::TextFeed> text;
 };
 StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);

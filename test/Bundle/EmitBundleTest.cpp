@@ -176,7 +176,7 @@ TEST_F(EmitBundle, manifestSaysWhereThingsLie) {
   BundleOptions options;
   options.modelFolder = "/models";
   options.aliases["w"] = {"head"};
-  options.inputLimits["x"] = 7;
+  options.inputLimits["x"].limit = 7;
   FailureOr<format::Bundle> bundle = emit(programs, options);
   ASSERT_TRUE(succeeded(bundle)) << errors;
   const format::Manifest &manifest = bundle->manifest;

@@ -3,8 +3,8 @@
 
     train_reference.py --bin build/bin --model gpt2 --case pp2dp2tp2 [--optimizer sgd] [--gradients] [--comm shm]
 
-Compares ten losses with the float64 reference (2e-5, PyTorch's float32 run itself is that far off), norms of all
-parameters (1e-5 relative, 1e-3 under adamw for biases whose gradient is zero in exact arithmetic in part), and with
+Compares ten losses with the float64 reference (2e-5), norms of all parameters (1e-5 relative, 1e-3 under adamw for biases
+whose gradient is zero in exact arithmetic in part), and with
 --gradients one sgd step at lr 1: start minus exported weights against grads.safetensors.
 Only Python's standard library is used. Exit status 0 when everything holds.
 """
@@ -79,18 +79,29 @@ class Trial:
         self.check_norms(name, run, self.read(weights))
 
     def check_norms(self, name, run, weights):
-        found = {1e-5: [], 1e-3: []}
+        found, partly = {1e-5: [], 1e-3: []}, self.partly_noise() if name == "adamw" else set()
         for parameter, wanted in run["param_norms_f64"].items():
             if parameter in run["unstable_norms"]:
                 continue
-            # The key part of a fused query-key-value bias has no gradient in exact arithmetic: adamw amplifies noise.
-            bound = 1e-3 if name == "adamw" and parameter.endswith("c_attn.bias") else 1e-5
+            bound = 1e-3 if parameter in partly else 1e-5
             weight = weights.get(parameter)
             norm = math.sqrt(math.fsum(x * x for x in weight[1])) if weight else math.nan
             found[bound].append(abs(norm - wanted) / (wanted or 1))
         self.claims.hold(f"{self.title} {name}: parameter norms", largest(found[1e-5]), 1e-5, unit="relative")
         if found[1e-3]:
-            self.claims.hold(f"{self.title} {name}: norms of qkv biases", largest(found[1e-3]), 1e-3, unit="relative")
+            self.claims.hold(f"{self.title} {name}: norms of partly noise", largest(found[1e-3]), 1e-3, unit="relative")
+
+    def partly_noise(self):
+        """Parameters with elements whose gradient is zero in exact arithmetic, as the key part of a fused query-key-value bias
+        is (it moves all scores of a row alike). What is computed is rounding, below that of the parameter's largest gradient,
+        and adamw, which divides by the gradient's size, makes steps of the whole learning rate out of it: PyTorch's own float32
+        norms are up to 1.3e-5 off there."""
+        parts = set()
+        for name, (_, gradient) in read_safetensors(self.gradients).items():
+            noise = EPSILON * max(map(abs, gradient), default=0)
+            if sum(0 < abs(g) <= noise for g in gradient) > len(gradient) / 100:
+                parts.add(name)
+        return parts
 
     def check_gradients(self):
         """One step at lr 1: start minus exported weights is the gradient."""

@@ -12,6 +12,13 @@
 
 namespace par {
 
+/// The integers of an input are in [0, limit), or, where slices of it choose from tables of their own, in
+/// [0, limits[i]) at index i of dim `dim`. 0: unknown.
+struct InputLimits {
+  int64_t limit = 0, dim = 0;
+  std::vector<int64_t> limits;
+};
+
 /// What the bundle says and the module does not.
 struct BundleOptions {
   format::ModelFile model;
@@ -32,8 +39,8 @@ struct BundleOptions {
   uint64_t predictedNs = 0;
   /// Further names of tied parameters, by variable.
   std::map<std::string, std::vector<std::string>> aliases;
-  /// Integers of an input are in [0, limit); see collectInputLimits.
-  std::map<std::string, int64_t> inputLimits;
+  /// By input; see collectInputLimits.
+  std::map<std::string, InputLimits> inputLimits;
   /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the
   /// one that the variable has.
   std::map<std::string, std::string> init;
@@ -45,9 +52,9 @@ struct BundleOptions {
 mlir::FailureOr<format::Bundle> emitBundle(mlir::ModuleOp module, const CompiledKernels &kernels,
                                            const BundleOptions &options);
 
-/// For every integer input of the steps that indexes a table or names a class: how many rows or classes there
-/// are. Call it before Split, where steps still hold tensor ops.
-std::map<std::string, int64_t> collectInputLimits(mlir::ModuleOp module);
+/// For every integer input of the steps: how many rows or classes its elements choose from, the fewest where
+/// they choose twice. Call it before Split, where steps still hold tensor ops.
+std::map<std::string, InputLimits> collectInputLimits(mlir::ModuleOp module);
 
 } // namespace par
 

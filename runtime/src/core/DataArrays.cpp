@@ -17,8 +17,8 @@ struct Shard {
   std::string place, name;
 };
 
-std::string rangeOf(const Input &input) {
-  return input.limit > 0 ? core::format(" in [0, {}) or the ignored -100", input.limit) : "";
+std::string rangeOf(int64_t limit) {
+  return limit > 0 ? core::format(" in [0, {}) or the ignored -100", limit) : "";
 }
 
 class ArrayDataset : public Dataset {
@@ -111,7 +111,7 @@ private:
   void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
     if (array.type != input.type && !(widens(array.type) && input.type == DType::I64))
       throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
-                        format::toString(input.type), rangeOf(input));
+                        format::toString(input.type), rangeOf(input.limit));
     size_t skip = input.microbatched ? 1 : 0;
     bool fits = array.shape.size() == input.shape.size();
     for (size_t d = skip; fits && d < input.shape.size(); ++d)
@@ -147,14 +147,21 @@ private:
   /// An index outside of its table would read other memory; it is refused here, where the sample is known.
   static void checkRange(const Input &input, const Shard &shard, uint64_t row, const std::byte *data,
                          uint64_t elements) {
-    if (input.type != DType::I64 || input.limit <= 0)
+    if (input.type != DType::I64 || (input.limit <= 0 && input.limits.empty()))
       return;
+    // Of a dim behind the rows', elements of one index of it stand `inner` apart in blocks.
+    std::span<const int64_t> shape(input.shape);
+    uint64_t inner = input.limits.empty() ? 1 : elementCount(shape.subspan(static_cast<size_t>(input.limitDim) + 1));
     for (uint64_t i = 0; i < elements; ++i) {
-      int64_t value;
+      int64_t value, limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
       std::memcpy(&value, data + i * sizeof value, sizeof value);
-      if (value != -100 && (value < 0 || value >= input.limit))
-        throw Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
-                          format::toString(input.type), rangeOf(input));
+      if (value == -100 || limit == 0 || (value >= 0 && value < limit))
+        continue;
+      std::string range = rangeOf(limit);
+      if (!input.limits.empty())
+        range += core::format(" at index {} of dim {}", i / inner % input.limits.size(), input.limitDim);
+      throw Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
+                        format::toString(input.type), range);
     }
   }
 

@@ -22,6 +22,7 @@ struct ManifestChecker {
   Status ranks() const;
   Status communicators() const;
   Status layout(const Layout &layout, const std::string &place) const;
+  Status limits(const Input &input) const;
   Status output(const Output &output) const;
   Status files() const;
   Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
@@ -202,15 +203,28 @@ Status ManifestChecker::tensors() const {
   return {};
 }
 
+/// One limit for each index of a dim behind the rows'.
+Status ManifestChecker::limits(const Input &input) const {
+  if (input.limits.empty())
+    return {};
+  int64_t dim = input.limitDim;
+  if (dim < 1 || dim >= int64_t(input.shape.size()) || int64_t(input.limits.size()) != input.shape[size_t(dim)])
+    return fail("inputs." + input.name, number(int64_t(input.limits.size())) + " limits along dim " + number(dim));
+  return {};
+}
+
 Status par::format::checkManifest(const Manifest &manifest, const std::string &where) {
   ManifestChecker checker{manifest, where};
   for (auto check : {&ManifestChecker::ranks, &ManifestChecker::communicators, &ManifestChecker::files,
                      &ManifestChecker::names, &ManifestChecker::tensors})
     if (Status status = (checker.*check)(); !status)
       return status;
-  for (const Input &input : manifest.inputs)
+  for (const Input &input : manifest.inputs) {
     if (Status status = checker.layout(input.layout, "inputs." + input.name); !status)
       return status;
+    if (Status status = checker.limits(input); !status)
+      return status;
+  }
   for (const Output &output : manifest.outputs)
     if (Status status = checker.output(output); !status)
       return status;

@@ -95,10 +95,14 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
 
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
-    node.only({"name", "type", "shape", "microbatched", "layout", "limit"});
+    node.only({"name", "type", "shape", "microbatched", "layout", "limit", "limit_dim", "limits"});
     manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                node.at("shape").integers(), node.at("microbatched").boolean(),
                                layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
+    if (node.has("limits")) {
+      manifest.inputs.back().limitDim = node.at("limit_dim").integer();
+      manifest.inputs.back().limits = node.at("limits").integers();
+    }
   }
   for (const Node &node : root.at("outputs").list()) {
     node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout"});

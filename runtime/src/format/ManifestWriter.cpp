@@ -87,7 +87,10 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     const Input &input = manifest.inputs[i];
     w.raw("\n").comma().raw("{").key("name").text(input.name).key("type").text(nameOf(input.type));
     w.key("shape").numbers(input.shape).key("microbatched").boolean(input.microbatched);
-    w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit).raw("}");
+    w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit);
+    if (!input.limits.empty())
+      w.key("limit_dim").number(input.limitDim).key("limits").numbers(input.limits);
+    w.raw("}");
   }
   w.raw("]\n").key("outputs").raw("[");
   for (size_t i = 0; i < manifest.outputs.size(); ++i) {

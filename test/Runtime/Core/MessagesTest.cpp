@@ -175,6 +175,14 @@ TEST_F(Mistakes, ofData) {
   expectSays("both.safetensors: error: holds no array \"y\"; it has x");
   EXPECT_EQ(data(both + ":input_ids=x,labels=x"), 1);
   expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128) or the ignored -100");
+  format::Bundle columns = toy::training();
+  columns.manifest.inputs[0].limit = 0;
+  columns.manifest.inputs[0].limitDim = 1;
+  columns.manifest.inputs[0].limits = std::vector<int64_t>(16, 0);
+  columns.manifest.inputs[0].limits[3] = 129;
+  EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", both + ":input_ids=x,labels=x"}), 1);
+  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) or the ignored -100 at index 3 of dim "
+             "1");
   EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
   expectSays("1 rows are fewer than one batch of 2");
   EXPECT_EQ(data(both + ":input_ids"), 2);

@@ -252,6 +252,7 @@ TEST(Manifest, Refusals) {
             "m: communicators.pf: rank 0 stands there twice");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].layout.parts[0].size = {4, 5}; }),
             "m: tensors.w0: in dim 1, [0, +5) is not in the global 4 or longer than the local 4");
+  EXPECT_EQ(refused([](Manifest &m) { m.inputs[0].limits = {7, 9}; }), "m: inputs.x: 2 limits along dim 0");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].stored = {15}; }),
             "m: tensors.w0: stored and global shape have different numbers of elements, or more than 2^47");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].source = Source{"../secret", 0, 64, DType::F32}; }),

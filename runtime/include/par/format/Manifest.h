@@ -107,6 +107,10 @@ struct Input {
   Layout layout;
   /// Integers are in [0, limit); 0: unknown.
   int64_t limit = 0;
+  /// Where slices choose from tables of their own: integers at index i of dim `limitDim` are in [0, limits[i]),
+  /// 0 being unknown. Empty: `limit` holds for all.
+  int64_t limitDim = 0;
+  std::vector<int64_t> limits = {};
 };
 
 /// What `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Of a result each rank gives its

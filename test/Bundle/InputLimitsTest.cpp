@@ -1,0 +1,81 @@
+// What the integers of an input may be, by the tables that slices of it look up.
+#include "par/Bundle/Bundle.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace par;
+
+namespace {
+
+/// Limits of the input "x" of a step, an i64 tensor of this shape, whose body this is; it must end in a
+/// return.
+InputLimits limitsOf(const std::string &shape, const std::string &body) {
+  MLIRContext context;
+  context.loadDialect<ParDialect>();
+  std::string type = "tensor<" + shape + "xi64>";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      "par.step @eval(%x: " + type +
+          ", %t7: tensor<7x2xf32>, %t9: tensor<9x2xf32>) -> tensor<f32> "
+          "attributes {inputs = [\"x\", \"a\", \"b\"], outputs = [\"loss\"]} {\n" +
+          body + "\n  %c = par.constant dense<0.0> : tensor<f32>\n  par.return %c : tensor<f32>\n}",
+      &context);
+  EXPECT_TRUE(module);
+  return module ? collectInputLimits(*module)["x"] : InputLimits();
+}
+
+constexpr const char *column = R"(
+  %0 = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<4x3xi64> to tensor<4x1xi64>
+  %1 = par.reshape %0 : tensor<4x1xi64> to tensor<4xi64>
+  %2 = par.gather %t7, %1 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
+
+TEST(InputLimits, OfOneTable) {
+  InputLimits limits =
+      limitsOf("4", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>");
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_TRUE(limits.limits.empty());
+}
+
+TEST(InputLimits, OfTheSmallerOfTwo) {
+  EXPECT_EQ(limitsOf("4",
+                     "%0 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n"
+                     "%1 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>")
+                .limit,
+            7);
+}
+
+TEST(InputLimits, OfEachColumn) {
+  InputLimits limits = limitsOf("4x3", std::string(column) + R"(
+  %3 = par.transpose %x [1, 0] : tensor<4x3xi64> to tensor<3x4xi64>
+  %4 = par.slice %3 [2, 0] to [3, 4] by [1, 1] : tensor<3x4xi64> to tensor<1x4xi64>
+  %5 = par.reshape %4 : tensor<1x4xi64> to tensor<4xi64>
+  %6 = par.gather %t9, %5 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>
+  %7 = par.negate %x : tensor<4x3xi64>)");
+  EXPECT_EQ(limits.limit, 0);
+  EXPECT_EQ(limits.dim, 1);
+  EXPECT_EQ(limits.limits, (std::vector<int64_t>{7, 0, 9}));
+}
+
+TEST(InputLimits, UnreadElementsDoNotMatter) {
+  InputLimits limits = limitsOf("4x3", column);
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_TRUE(limits.limits.empty());
+}
+
+TEST(InputLimits, ThroughPadding) {
+  // Labels that the model shifts by one itself.
+  EXPECT_EQ(limitsOf("4", R"(
+  %0 = par.pad %x low [0] high [1] value -100 : i64 : tensor<4xi64> to tensor<5xi64>
+  %1 = par.slice %0 [1] to [5] by [1] : tensor<5xi64> to tensor<4xi64>
+  %2 = par.gather %t9, %1 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>)")
+                .limit,
+            9);
+}
+
+TEST(InputLimits, NoneWhereNothingIsLookedUp) {
+  EXPECT_EQ(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>").limit, 0);
+}
+
+} // namespace
