@@ -270,6 +270,77 @@ TEST(Kernels, SlicesOfReductions) {
     })");
 }
 
+/// Rows that are no leading dims: what reductions over the other dims keep.
+TEST(Kernels, StatisticsOfChannels) {
+  runAll(R"(
+    par.kernel @forward(%x: tensor<3x5x2x7xf32>, %gain: tensor<5xf32>) -> (tensor<3x5x2x7xf32>, tensor<5xf32>, tensor<3x5x2x7xi1>)
+        attributes {implementation = "generated"} {
+      %s = par.reduce sum %x dims [0, 2, 3] : tensor<3x5x2x7xf32> to tensor<5xf32>
+      %mean = par.broadcast_in_dim %s dims [1] : tensor<5xf32> to tensor<3x5x2x7xf32>
+      %centred = par.subtract %x, %mean : tensor<3x5x2x7xf32>
+      %square = par.multiply %centred, %centred : tensor<3x5x2x7xf32>
+      %v = par.reduce sum %square dims [0, 2, 3] : tensor<3x5x2x7xf32> to tensor<5xf32>
+      %r = par.rsqrt %v : tensor<5xf32>
+      %f = par.multiply %r, %gain : tensor<5xf32>
+      %factor = par.broadcast_in_dim %f dims [1] : tensor<5xf32> to tensor<3x5x2x7xf32>
+      %y = par.multiply %centred, %factor : tensor<3x5x2x7xf32>
+      %zero = par.constant dense<0.0> : tensor<3x5x2x7xf32>
+      %positive = par.compare gt %y, %zero : tensor<3x5x2x7xf32>
+      %relu = par.select %positive, %y, %zero : tensor<3x5x2x7xi1>, tensor<3x5x2x7xf32>
+      par.return %relu, %f, %positive : tensor<3x5x2x7xf32>, tensor<5xf32>, tensor<3x5x2x7xi1>
+    }
+    par.kernel @kept(%x: tensor<4x6x9xf32>) -> (tensor<6xf32>, tensor<4x6x9xf32>)
+        attributes {implementation = "generated"} {
+      %e = par.exp %x : tensor<4x6x9xf32>
+      %s = par.reduce sum %e dims [0, 2] : tensor<4x6x9xf32> to tensor<6xf32>
+      %all = par.broadcast_in_dim %s dims [1] : tensor<6xf32> to tensor<4x6x9xf32>
+      %y = par.divide %e, %all : tensor<4x6x9xf32>
+      par.return %s, %y : tensor<6xf32>, tensor<4x6x9xf32>
+    }
+    par.kernel @columns(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {implementation = "generated"} {
+      %s = par.reduce sum %x dims [0] : tensor<4x6xf32> to tensor<6xf32>
+      %all = par.broadcast_in_dim %s dims [1] : tensor<6xf32> to tensor<4x6xf32>
+      %y = par.subtract %x, %all : tensor<4x6xf32>
+      par.return %y : tensor<4x6xf32>
+    }
+    par.kernel @crossed(%x: tensor<5x5x3xf32>) -> tensor<5x5x3xf32> attributes {implementation = "generated"} {
+      %s = par.reduce sum %x dims [0, 2] : tensor<5x5x3xf32> to tensor<5xf32>
+      %rows = par.broadcast_in_dim %s dims [0] : tensor<5xf32> to tensor<5x5x3xf32>
+      %cols = par.broadcast_in_dim %s dims [1] : tensor<5xf32> to tensor<5x5x3xf32>
+      %y = par.multiply %rows, %cols : tensor<5x5x3xf32>
+      par.return %y : tensor<5x5x3xf32>
+    })");
+}
+
+/// Two loops become one only where every operand steps through memory as one would.
+TEST(Kernels, LoopsThatMerge) {
+  runAll(R"(
+    par.kernel @all(%x: tensor<3x4x5xf32>, %y: tensor<3x4x5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+      %0 = par.add %x, %y : tensor<3x4x5xf32>
+      par.return %0 : tensor<3x4x5xf32>
+    }
+    par.kernel @outer(%x: tensor<3x4x5xf32>, %b: tensor<5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+      %1 = par.broadcast_in_dim %b dims [2] : tensor<5xf32> to tensor<3x4x5xf32>
+      %0 = par.add %x, %1 : tensor<3x4x5xf32>
+      par.return %0 : tensor<3x4x5xf32>
+    }
+    par.kernel @inner(%x: tensor<3x4x5xf32>, %b: tensor<3xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+      %1 = par.broadcast_in_dim %b dims [0] : tensor<3xf32> to tensor<3x4x5xf32>
+      %0 = par.add %x, %1 : tensor<3x4x5xf32>
+      par.return %0 : tensor<3x4x5xf32>
+    }
+    par.kernel @apart(%x: tensor<3x4x5xf32>, %t: tensor<4x3x5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+      %1 = par.transpose %t [1, 0, 2] : tensor<4x3x5xf32> to tensor<3x4x5xf32>
+      %0 = par.add %x, %1 : tensor<3x4x5xf32>
+      par.return %0 : tensor<3x4x5xf32>
+    }
+    par.kernel @places(%x: tensor<3x4xi64>) -> tensor<3x4xi64> attributes {implementation = "generated"} {
+      %1 = par.iota dim 1 : tensor<3x4xi64>
+      %0 = par.add %x, %1 : tensor<3x4xi64>
+      par.return %0 : tensor<3x4xi64>
+    })");
+}
+
 TEST(Kernels, EqualBodiesAreOne) {
   std::string one = unary("exp", "tensor<8xf32>"), other = one;
   other.replace(other.find("@exp"), 4, "@again");

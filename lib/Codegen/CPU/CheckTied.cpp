@@ -24,10 +24,11 @@ static bool precedes(const KernelPlan &plan, const Nest &reader, const Nest &wri
   bool single = plan.bytesPerRow(writer) == elementBytes(getElementTypeOrSelf(writer.value().getType()));
   if (&reader >= &writer && !single)
     return false;
-  for (size_t dim = 0; dim < plan.rows.size(); ++dim) {
-    if (dim >= shape.size() || shape[dim] != written[dim])
+  for (size_t row = 0; row < plan.rows.size(); ++row) {
+    unsigned dim = writer.rowDims[row];
+    if (shape != written)
       return false;
-    if (shape[dim] != 1 && read.index[dim] != getAffineDimExpr(reader.resultLoops[dim], context))
+    if (shape[dim] != 1 && read.index[dim] != getAffineDimExpr(reader.rowLoop(row), context))
       return false;
   }
   return true;

@@ -123,18 +123,13 @@ Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, Aff
   Type element = getElementTypeOrSelf(value.getType());
   if (nest.place == Place::Result)
     return load(pointer(buffers.results[nest.results.front()]), element, expand(simplify(address)));
-  return load(baseOf(nest), element, expand(simplify(addressInRow(nest, index))));
+  return load(baseOf(nest), element, expand(simplify(nest.addressInRow(index))));
 }
 
 Value ElementEmitter::baseOf(const Nest &nest) {
   if (nest.place == Place::Stack)
     return stack.lookup(nest.value());
   return elementPointer(pointer(buffers.scratch), builder.getI8Type(), constant(nest.offset));
-}
-
-AffineExpr ElementEmitter::addressInRow(const Nest &nest, ArrayRef<AffineExpr> index) {
-  size_t rows = plan.rows.size();
-  return linearize(index.drop_front(rows), shapeOf(nest.value()).drop_front(rows), builder.getContext());
 }
 
 Value ElementEmitter::clone(Value scalar) { return builder.clone(*scalar.getDefiningOp())->getResult(0); }

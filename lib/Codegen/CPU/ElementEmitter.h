@@ -37,7 +37,6 @@ public:
   /// One element of a tensor, computed on the spot or read from where it lies.
   mlir::Value readElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   mlir::Value baseOf(const Nest &nest);
-  mlir::AffineExpr addressInRow(const Nest &nest, llvm::ArrayRef<mlir::AffineExpr> index);
   /// The body of a generic at an iteration; `combined` is its last argument, for reductions.
   mlir::Value computeBody(mlir::linalg::GenericOp generic, llvm::ArrayRef<mlir::AffineExpr> iteration,
                           mlir::Value combined);

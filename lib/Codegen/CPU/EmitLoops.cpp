@@ -46,12 +46,13 @@ private:
   void emitRows(size_t dim) {
     if (dim == plan.rows.size())
       return emitRow();
-    if (plan.rows[dim] == 1 && dim != 0) {
+    bool tiled = dim == plan.tileLoop;
+    if (plan.rowLoops[dim] == 1 && !tiled) {
       rowIndices.push_back(elements.constant(0));
       return emitRows(dim + 1);
     }
-    Value from = dim == 0 ? firstRow : elements.constant(0),
-          to = dim == 0 ? lastRow : elements.constant(plan.rows[dim]);
+    Value from = tiled ? firstRow : elements.constant(0),
+          to = tiled ? lastRow : elements.constant(plan.rowLoops[dim]);
     loop(from, to, {}, [&](Value row, ValueRange) {
       rowIndices.push_back(row);
       emitRows(dim + 1);
@@ -67,7 +68,9 @@ private:
     for (const Nest &nest : plan.nests) {
       bool single = plan.bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
       bool straight = single && !nest.isReduction();
-      elements.memo = straight ? std::move(rowMemo) : ElementEmitter::Memo();
+      // What one nest knows of an index is right for the next if the same loops are rows in both.
+      bool shares = straight && hasRowsInOrder(nest);
+      elements.memo = shares ? std::move(rowMemo) : ElementEmitter::Memo();
       bindLoops(nest);
       if (single) {
         Value value =
@@ -76,12 +79,12 @@ private:
         if (!nest.results.empty())
           pending.push_back({&nest, value});
       } else if (nest.isReduction() && llvm::is_contained(nest.resultLoops, nest.innermost)) {
-        emitStart(nest, plan.rows.size());
+        emitStart(nest, 0);
         emitAccumulation(nest, loopOrder(nest), 0);
       } else {
-        emitElements(nest, plan.rows.size());
+        emitElements(nest, 0);
       }
-      if (straight)
+      if (shares)
         rowMemo = std::move(elements.memo);
     }
     for (auto &[nest, value] : pending) {
@@ -90,22 +93,27 @@ private:
     }
   }
 
+  bool hasRowsInOrder(const Nest &nest) {
+    for (size_t row = 0; row < plan.rows.size(); ++row)
+      if (nest.rowLoop(row) != row)
+        return false;
+    return true;
+  }
+
   /// Row loops of the nest get the rows' indices; the others are set as their loops are opened.
   void bindLoops(const Nest &nest) {
-    linalg::GenericOp op = nest.op;
     iteration.clear();
-    for (auto [position, size] : llvm::enumerate(loopSizes(op)))
+    for (auto [position, size] : llvm::enumerate(nest.loops))
       iteration.push_back(size == 1 ? elements.builder.getAffineConstantExpr(0)
                                     : elements.builder.getAffineDimExpr(position));
     for (size_t dim = 0; dim < plan.rows.size(); ++dim)
-      elements.dims[nest.resultLoops[dim]] = rowIndices[dim];
+      elements.dims[nest.rowLoop(dim)] = rowIndices[dim];
   }
 
   /// Opens the loop `position` of the nest around `body`; nothing to open for size 1.
   SmallVector<Value> open(const Nest &nest, unsigned position, ValueRange carried,
                           function_ref<SmallVector<Value>(ValueRange)> body) {
-    linalg::GenericOp op = nest.op;
-    int64_t size = loopSizes(op)[position];
+    int64_t size = nest.loops[position];
     if (size == 1)
       return body(carried);
     return loop(elements.constant(0), elements.constant(size), carried, [&](Value iv, ValueRange args) {
@@ -133,24 +141,26 @@ private:
     })[0];
   }
 
-  /// The result's loops from `dim` on, the element in the middle.
-  void emitElements(const Nest &nest, size_t dim) {
-    if (dim == nest.resultLoops.size()) {
+  /// The result's loops from free loop `number` on, the element in the middle.
+  void emitElements(const Nest &nest, size_t number) {
+    SmallVector<unsigned> free = nest.freeLoops();
+    if (number == free.size()) {
       storeElement(nest, nest.isReduction() ? reduceToRegister(nest, 0, start(nest))
                                             : elements.computeBody(nest.op, iteration, {}));
       return;
     }
-    open(nest, nest.resultLoops[dim], {}, [&](ValueRange) {
-      emitElements(nest, dim + 1);
+    open(nest, free[number], {}, [&](ValueRange) {
+      emitElements(nest, number + 1);
       return SmallVector<Value>();
     });
   }
 
-  void emitStart(const Nest &nest, size_t dim) {
-    if (dim == nest.resultLoops.size())
+  void emitStart(const Nest &nest, size_t number) {
+    SmallVector<unsigned> free = nest.freeLoops();
+    if (number == free.size())
       return storeElement(nest, start(nest));
-    open(nest, nest.resultLoops[dim], {}, [&](ValueRange) {
-      emitStart(nest, dim + 1);
+    open(nest, free[number], {}, [&](ValueRange) {
+      emitStart(nest, number + 1);
       return SmallVector<Value>();
     });
   }
@@ -158,11 +168,11 @@ private:
   /// Reduced loops outside, the result's inside, the innermost one last.
   SmallVector<unsigned> loopOrder(const Nest &nest) {
     SmallVector<unsigned> order;
-    for (unsigned position : ArrayRef(nest.resultLoops).drop_front(plan.rows.size()))
-      if (position != nest.innermost && position < nest.innermost)
+    for (unsigned position : nest.freeLoops())
+      if (position < nest.innermost)
         order.push_back(position);
     llvm::append_range(order, nest.reducedLoops);
-    for (unsigned position : ArrayRef(nest.resultLoops).drop_front(plan.rows.size()))
+    for (unsigned position : nest.freeLoops())
       if (position > nest.innermost)
         order.push_back(position);
     order.push_back(nest.innermost);
@@ -188,7 +198,7 @@ private:
     for (unsigned position : nest.resultLoops)
       index.push_back(iteration[position]);
     if (nest.place != Place::Result)
-      return {elements.baseOf(nest), elements.expand(elements.simplify(elements.addressInRow(nest, index)))};
+      return {elements.baseOf(nest), elements.expand(elements.simplify(nest.addressInRow(index)))};
     AffineExpr address = linearize(index, shapeOf(nest.value()), elements.builder.getContext());
     return {elements.pointer(buffers.results[nest.results.front()]),
             elements.expand(elements.simplify(address))};
@@ -256,7 +266,7 @@ static void emitEntry(LLVM::LLVMFuncOp body, const KernelPlan &plan, const Kerne
     Value wide = arith::ExtUIOp::create(builder, loc, i64, entry.getArgument(tile));
     Value row = arith::MulIOp::create(builder, loc, wide, constant(plan.tileRows));
     arguments.push_back(
-        arith::MinSIOp::create(builder, loc, row, constant(plan.rows.empty() ? 1 : plan.rows.front())));
+        arith::MinSIOp::create(builder, loc, row, constant(plan.rows.empty() ? 1 : plan.rowLoops[plan.tileLoop])));
   }
   LLVM::CallOp::create(builder, loc, body, arguments);
   LLVM::ReturnOp::create(builder, loc, ValueRange());

@@ -35,10 +35,41 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return all;
 }
 
+SmallVector<unsigned> Nest::freeLoops() const {
+  SmallVector<unsigned> loops;
+  for (auto [dim, loop] : llvm::enumerate(resultLoops))
+    if (!llvm::is_contained(rowDims, dim))
+      loops.push_back(loop);
+  return loops;
+}
+
+AffineExpr Nest::addressInRow(ArrayRef<AffineExpr> index) const {
+  Index kept;
+  SmallVector<int64_t> sizes;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(value())))
+    if (!llvm::is_contained(rowDims, dim)) {
+      kept.push_back(index[dim]);
+      sizes.push_back(size);
+    }
+  return linearize(kept, sizes, value().getContext());
+}
+
 uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
-  Value value = nest.value();
-  return product(shapeOf(value).drop_front(rows.size())) *
-         elementBytes(getElementTypeOrSelf(value.getType()));
+  uint64_t bytes = elementBytes(getElementTypeOrSelf(nest.value().getType()));
+  for (auto [dim, size] : llvm::enumerate(shapeOf(nest.value())))
+    if (!llvm::is_contained(nest.rowDims, dim))
+      bytes *= size;
+  return bytes;
+}
+
+std::optional<int64_t> strideAlong(AffineExpr address, unsigned dim) {
+  // More dims than any nest has loops: those of indices known only when running.
+  constexpr unsigned dims = 64;
+  AffineExpr here = getAffineDimExpr(dim, address.getContext());
+  AffineExpr step = simplifyAffineExpr(address.replace(here, here + 1) - address, dims, 0);
+  if (auto constant = dyn_cast<AffineConstantExpr>(step))
+    return constant.getValue();
+  return std::nullopt;
 }
 
 namespace {
@@ -86,15 +117,6 @@ struct ReadWalk {
   }
 };
 
-/// By how much `address` grows with one more of loop `dim`; none if that varies.
-std::optional<int64_t> strideAlong(AffineExpr address, unsigned dim, unsigned dims) {
-  AffineExpr here = getAffineDimExpr(dim, address.getContext());
-  AffineExpr step = simplifyAffineExpr(address.replace(here, here + 1) - address, dims, 0);
-  if (auto constant = dyn_cast<AffineConstantExpr>(step))
-    return constant.getValue();
-  return std::nullopt;
-}
-
 class Planner {
 public:
   explicit Planner(func::FuncOp function) : function(function), context(function.getContext()) {}
@@ -105,8 +127,9 @@ public:
     formNests();
     while (keepShared())
       formNests();
-    chooseRows();
+    chooseRows(out);
     choosePlaces();
+    mergeLoops(out);
     chooseTiles();
     return std::move(out);
   }
@@ -154,13 +177,16 @@ private:
     for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
       if (!llvm::is_contained(nest.resultLoops, loop))
         nest.reducedLoops.push_back(loop);
-    nest.innermost = chooseInnermost(nest, walk.dims);
+    nest.innermost = chooseInnermost(nest);
+    nest.positional = isPositional(generic) || llvm::any_of(walk.visits, [](auto &visit) {
+                        return isPositional(genericOf(visit.first));
+                      });
     nest.results = resultsOf.lookup(generic.getResult(0));
     visits.push_back(std::move(walk.visits));
     return nest;
   }
 
-  unsigned chooseInnermost(const Nest &nest, unsigned dims) {
+  unsigned chooseInnermost(const Nest &nest) {
     SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
     unsigned best = nest.isReduction() ? nest.reducedLoops.back()
                     : sizes.empty()    ? 0
@@ -171,7 +197,7 @@ private:
       bool last = !nest.resultLoops.empty() && loop == nest.resultLoops.back();
       int64_t score = last ? product(shapeOf(nest.value())) : 0;
       for (const Read &read : nest.reads)
-        if (strideAlong(read.address, loop, dims) == 1)
+        if (strideAlong(read.address, loop) == 1)
           score += 2 * product(shapeOf(read.source));
       if (sizes[loop] > 1 && score > bestScore) {
         bestScore = score;
@@ -179,6 +205,14 @@ private:
       }
     }
     return best;
+  }
+
+  static bool isPositional(linalg::GenericOp generic) {
+    return generic.getBody()
+        ->walk([](Operation *op) {
+          return isa<linalg::IndexOp, tensor::ExtractOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   void formNests() {
@@ -230,31 +264,6 @@ private:
     return changed;
   }
 
-  /// The leading dims that the results of all nests share, as far as every nest reads only its own row of the
-  /// others.
-  void chooseRows() {
-    if (out.nests.empty())
-      return;
-    SmallVector<int64_t> rows = llvm::to_vector(shapeOf(out.nests.front().value()));
-    auto cut = [&](size_t count) { rows.truncate(std::min(rows.size(), count)); };
-    for (const Nest &nest : out.nests) {
-      ArrayRef<int64_t> shape = shapeOf(nest.value());
-      size_t same = 0;
-      while (same < std::min(shape.size(), rows.size()) && shape[same] == rows[same])
-        ++same;
-      // A loop that should be innermost inside a reduction is none of rows.
-      auto inner = llvm::find(nest.resultLoops, nest.innermost);
-      cut(nest.isReduction() ? std::min<size_t>(same, inner - nest.resultLoops.begin()) : same);
-    }
-    for (const Nest &nest : out.nests)
-      for (const Read &read : nest.reads)
-        if (out.nestOf.contains(read.source))
-          for (size_t dim = 0; dim < rows.size(); ++dim)
-            if (rows[dim] != 1 && read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], context))
-              cut(dim);
-    out.rows = rows;
-  }
-
   void choosePlaces() {
     uint64_t stack = 0;
     for (Nest &nest : out.nests) {
@@ -275,17 +284,18 @@ private:
     }
   }
 
-  /// Tiles are cuts of the first row dim. They depend on shapes alone.
+  /// Tiles are cuts of the first row loop. They depend on shapes alone.
   void chooseTiles() {
-    out.tileRows = out.rows.empty() ? 1 : out.rows[0];
+    int64_t all = out.rows.empty() ? 1 : out.rowLoops[out.tileLoop];
+    out.tileRows = all;
     if (out.rows.empty() || out.scratchBytes)
       return;
     int64_t work = 0;
     for (Nest &nest : out.nests)
       work += product(nest.sizes());
-    int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(out.rows[0], 1));
-    out.tileRows = (out.rows[0] + many - 1) / many;
-    out.tiles = (out.rows[0] + out.tileRows - 1) / out.tileRows;
+    int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(all, 1));
+    out.tileRows = (all + many - 1) / many;
+    out.tiles = (all + out.tileRows - 1) / out.tileRows;
   }
 
   func::FuncOp function;

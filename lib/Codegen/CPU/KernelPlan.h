@@ -31,6 +31,12 @@ struct Nest {
   llvm::SmallVector<unsigned> resultLoops, reducedLoops;
   /// The loop with most reads at stride 1, which should be innermost.
   unsigned innermost = 0;
+  /// Something that the nest computes depends on where it is: an index, or an element that only running finds.
+  bool positional = false;
+  /// Of the result, the dim that is each row dim of the kernel.
+  llvm::SmallVector<unsigned> rowDims;
+  /// How often each loop runs as it is emitted: 1 (index 0) for one that the next takes over.
+  llvm::SmallVector<int64_t> loops;
   /// Results of the kernel that this nest writes.
   llvm::SmallVector<unsigned> results;
   Place place = Place::Register;
@@ -39,16 +45,25 @@ struct Nest {
   mlir::Value value() const { return mlir::linalg::GenericOp(op).getResult(0); }
   llvm::SmallVector<int64_t> sizes() const { return loopSizes(op); }
   bool isReduction() const { return !reducedLoops.empty(); }
+  /// The loop over row dim `row` of the kernel.
+  unsigned rowLoop(size_t row) const { return resultLoops[rowDims[row]]; }
+  /// The loops over the dims of the result that are no rows, outer ones first.
+  llvm::SmallVector<unsigned> freeLoops() const;
+  /// Row-major address of an element within the part of the value that one row has.
+  mlir::AffineExpr addressInRow(llvm::ArrayRef<mlir::AffineExpr> index) const;
 };
 
-/// The loops of one kernel: an outer nest over `rows`, the leading dims that all nests share, and in it, in
-/// this order, the rest of every nest.
+/// The loops of one kernel: an outer nest over `rows`, dims that the results of all nests share, and in it, in this
+/// order, the rest of every nest.
 struct KernelPlan {
   std::vector<Nest> nests;
   llvm::DenseMap<mlir::Value, unsigned> nestOf;
   llvm::SmallVector<int64_t> rows;
+  /// How often each row loop runs as it is emitted: 1 for one that the next takes over.
+  llvm::SmallVector<int64_t> rowLoops;
   uint64_t scratchBytes = 0;
-  /// Rows of the first dim in one tile, and the number of tiles.
+  /// The first row loop that is left, or 0; its iterations in one tile, and the number of tiles.
+  size_t tileLoop = 0;
   int64_t tileRows = 1;
   uint32_t tiles = 1;
 
@@ -61,6 +76,16 @@ uint64_t elementBytes(mlir::Type element);
 
 /// Decides which generics of a lowered kernel get a nest, and their common rows.
 KernelPlan planKernel(mlir::func::FuncOp function);
+
+/// By how much `address` grows with one more of loop `dim`; none if that varies.
+std::optional<int64_t> strideAlong(mlir::AffineExpr address, unsigned dim);
+
+/// Part of planKernel: the rows that all nests share, as far as every nest reads only its own row of the others. These
+/// are leading dims or, where that comes to nothing, the dims that reductions keep, wherever they are in the results.
+void chooseRows(KernelPlan &plan);
+
+/// Part of planKernel: makes one loop of two that step through everything as one would.
+void mergeLoops(KernelPlan &plan);
 
 } // namespace par::cpu
 
