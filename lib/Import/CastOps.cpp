@@ -1,41 +1,76 @@
 // Changes of element type, and what changes nothing.
-#include "GraphImporter.h"
+#include "Operands.h"
 
 namespace par {
 namespace {
 
 using namespace mlir;
 
-LogicalResult convertTo(NodeImporter &importer, Type element) {
-  FailureOr<Value> x = importer.tensor(0);
-  if (failed(x))
+/// Integers of 64 bits without a sign as floats: their halves are exact.
+Term longToFloat(Term x, Type element) {
+  OpBuilder &builder = x.getBuilder();
+  double half = 0x1p32;
+  Term low = x.with(AndOp::create(builder, x.getLoc(), x, x.splat(half - 1)));
+  Term high = (x - low) / half;
+  high = high.compare(Predicate::lt, 0).select(high + half, high);
+  Type wide = builder.getF64Type();
+  return (high.convert(wide) * half + low.convert(wide)).convert(element);
+}
+
+/// Floats as bits of integers of 64 bits without a sign; what is above the signed ones is brought below 2^63 first.
+Term floatToLong(Term x) {
+  OpBuilder &builder = x.getBuilder();
+  Type integer = builder.getI64Type();
+  Term large = x.compare(Predicate::ge, 0x1p63);
+  Term low = large.select(x - 0x1p63, x), bits = low.convert(integer);
+  Term flipped = bits + double(INT64_MIN);
+  return large.select(flipped, bits);
+}
+
+/// ONNX's numbers name signs, the dialect's types do not.
+LogicalResult convertTo(NodeImporter &importer, Type element, bool toUnsigned) {
+  FailureOr<Value> input = importer.tensor(0);
+  if (failed(input))
     return failure();
-  auto type = cast<RankedTensorType>(x->getType());
-  if (type.getElementType() == element)
-    return importer.bind(*x);
-  return importer.bind(ConvertOp::create(importer.builder, importer.loc, type.clone(element), *x));
+  Term x = termOf(importer, *input);
+  unsigned width = x.getType().getElementTypeBitWidth();
+  bool isLong = importer.isUnsigned(0) && width == 64, fromFloat = isa<FloatType>(x.getType().getElementType());
+  if (importer.isUnsigned(0) && !isLong && x.getType().getElementType() != element)
+    x = x.with(widenUnsigned(importer.builder, importer.loc, x));
+  if (isLong && isa<FloatType>(element))
+    x = longToFloat(x, element);
+  else if (fromFloat && toUnsigned)
+    x = element.isInteger(64) ? floatToLong(x) : x.convert(importer.builder.getI64Type());
+  if (x.getType().getElementType() != element)
+    x = x.convert(element);
+  return toUnsigned ? importer.bindUnsigned(x) : importer.bind(x);
 }
 
 LogicalResult importCast(NodeImporter &importer) {
   OpBuilder &builder = importer.builder;
   auto to = onnx::ElementType(importer.node.intAttribute("to", 0));
+  bool isUnsigned = onnx::isUnsigned(to);
   switch (to) {
-  case onnx::ElementType::F32: return convertTo(importer, builder.getF32Type());
-  case onnx::ElementType::F64: return convertTo(importer, builder.getF64Type());
-  case onnx::ElementType::F16: return convertTo(importer, builder.getF16Type());
-  case onnx::ElementType::BF16: return convertTo(importer, builder.getBF16Type());
-  case onnx::ElementType::I64: return convertTo(importer, builder.getI64Type());
-  case onnx::ElementType::I32: return convertTo(importer, builder.getI32Type());
-  case onnx::ElementType::I16: return convertTo(importer, builder.getI16Type());
-  case onnx::ElementType::I8: return convertTo(importer, builder.getI8Type());
-  case onnx::ElementType::Bool: return convertTo(importer, builder.getI1Type());
+  case onnx::ElementType::F32: return convertTo(importer, builder.getF32Type(), false);
+  case onnx::ElementType::F64: return convertTo(importer, builder.getF64Type(), false);
+  case onnx::ElementType::F16: return convertTo(importer, builder.getF16Type(), false);
+  case onnx::ElementType::BF16: return convertTo(importer, builder.getBF16Type(), false);
+  case onnx::ElementType::U64:
+  case onnx::ElementType::I64: return convertTo(importer, builder.getI64Type(), isUnsigned);
+  case onnx::ElementType::U32:
+  case onnx::ElementType::I32: return convertTo(importer, builder.getI32Type(), isUnsigned);
+  case onnx::ElementType::U16:
+  case onnx::ElementType::I16: return convertTo(importer, builder.getI16Type(), isUnsigned);
+  case onnx::ElementType::U8:
+  case onnx::ElementType::I8: return convertTo(importer, builder.getI8Type(), isUnsigned);
+  case onnx::ElementType::Bool: return convertTo(importer, builder.getI1Type(), false);
   default: return importer.unsupported("result type " + onnx::spell(to));
   }
 }
 
 LogicalResult importCastLike(NodeImporter &importer) {
   FailureOr<RankedTensorType> like = importer.type(1);
-  return failed(like) ? failure() : convertTo(importer, like->getElementType());
+  return failed(like) ? failure() : convertTo(importer, like->getElementType(), importer.isUnsigned(1));
 }
 
 LogicalResult importIdentity(NodeImporter &importer) {

@@ -171,8 +171,39 @@ int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t
   return -1;
 }
 
+GraphValue GraphImporter::addInput(StringRef name, onnx::ElementType type, RankedTensorType tensor, int64_t batchDim) {
+  inputNames.push_back(name.str());
+  batchDims.push_back(batchDim);
+  bool isUnsigned = onnx::isUnsigned(type);
+  if (isUnsigned)
+    unsignedValues.insert(builder.getStringAttr(name));
+  return {nullptr, step.getBlock().addArgument(tensor, fileLoc), {}, false, isUnsigned};
+}
+
+LogicalResult GraphImporter::declareHeld(const onnx::ValueInfo &input) {
+  GraphValue value;
+  for (const HeldTensor &held : options.held.at(input.name)) {
+    RankedTensorType type = typeOf(held.type, held.shape);
+    if (!type)
+      return error() << "input \"" << input.name << "\" holds " << onnx::spell(held.type) << ", which is not supported";
+    std::string name = input.name + (input.isSequence ? "." + std::to_string(value.sequence.size()) : "");
+    value.sequence.push_back(addInput(name, held.type, type, -1));
+  }
+  if (!input.isSequence && value.sequence.size() == 1)
+    value = GraphValue(value.sequence[0]);
+  else
+    value.isSequence = input.isSequence && (!input.isOptional || !value.sequence.empty());
+  values[input.name] = std::move(value);
+  return success();
+}
+
 LogicalResult GraphImporter::declareInputs() {
   for (const onnx::ValueInfo &input : model.inputs) {
+    if (options.held.count(input.name)) {
+      if (failed(declareHeld(input)))
+        return failure();
+      continue;
+    }
     if (!input.isTensor || !input.hasShape)
       return error() << "input \"" << input.name << "\" is "
                      << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
@@ -203,9 +234,7 @@ LogicalResult GraphImporter::declareInputs() {
       values[input.name] = *value;
       continue;
     }
-    inputNames.push_back(input.name);
-    batchDims.push_back(batchDimOf(input, shape));
-    values[input.name] = GraphValue{nullptr, step.getBlock().addArgument(type, fileLoc), {}, false};
+    values[input.name] = addInput(input.name, input.type, type, batchDimOf(input, shape));
   }
   return success();
 }
@@ -239,7 +268,7 @@ GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKi
     VariableOp::create(builder, loc, StringRef(tensor.name), kind, FlatSymbolRefAttr(), type, TypeAttr(),
                        ShardingAttr(), ArrayAttr(), value, init, source);
   }
-  return {nullptr, ReadOp::create(builder, loc, type, tensor.name), {}, false};
+  return {nullptr, ReadOp::create(builder, loc, type, tensor.name), {}, false, onnx::isUnsigned(tensor.type)};
 }
 
 LogicalResult GraphImporter::declareInitializers() {

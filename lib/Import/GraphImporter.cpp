@@ -52,12 +52,16 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
   case onnx::ElementType::F64: element = builder.getF64Type(); break;
   case onnx::ElementType::F16: element = builder.getF16Type(); break;
   case onnx::ElementType::BF16: element = builder.getBF16Type(); break;
+  case onnx::ElementType::U64:
   case onnx::ElementType::I64: element = builder.getI64Type(); break;
+  case onnx::ElementType::U32:
   case onnx::ElementType::I32: element = builder.getI32Type(); break;
+  case onnx::ElementType::U16:
   case onnx::ElementType::I16: element = builder.getI16Type(); break;
+  case onnx::ElementType::U8:
   case onnx::ElementType::I8: element = builder.getI8Type(); break;
   case onnx::ElementType::Bool: element = builder.getI1Type(); break;
-  default: return nullptr; // unsigned, strings, narrow floats
+  default: return nullptr; // strings, narrow floats
   }
   return RankedTensorType::get(shape, element);
 }
@@ -202,7 +206,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     return success(folded);
   auto row = node.domain.empty() ? table.find(node.opType) : table.end();
   if (row != table.end())
-    return row->second(importer);
+    return hasUnsignedInput(node) ? importUnsigned(importer, row->second) : row->second(importer);
   for (const onnx::Function &function : model.functions)
     if (function.name == node.opType && function.domain == node.domain)
       return importCall(function, importer);
@@ -216,6 +220,12 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     diagnostic.attachNote(loc) << (from.empty() ? "" : "from " + from + "; ")
                                << "export the model without its " << (byData ? "post-processing" : "pre-processing");
     return diagnostic;
+  }
+  if (node.domain.empty() && folder.knows(node.opType)) {
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      importer.known(i); // what a caller may give
+    return importer.error() << "op " << node.opType << " of data is not supported: what it makes must be known when "
+                            << "compiling";
   }
   bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
   return importer.error() << "op " << node.domain << (node.domain.empty() ? "" : "::") << node.opType
@@ -240,38 +250,48 @@ Location GraphImporter::locationOf(const onnx::ValueInfo &output) {
   return makeLocation(context, {output.name, "", output.name, "", 0});
 }
 
+LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const GraphValue &value, StringRef name) {
+  for (auto [i, element] : llvm::enumerate(value.sequence))
+    if (failed(addOutput(output, element, (name + "." + Twine(i)).str())))
+      return failure();
+  if (value.isSequence)
+    return success();
+  if (value.isAbsent())
+    return error() << "output \"" << name << "\" is absent";
+  if (value.known ? onnx::isUnsigned(value.known->getType()) : value.isUnsigned)
+    unsignedValues.insert(builder.getStringAttr(name));
+  outputNames.push_back(name.str());
+  results.push_back(value.known ? materialize(*value.known, name, locationOf(output)) : value.computed);
+  return success();
+}
+
 /// Ends the step: the loss alone, or every output. Ops that nothing needs are erased.
 LogicalResult GraphImporter::finish() {
-  SmallVector<Value> results;
-  SmallVector<std::string> names;
   if (options.train) {
     FailureOr<Value> loss = findLoss();
     if (failed(loss))
       return failure();
     results.push_back(*loss);
-    names.push_back("loss");
+    outputNames.push_back("loss");
   } else {
     for (const onnx::ValueInfo &output : model.outputs) {
       auto found = values.find(output.name);
-      if (found == values.end() || found->second.isSequence || found->second.isAbsent())
-        return error() << "output \"" << output.name << "\" is "
-                       << (found == values.end() ? "defined nowhere" : found->second.isSequence ? "a sequence" : "absent");
-      names.push_back(output.name);
-      GraphValue &value = found->second;
-      if (value.known && !typeOf(value.known->getType(), {}))
-        return error() << "output \"" << output.name << "\" has element type " << onnx::spell(value.known->getType())
-                       << ", which is not supported";
-      results.push_back(value.known ? materialize(*value.known, output.name, locationOf(output)) : value.computed);
+      if (found == values.end())
+        return error() << "output \"" << output.name << "\" is defined nowhere";
+      if (failed(addOutput(output, found->second, output.name)))
+        return failure();
     }
   }
   ReturnOp::create(builder, fileLoc, results);
   Block &block = step.getBlock();
-  SmallVector<StringRef> inputs(inputNames.begin(), inputNames.end()), outputs(names.begin(), names.end());
+  SmallVector<StringRef> inputs(inputNames.begin(), inputNames.end()), outputs(outputNames.begin(), outputNames.end());
   step.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
   step.setInputsAttr(builder.getStrArrayAttr(inputs));
   step.setOutputsAttr(builder.getStrArrayAttr(outputs));
   if (llvm::any_of(batchDims, [](int64_t dim) { return dim != 0; }))
     step.setBatchDimsAttr(builder.getDenseI64ArrayAttr(batchDims));
+  if (!unsignedValues.empty())
+    step->setAttr(unsignedNames, builder.getArrayAttr(unsignedValues.getArrayRef()));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty() && (isPure(&op) || isa<ReadOp>(op)))
       op.erase();

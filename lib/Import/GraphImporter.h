@@ -3,7 +3,7 @@
 #define PAR_LIB_IMPORT_GRAPHIMPORTER_H
 
 #include "Parameters.h"
-#include "par/Dialect/Par.h"
+#include "par/Dialect/Term.h"
 #include "par/Import/Fold.h"
 #include "par/Import/Import.h"
 #include "par/Import/Provenance.h"
@@ -16,6 +16,7 @@ struct GraphValue {
   mlir::Value computed;
   std::vector<GraphValue> sequence;
   bool isSequence = false;
+  bool isUnsigned = false; ///< integers of `computed` have no sign; the dialect's types do not tell
 
   /// An optional that holds nothing.
   bool isAbsent() const { return !known && !computed && !isSequence; }
@@ -74,6 +75,10 @@ public:
   llvm::FailureOr<mlir::Type> elementType(llvm::StringRef attribute);
   /// Makes `value` the node's result `k`.
   mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
+  /// The same for integers without a sign, whose bits `value` holds.
+  mlir::LogicalResult bindUnsigned(mlir::Value value, size_t k = 0);
+  /// True if the integers of input i have no sign. Functions of most ops need not ask: see UnsignedOps.cpp.
+  bool isUnsigned(size_t i) const;
   mlir::LogicalResult bindSequence(std::vector<GraphValue> values);
   mlir::LogicalResult bindValue(GraphValue value, size_t k = 0);
   /// A tensor of the graph as a value; fails with an error if it is a sequence or holds nothing.
@@ -95,6 +100,8 @@ private:
 
 using ImportFunction = mlir::LogicalResult (*)(NodeImporter &);
 using ImportTable = llvm::StringMap<ImportFunction>;
+/// Bits of integers without a sign, as integers of twice the width that have one.
+mlir::Value widenUnsigned(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 void addElementwiseImports(ImportTable &table);
 void addFunctionImports(ImportTable &table);
 void addPowerImports(ImportTable &table);
@@ -157,6 +164,14 @@ private:
   llvm::FailureOr<std::vector<GraphValue>> importBody(const onnx::Graph &body, llvm::ArrayRef<GraphValue> inputs,
                                                       NodeImporter &caller);
   mlir::LogicalResult importCall(const onnx::Function &function, NodeImporter &caller);
+  /// An input that is a sequence or an optional, as `held` says.
+  mlir::LogicalResult declareHeld(const onnx::ValueInfo &input);
+  GraphValue addInput(llvm::StringRef name, onnx::ElementType type, mlir::RankedTensorType tensor, int64_t batchDim);
+  bool hasUnsignedInput(const onnx::Node &node) const;
+  /// Runs a table's function on inputs some of which have no sign.
+  mlir::LogicalResult importUnsigned(NodeImporter &importer, ImportFunction function);
+  /// Adds what an output is to the step's results.
+  mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
   void noteUses(llvm::ArrayRef<onnx::Node> nodes);
   mlir::LogicalResult foldNode(const onnx::Node &node, bool &folded);
   mlir::LogicalResult finish();
@@ -189,7 +204,9 @@ private:
   llvm::StringSet<> used;
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
   std::map<std::string, int64_t> dims;
-  llvm::SmallVector<std::string> inputNames;
+  llvm::SmallVector<std::string> inputNames, outputNames;
+  llvm::SmallVector<mlir::Value> results;
+  llvm::SetVector<mlir::Attribute> unsignedValues; ///< names of inputs and outputs
   llvm::SmallVector<int64_t> batchDims;
   /// Equal static nodes (one mask a layer) are evaluated once.
   struct Folded {

@@ -1,6 +1,6 @@
 // Losses inside the graph.
 #include "Loss.h"
-#include "GraphImporter.h"
+#include "Operands.h"
 
 namespace par {
 
@@ -48,45 +48,130 @@ Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Valu
   return DivideOp::create(builder, loc, sum, count);
 }
 
-/// Classes are dim 1 of ONNX's scores; here they are the last one.
-static Value moveClassesLast(NodeImporter &importer, Value scores) {
-  auto type = cast<RankedTensorType>(scores.getType());
-  SmallVector<int64_t> order{0};
-  for (int64_t i = 2; i < type.getRank(); ++i)
-    order.push_back(i);
+namespace {
+
+/// Operands of ONNX's losses over classes, which are dim 1 of the scores.
+struct ClassLoss {
+  Value scores, labels; ///< scores with their classes last
+  std::optional<int64_t> ignore;
+  StringRef reduction;
+
+  RankedTensorType type() const { return cast<RankedTensorType>(scores.getType()); }
+  RankedTensorType labelType() const { return cast<RankedTensorType>(labels.getType()); }
+};
+
+Value moveClassesLast(NodeImporter &importer, Value scores) {
+  int64_t rank = cast<RankedTensorType>(scores.getType()).getRank();
+  SmallVector<int64_t> order = otherDims(rank, {1});
   order.push_back(1);
-  return type.getRank() == 2 ? scores : importer.transpose(scores, order);
+  return rank == 2 ? scores : importer.transpose(scores, order);
 }
 
-static LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter &importer) {
+FailureOr<ClassLoss> readClassLoss(NodeImporter &importer) {
   FailureOr<Value> scores = importer.tensor(0), labels = importer.tensor(1);
   if (failed(scores) || failed(labels))
     return failure();
   auto type = cast<RankedTensorType>(scores->getType()), labelType = cast<RankedTensorType>(labels->getType());
-  if (importer.has(2))
-    return importer.unsupported("class weights");
-  if (importer.isUsed(1))
-    return importer.unsupported("its log_prob used");
   bool fits = type.getRank() >= 2 && labelType.getRank() == type.getRank() - 1 && isa<FloatType>(type.getElementType()) &&
               labelType.getElementType().isSignlessInteger() && labelType.getDimSize(0) == type.getDimSize(0);
   for (int64_t i = 2; i < type.getRank() && fits; ++i)
     fits = type.getDimSize(i) == labelType.getDimSize(i - 1);
   if (!fits)
     return importer.error() << "scores are " << type << ", labels " << labelType;
-  int64_t ignore = importer.node.intAttribute("ignore_index", -100);
-  StringRef reduction(importer.node.stringAttribute("reduction", "mean"));
-  Value logits = moveClassesLast(importer, *scores);
-  OpBuilder &builder = importer.builder;
-  if (reduction == "mean")
-    return importer.bind(buildCrossEntropyMean(builder, importer.loc, logits, *labels, ignore));
-  Value loss = buildCrossEntropy(builder, importer.loc, logits, *labels, ignore);
-  if (reduction == "none")
-    return importer.bind(loss);
-  if (reduction == "sum")
-    return importer.bind(buildTotal(builder, importer.loc, loss));
-  return importer.error() << "reduction is \"" << reduction << "\", expected mean, sum or none";
+  ClassLoss loss{moveClassesLast(importer, *scores), *labels, {}, importer.node.stringAttribute("reduction", "mean")};
+  if (importer.node.attribute("ignore_index"))
+    loss.ignore = importer.node.intAttribute("ignore_index", 0);
+  if (!llvm::is_contained({"mean", "sum", "none"}, loss.reduction))
+    return importer.error() << "reduction is \"" << loss.reduction << "\", expected mean, sum or none";
+  return loss;
 }
 
-void addLossImports(ImportTable &table) { table["SoftmaxCrossEntropyLoss"] = importSoftmaxCrossEntropyLoss; }
+/// Which labels count, as i1.
+Term countingLabels(NodeImporter &importer, const ClassLoss &loss) {
+  Term labels = termOf(importer, loss.labels);
+  return labels.compare(Predicate::ne, double(loss.ignore.value_or(-100)));
+}
+
+/// Labels, 0 in place of those that do not count: indices of classes.
+Term safeLabels(NodeImporter &importer, const ClassLoss &loss) {
+  Term labels = termOf(importer, loss.labels);
+  return loss.ignore ? countingLabels(importer, loss).select(labels, labels.splat(0)) : labels;
+}
+
+/// What the loss of every label weighs: the weight of its class, 1 where classes have none; 0 if it is ignored.
+FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
+  RankedTensorType type = loss.type().clone(loss.labelType().getShape());
+  Term ones = termOf(importer, importer.splat(type, 1)), weights = ones;
+  if (importer.has(2)) {
+    FailureOr<Value> classes = importer.tensor(2);
+    if (failed(classes))
+      return failure();
+    auto given = cast<RankedTensorType>(classes->getType());
+    if (given != type.clone(ArrayRef<int64_t>(loss.type().getShape().back())))
+      return importer.error() << "class weights are " << given << ", the scores have "
+                              << loss.type().getShape().back() << " classes of " << type.getElementType();
+    weights = ones.with(GatherOp::create(importer.builder, importer.loc, type, *classes, safeLabels(importer, loss), 0));
+  }
+  return loss.ignore ? countingLabels(importer, loss).select(weights, weights.splat(0)) : weights;
+}
+
+/// Makes the losses of all labels, which bear their weights already, the node's result.
+LogicalResult bindReduced(NodeImporter &importer, const ClassLoss &loss, Value losses, Value weights) {
+  if (loss.reduction == "none")
+    return importer.bind(losses);
+  Value sum = buildTotal(importer.builder, importer.loc, losses);
+  if (loss.reduction == "mean")
+    sum = DivideOp::create(importer.builder, importer.loc, sum, buildTotal(importer.builder, importer.loc, weights));
+  return importer.bind(sum);
+}
+
+LogicalResult importNegativeLogLikelihoodLoss(NodeImporter &importer) {
+  FailureOr<ClassLoss> loss = readClassLoss(importer);
+  if (failed(loss))
+    return failure();
+  FailureOr<Term> weights = labelWeights(importer, *loss);
+  if (failed(weights))
+    return failure();
+  SmallVector<int64_t> one(loss->labelType().getShape());
+  one.push_back(1);
+  Value labels = importer.reshape(safeLabels(importer, *loss), one);
+  int64_t classes = loss->type().getRank() - 1;
+  Value picked = TakeOp::create(importer.builder, importer.loc, loss->type().clone(one), loss->scores, labels, classes);
+  Term losses = -weights->with(importer.reshape(picked, loss->labelType().getShape())) * *weights;
+  return bindReduced(importer, *loss, losses, *weights);
+}
+
+/// Scores and labels whose leading dims the exporter merged are better left apart: the plain mean has a way for it.
+LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter &importer) {
+  FailureOr<ClassLoss> loss = readClassLoss(importer);
+  if (failed(loss))
+    return failure();
+  OpBuilder &builder = importer.builder;
+  if (importer.isUsed(1)) {
+    int64_t last = loss->type().getRank() - 1;
+    SmallVector<int64_t> order{0, last};
+    llvm::append_range(order, dimRange(1, last));
+    Term scores = termOf(importer, loss->scores);
+    if (failed(importer.bind(importer.transpose(logSoftmax(scores, last), order), 1)))
+      return failure();
+  }
+  int64_t ignore = loss->ignore.value_or(-100);
+  if (!importer.has(2) && loss->reduction == "mean")
+    return importer.bind(buildCrossEntropyMean(builder, importer.loc, loss->scores, loss->labels, ignore));
+  Value losses = buildCrossEntropy(builder, importer.loc, loss->scores, loss->labels, ignore);
+  FailureOr<Term> weights = labelWeights(importer, *loss);
+  if (failed(weights))
+    return failure();
+  if (importer.has(2))
+    losses = weights->with(losses) * *weights;
+  return bindReduced(importer, *loss, losses, *weights);
+}
+
+} // namespace
+
+void addLossImports(ImportTable &table) {
+  table["NegativeLogLikelihoodLoss"] = importNegativeLogLikelihoodLoss;
+  table["SoftmaxCrossEntropyLoss"] = importSoftmaxCrossEntropyLoss;
+}
 
 } // namespace par

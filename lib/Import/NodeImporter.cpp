@@ -27,12 +27,8 @@ FailureOr<RankedTensorType> NodeImporter::type(size_t i) {
   const GraphValue *input = value(i);
   if (!input || input->isSequence || input->isAbsent())
     return error() << "input " << i << (input && input->isSequence ? " is a sequence" : " is missing");
-  if (input->known) {
-    if (RankedTensorType type = graph.typeOf(input->known->getType(), input->known->getShape()))
-      return type;
-    return error() << "input " << i << " has element type " << onnx::spell(input->known->getType())
-                   << ", which is not supported";
-  }
+  if (input->known)
+    return graph.typeOf(input->known->getType(), input->known->getShape());
   return cast<RankedTensorType>(input->computed.getType());
 }
 
@@ -210,7 +206,7 @@ Value NodeImporter::transpose(Value value, ArrayRef<int64_t> newOrder) {
 
 FailureOr<Type> NodeImporter::elementType(StringRef attribute) {
   auto named = onnx::ElementType(node.intAttribute(std::string_view(attribute), 0));
-  if (RankedTensorType type = graph.typeOf(named, {}))
+  if (RankedTensorType type = onnx::isUnsigned(named) ? RankedTensorType() : graph.typeOf(named, {}))
     return type.getElementType();
   return error() << "its " << attribute << " is " << onnx::spell(named) << ", which is not supported";
 }
@@ -232,13 +228,22 @@ LogicalResult NodeImporter::bindValue(GraphValue value, size_t k) {
   return success();
 }
 
+bool NodeImporter::isUnsigned(size_t i) const {
+  const GraphValue *input = value(i);
+  return input && (input->known ? onnx::isUnsigned(input->known->getType()) : input->isUnsigned);
+}
+
+LogicalResult NodeImporter::bindUnsigned(Value value, size_t k) {
+  return bindValue(GraphValue{nullptr, value, {}, false, true}, k);
+}
+
 FailureOr<Value> NodeImporter::materialize(const GraphValue &value) {
+  if (value.isUnsigned || (value.known && onnx::isUnsigned(value.known->getType())))
+    return error() << "op " << node.opType << " around integers without a sign is not supported yet";
   if (value.isSequence || value.isAbsent())
     return error() << "holds a " << (value.isSequence ? "sequence" : "missing optional") << " where a tensor is needed";
   if (value.computed)
     return value.computed;
-  if (!graph.typeOf(value.known->getType(), {}))
-    return error() << "holds " << onnx::spell(value.known->getType()) << ", which is not supported";
   return graph.materialize(*value.known, node.outputs.empty() ? node.name : node.outputs[0], loc);
 }
 

@@ -27,6 +27,9 @@ mlir::LogicalResult bindElements(NodeImporter &importer, mlir::Value result, con
 /// A term at the node's place.
 inline Term termOf(NodeImporter &importer, mlir::Value value) { return Term(importer.builder, importer.loc, value); }
 
+/// x - max - log(sum of e^(x - max)) along `dim`: the logarithm of a softmax would lose small ones.
+Term logSoftmax(Term x, int64_t dim);
+
 } // namespace par
 
 #endif // PAR_LIB_IMPORT_OPERANDS_H

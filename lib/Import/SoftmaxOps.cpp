@@ -2,9 +2,16 @@
 #include "Operands.h"
 
 namespace par {
-namespace {
 
 using namespace mlir;
+
+Term logSoftmax(Term x, int64_t dim) {
+  Term shifted = x - x.reduceKeeping(ReduceKind::max, {dim});
+  Term total = log(exp(shifted).reduce(ReduceKind::sum, {dim}));
+  return shifted - total.broadcast(otherDims(x.getType().getRank(), {dim}), x.getShape());
+}
+
+namespace {
 
 /// The operand, and the dim that the node works along. Before opset 13 all dims from the axis on were one.
 struct Rows {
@@ -41,14 +48,11 @@ LogicalResult importSoftmax(NodeImporter &importer) {
   return importer.bind(importer.reshape(result, rows->type.getShape()));
 }
 
-/// x - max - log(sum of e^(x - max)): the logarithm of a softmax would lose small ones.
 LogicalResult importLogSoftmax(NodeImporter &importer) {
   FailureOr<Rows> rows = resolve(importer);
   if (failed(rows))
     return failure();
-  Term x = termOf(importer, rows->operand), shifted = x - x.reduceKeeping(ReduceKind::max, {rows->dim});
-  Term total = log(exp(shifted).reduce(ReduceKind::sum, {rows->dim}));
-  Term result = shifted - total.broadcast(otherDims(x.getType().getRank(), {rows->dim}), x.getShape());
+  Term result = logSoftmax(termOf(importer, rows->operand), rows->dim);
   return importer.bind(importer.reshape(result, rows->type.getShape()));
 }
 

@@ -26,6 +26,10 @@ const TypeRow *find(ElementType type) {
 
 } // namespace
 
+bool isUnsigned(ElementType type) {
+  return type == ElementType::U8 || type == ElementType::U16 || type == ElementType::U32 || type == ElementType::U64;
+}
+
 unsigned byteSize(ElementType type) {
   const TypeRow *row = find(type);
   return row ? row->bytes : 0;

@@ -1,9 +1,11 @@
 #include "FileBytes.h"
 #include "Provenance.h"
 #include "Wire.h"
+#include "onnx-data.pb.h"
 #include "onnx-ml.pb.h"
 #include "par/Onnx/Model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -181,11 +183,20 @@ ValueInfo convert(const ::onnx::ValueInfoProto &proto) {
   info.name = proto.name();
   info.doc = proto.doc_string();
   info.metadata = convert(proto.metadata_props());
-  info.isTensor = proto.type().has_tensor_type();
+  const ::onnx::TypeProto *held = &proto.type();
+  if (held->has_optional_type()) {
+    info.isOptional = true;
+    held = &held->optional_type().elem_type();
+  }
+  if (held->has_sequence_type()) {
+    info.isSequence = true;
+    held = &held->sequence_type().elem_type();
+  }
+  info.isTensor = held == &proto.type() && held->has_tensor_type();
+  const auto &type = held->tensor_type();
+  info.type = static_cast<ElementType>(type.elem_type());
   if (!info.isTensor)
     return info;
-  const auto &type = proto.type().tensor_type();
-  info.type = static_cast<ElementType>(type.elem_type());
   info.hasShape = type.has_shape();
   for (const auto &dim : type.shape().dim()) {
     Dim &converted = info.shape.emplace_back();
@@ -230,6 +241,9 @@ void checkVersions(const Model &model) {
   if (model.irVersion < oldestIr || model.irVersion > newestIr)
     fail("has IR version " + std::to_string(model.irVersion) + ", this par-compile reads " + std::to_string(oldestIr) +
          " to " + std::to_string(newestIr));
+  bool none = std::none_of(model.opsets.begin(), model.opsets.end(), [](const auto &opset) { return opset.first.empty(); });
+  if (none) // a model of other domains alone: its nodes say what they are
+    return;
   if (model.opset < oldestOpset || model.opset > newestOpset)
     fail("has opset " + std::to_string(model.opset) + " of ai.onnx, this par-compile reads " +
          std::to_string(oldestOpset) + " to " + std::to_string(newestOpset));
@@ -296,15 +310,32 @@ std::optional<Model> readModel(const std::string &path, std::string &error, uint
   }
 }
 
-std::optional<Tensor> readTensorFile(const std::string &path, std::string &error) {
+std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error) {
   try {
     bool compressed = false;
     std::shared_ptr<const FileBytes> bytes = FileBytes::open(path, twoGiB, compressed);
-    ::onnx::TensorProto proto;
     google::protobuf::LogSilencer quiet;
-    if (!proto.ParseFromArray(bytes->view().data(), int(bytes->view().size())))
-      fail("is not a tensor");
-    return convert(proto, path, nullptr);
+    auto parse = [&](google::protobuf::MessageLite &message, const char *what) {
+      if (!message.ParseFromArray(bytes->view().data(), int(bytes->view().size())))
+        fail(std::string("is not ") + what);
+    };
+    ::onnx::OptionalProto optional;
+    ::onnx::SequenceProto &sequence = *optional.mutable_sequence_value();
+    ::onnx::TensorProto tensor;
+    std::vector<Tensor> tensors;
+    if (info.isOptional) {
+      parse(optional, "an optional");
+      if (optional.has_tensor_value())
+        tensors.push_back(convert(optional.tensor_value(), path, nullptr));
+    } else if (info.isSequence) {
+      parse(sequence, "a sequence");
+    } else {
+      parse(tensor, "a tensor");
+      tensors.push_back(convert(tensor, path, nullptr));
+    }
+    for (const ::onnx::TensorProto &element : optional.sequence_value().tensor_values())
+      tensors.push_back(convert(element, path, nullptr));
+    return tensors;
   } catch (const std::exception &failure) {
     error = failure.what();
     return std::nullopt;

@@ -1,6 +1,7 @@
 #include "NodeCase.h"
 
 #include "par/Import/Import.h"
+#include "par/Import/Operators.h"
 #include "par/Import/Passes.h"
 #include "par/Interpreter/Interpreter.h"
 
@@ -19,20 +20,29 @@ namespace {
 
 using namespace mlir;
 namespace fs = std::filesystem;
-using Tensors = std::vector<onnx::Tensor>;
 
-/// PREFIX_0.pb, PREFIX_1.pb, ... of a case; nothing and the reason if one is no tensor.
-std::optional<Tensors> readTensors(const fs::path &folder, const std::string &prefix, std::string &reason) {
-  Tensors tensors;
-  for (int i = 0;; ++i) {
-    fs::path file = folder / "test_data_set_0" / (prefix + "_" + std::to_string(i) + ".pb");
-    if (!fs::exists(file))
-      return tensors;
-    std::optional<onnx::Tensor> tensor = onnx::readTensorFile(file.string(), reason);
-    if (!tensor)
+/// One input or output: a tensor, or what a sequence or an optional holds.
+struct Datum {
+  onnx::ValueInfo info;
+  std::vector<onnx::Tensor> tensors;
+
+  /// What the step calls tensor i of it.
+  std::string nameOf(size_t i) const { return info.isSequence ? info.name + "." + std::to_string(i) : info.name; }
+};
+using Data = std::vector<Datum>;
+
+/// PREFIX_0.pb, PREFIX_1.pb, ... of a case, one for each of `infos`; nothing and the reason if one is not of its type.
+std::optional<Data> readData(const fs::path &folder, const std::string &prefix,
+                             const std::vector<onnx::ValueInfo> &infos, std::string &reason) {
+  Data data;
+  for (const onnx::ValueInfo &info : infos) {
+    fs::path file = folder / "test_data_set_0" / (prefix + "_" + std::to_string(data.size()) + ".pb");
+    auto tensors = onnx::readDataFile(file.string(), info, reason);
+    if (!tensors)
       return std::nullopt;
-    tensors.push_back(std::move(*tensor));
+    data.push_back({info, std::move(*tensors)});
   }
+  return data;
 }
 
 /// Elements in row-major order; what repeats itself is held once in a StaticTensor.
@@ -46,10 +56,19 @@ std::vector<Number> elementsOf(const StaticTensor &value) {
   return elements;
 }
 
+/// Integers as the dialect has them: of the same bits, with a sign.
+std::vector<int64_t> signedElements(const StaticTensor &value) {
+  std::vector<int64_t> elements = elementsOf<int64_t>(value);
+  unsigned width = 8 * onnx::byteSize(value.getType());
+  for (int64_t &element : elements)
+    element = llvm::SignExtend64(uint64_t(element), width);
+  return elements;
+}
+
 interp::Tensor toTensor(const StaticTensor &value, RankedTensorType type) {
   if (isa<FloatType>(type.getElementType()))
     return interp::Tensor::ofFloats(type, elementsOf<double>(value));
-  return interp::Tensor::ofInts(type, elementsOf<int64_t>(value));
+  return interp::Tensor::ofInts(type, signedElements(value));
 }
 
 /// Relative bound of ONNX's own runner, wider where the element type resolves less; integers are equal.
@@ -61,33 +80,64 @@ double boundOf(onnx::ElementType type) {
   }
 }
 
-bool agree(double actual, double expected, onnx::ElementType type) {
+/// `largest`: of the expected tensor. The expected numbers were computed in their own type, and where terms of a sum
+/// cancel (an inverse transform's zeros), what is left is the rounding of the large ones: an ulp of theirs is no error.
+bool agree(double actual, double expected, double largest, onnx::ElementType type) {
   if (std::isnan(expected) || std::isnan(actual))
     return std::isnan(expected) && std::isnan(actual);
   if (std::isinf(expected) || std::isinf(actual))
     return actual == expected;
-  double floor = type == onnx::ElementType::F16 || type == onnx::ElementType::BF16 ? 1e-3 : 1e-7;
+  bool half = type == onnx::ElementType::F16 || type == onnx::ElementType::BF16;
+  double floor = half ? 1e-3 : std::max(1e-7, type == onnx::ElementType::F32 ? largest * 0x1p-23 : 0.0);
   return std::abs(actual - expected) <= (boundOf(type) > 0 ? floor + boundOf(type) * std::abs(expected) : 0);
 }
 
-/// "" if the output is what is expected, else the first difference.
-std::string compare(const interp::Tensor &actual, const onnx::Tensor &expected) {
+/// The dialect's integers have no sign; how they are read is said beside the step.
+std::string signless(onnx::ElementType type) {
+  std::string text = onnx::spell(type);
+  return text[0] == 'u' ? "i" + text.substr(1) : text;
+}
+
+bool isUnsigned(StepOp step, StringRef name) {
+  auto names = step->getAttrOfType<ArrayAttr>(unsignedNames);
+  return names && llvm::is_contained(names.getAsValueRange<StringAttr>(), name);
+}
+
+std::string describeDifference(RankedTensorType actual, bool isUnsigned, const onnx::Tensor &expected) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "is " << actual << (isUnsigned ? " without a sign" : "") << ", expected " << onnx::spell(expected.type) << "[";
+  llvm::interleaveComma(expected.dims, out);
+  out << "]";
+  return text;
+}
+
+/// "" if the output is what is expected, else the first difference. Of `random` ones, type and shape alone are.
+std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected, bool random) {
   std::string type;
   llvm::raw_string_ostream(type) << actual.getType().getElementType();
-  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) || type != onnx::spell(expected.type)) {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    out << "is " << actual.getType() << ", expected " << onnx::spell(expected.type) << "[";
-    llvm::interleaveComma(expected.dims, out);
-    out << "]";
-    return text;
+  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) || type != signless(expected.type) ||
+      isUnsigned != (onnx::spell(expected.type)[0] == 'u'))
+    return describeDifference(actual.getType(), isUnsigned, expected);
+  if (random)
+    return "";
+  auto known = StaticTensor::ofBytes(expected.type, expected.dims, expected.bytes);
+  if (!known)
+    return "is expected to be of " + onnx::spell(expected.type);
+  if (!actual.isFloat()) {
+    std::vector<int64_t> wanted = signedElements(*known);
+    for (int64_t i = 0; i < actual.getSize(); ++i)
+      if (actual.ints()[i] != wanted[i])
+        return llvm::formatv("element {0} is {1}, expected {2}", i, actual.ints()[i], wanted[i]).str();
+    return "";
   }
-  std::vector<double> values = elementsOf<double>(*StaticTensor::ofBytes(expected.type, expected.dims, expected.bytes));
-  for (int64_t i = 0; i < actual.getSize(); ++i) {
-    double got = actual.isFloat() ? actual.floats()[i] : double(actual.ints()[i]), wanted = values[i];
-    if (!agree(got, wanted, expected.type))
-      return llvm::formatv("element {0} is {1:e6}, expected {2:e6}", i, got, wanted).str();
-  }
+  std::vector<double> values = elementsOf<double>(*known);
+  double largest = 0;
+  for (double value : values)
+    largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+  for (int64_t i = 0; i < actual.getSize(); ++i)
+    if (!agree(actual.floats()[i], values[i], largest, expected.type))
+      return llvm::formatv("element {0} is {1:e6}, expected {2:e6}", i, actual.floats()[i], values[i]).str();
   return "";
 }
 
@@ -104,9 +154,11 @@ public:
     model = onnx::readModel((folder / "model.onnx").string(), reason);
     if (!model)
       return {Verdict::Refused, "model.onnx: " + reason};
-    std::optional<Tensors> in = readTensors(folder, "input", reason), out = readTensors(folder, "output", reason);
-    if (!in || !out || in->size() != model->inputs.size() || out->size() != model->outputs.size())
-      return {Verdict::Refused, "data that are not tensors" + (reason.empty() ? "" : ": " + reason)};
+    std::optional<Data> in = readData(folder, "input", model->inputs, reason), out;
+    if (in)
+      out = readData(folder, "output", model->outputs, reason);
+    if (!in || !out)
+      return {Verdict::Refused, "data that are not tensors: " + reason};
     inputs = std::move(*in);
     outputs = std::move(*out);
     bindShapes();
@@ -124,19 +176,24 @@ public:
   }
 
 private:
-  /// The data fix what the model leaves open. Optionals and sequences have no type here.
+  /// The data fix what the model leaves open.
   void bindShapes() {
-    for (auto [info, tensor] : llvm::zip(model->inputs, inputs)) {
-      info.hasShape = info.isTensor;
+    for (auto [info, datum] : llvm::zip(model->inputs, inputs)) {
+      if (!info.isTensor) {
+        for (const onnx::Tensor &tensor : datum.tensors)
+          options.held[info.name].push_back({tensor.type, Shape(tensor.dims.begin(), tensor.dims.end())});
+        options.held.try_emplace(info.name);
+        continue;
+      }
+      info.hasShape = true;
       info.shape.clear();
-      for (int64_t dim : tensor.dims)
+      for (int64_t dim : datum.tensors[0].dims)
         info.shape.push_back({dim, ""});
     }
   }
 
   /// Gives inputs as known one after the other, as nodes ask for them.
   OwningOpRef<ModuleOp> import() {
-    ImportOptions options;
     for (;;) {
       std::set<std::string> asked;
       error.clear();
@@ -146,39 +203,84 @@ private:
         return succeeded(manager.run(*module)) ? std::move(module) : OwningOpRef<ModuleOp>();
       }
       size_t before = options.known.size();
-      for (auto [info, tensor] : llvm::zip(model->inputs, inputs))
-        if (asked.contains(info.name))
-          if (auto value = StaticTensor::ofBytes(tensor.type, tensor.dims, tensor.bytes))
-            options.known[info.name] = *value;
+      for (const Datum &datum : inputs)
+        if (datum.info.isTensor && asked.contains(datum.info.name))
+          if (auto value = read(datum.tensors[0]))
+            options.known[datum.info.name] = *value;
       if (options.known.size() == before)
         return {};
     }
   }
 
+  static std::optional<StaticTensor> read(const onnx::Tensor &tensor) {
+    return StaticTensor::ofBytes(tensor.type, tensor.dims, tensor.bytes);
+  }
+
+  /// True where the outputs are drawn: the standard fixes their type, shape and distribution alone.
+  bool isRandom() const {
+    return llvm::any_of(model->nodes, [&](const onnx::Node &node) {
+      return llvm::is_contained({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+                                 "RandomUniformLike"},
+                                node.opType) ||
+             (node.opType == "Dropout" && numberOf(node, 2, 0) != 0 && numberOf(node, 1, 0.5) != 0);
+    });
+  }
+
+  /// The number that the data give for input i of a node.
+  double numberOf(const onnx::Node &node, size_t i, double otherwise) const {
+    for (const Datum &datum : inputs)
+      if (i < node.inputs.size() && datum.info.isTensor && datum.info.name == node.inputs[i])
+        if (auto value = read(datum.tensors[0]); value && value->getElements() == 1)
+          return value->floatAt(0);
+    for (const onnx::Tensor &tensor : model->initializers)
+      if (i < node.inputs.size() && tensor.name == node.inputs[i])
+        if (auto value = read(tensor); value && value->getElements() == 1)
+          return value->floatAt(0);
+    return otherwise;
+  }
+
+  interp::Named dataOf(StepOp step) const {
+    interp::Named data;
+    llvm::StringMap<RankedTensorType> types;
+    for (auto [argument, name] : llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
+      types[name.getValue()] = cast<RankedTensorType>(argument.getType());
+    for (const Datum &datum : inputs)
+      for (auto [i, tensor] : llvm::enumerate(datum.tensors))
+        if (RankedTensorType type = types.lookup(datum.nameOf(i)))
+          data[datum.nameOf(i)] = toTensor(*read(tensor), type);
+    return data;
+  }
+
   CaseResult interpret(ModuleOp module) {
     auto step = module.lookupSymbol<StepOp>("predict");
-    interp::Named data;
-    for (auto [info, tensor] : llvm::zip(model->inputs, inputs))
-      for (auto [argument, name] : llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
-        if (name.getValue() == info.name)
-          data[info.name] = toTensor(*StaticTensor::ofBytes(tensor.type, tensor.dims, tensor.bytes),
-                                     cast<RankedTensorType>(argument.getType()));
-    FailureOr<interp::Outcome> outcome = interp::runStep(step, {}, data);
+    FailureOr<interp::Outcome> outcome = interp::runStep(step, {}, dataOf(step));
     if (failed(outcome))
       return {Verdict::Wrong, "cannot be interpreted: " + error};
-    for (auto [info, tensor] : llvm::zip(model->outputs, outputs)) {
-      auto found = outcome->outputs.find(info.name);
-      std::string difference = found == outcome->outputs.end() ? "is missing" : compare(found->second, tensor);
-      if (!difference.empty())
-        return {Verdict::Wrong, "output \"" + info.name + "\" " + difference};
-    }
-    return {Verdict::Passed, ""};
+    size_t expected = 0;
+    for (const Datum &datum : outputs)
+      for (auto [i, tensor] : llvm::enumerate(datum.tensors)) {
+        std::string name = datum.nameOf(i);
+        auto found = outcome->outputs.find(name);
+        std::string difference = found == outcome->outputs.end()
+                                     ? "is missing"
+                                     : compare(found->second, isUnsigned(step, name), tensor, isRandom());
+        if (!difference.empty())
+          return {Verdict::Wrong, "output \"" + name + "\" " + difference};
+        ++expected;
+      }
+    if (outcome->outputs.size() != expected)
+      return {Verdict::Wrong, llvm::formatv("{0} outputs, expected {1}", outcome->outputs.size(), expected).str()};
+    std::string given;
+    for (const auto &[name, value] : options.known)
+      given += (given.empty() ? "" : ", ") + name;
+    return {Verdict::Passed, given};
   }
 
   fs::path folder;
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::optional<onnx::Model> model;
-  Tensors inputs, outputs;
+  Data inputs, outputs;
+  ImportOptions options;
   std::string error;
   bool located = false;
 };
@@ -210,10 +312,40 @@ CaseResult runCaseApart(const std::string &folder, unsigned seconds) {
   return {Verdict(text[0] - '0'), text.substr(1, count - 1)};
 }
 
-std::string operatorOf(const std::string &folder) {
+const char *const scopeRule =
+    "inputs and outputs are tensors of f64, f32, f16, bf16, signed or unsigned integers of 8 to 64 bits, or bool;\n"
+    "no operator of quantized numbers; no operator whose output shape depends on the elements of its inputs\n"
+    "(Compress, NonMaxSuppression, NonZero, Unique); every domain and opset that has a node test.";
+
+namespace {
+
+std::string outsideOf(const onnx::Model &model, const std::string &op) {
+  StringRef refusal = refusalOf(op);
+  if (op == "Compress" || refusal.contains("depends on data"))
+    return "data-dependent shape";
+  if (refusal.contains("quantized"))
+    return "quantized";
+  for (const auto *infos : {&model.inputs, &model.outputs})
+    for (const onnx::ValueInfo &info : *infos) {
+      if (!info.isTensor)
+        return info.isOptional ? "optional" : info.isSequence ? "sequence" : "no tensor";
+      if (onnx::byteSize(info.type) == 0)
+        return info.type == onnx::ElementType::String ? "string" : "narrow type";
+    }
+  return "";
+}
+
+} // namespace
+
+CaseScope scopeOf(const std::string &folder) {
+  fs::path path = folder, original = path.parent_path() / path.filename().string().substr(0, path.filename().string().find("_expanded"));
   std::string reason;
-  std::optional<onnx::Model> model = onnx::readModel(folder + "/model.onnx", reason);
-  return model && !model->nodes.empty() ? model->nodes.front().opType : "";
+  auto read = [&](const fs::path &from) { return onnx::readModel((from / "model.onnx").string(), reason); };
+  std::optional<onnx::Model> model = read(path), whole = fs::exists(original) ? read(original) : std::nullopt;
+  if (!model || model->nodes.empty())
+    return {"", ""};
+  std::string op = (whole && !whole->nodes.empty() ? whole : model)->nodes.front().opType;
+  return {op, outsideOf(*model, op)};
 }
 
 } // namespace par::test

@@ -10,7 +10,8 @@ enum class Verdict { Passed, Refused, Wrong, Crashed };
 
 struct CaseResult {
   Verdict verdict = Verdict::Crashed;
-  std::string reason; ///< the error it was refused with, or the first difference
+  std::string reason; ///< the error it was refused with, or the first difference; of one that passed, the inputs that
+                      ///< were given when compiling
 };
 
 /// Imports `folder`/model.onnx for the shapes of `folder`/test_data_set_0, without a loss, interprets it on the
@@ -21,8 +22,18 @@ CaseResult runCase(const std::string &folder);
 /// The same in a process of its own, ended after `seconds`: a crash or a hang is a verdict.
 CaseResult runCaseApart(const std::string &folder, unsigned seconds);
 
-/// Type of the model's first node, "" where the file cannot be read.
-std::string operatorOf(const std::string &folder);
+/// What a case asks for.
+struct CaseScope {
+  std::string op;      ///< type of the model's first node, "" where the file cannot be read
+  std::string outside; ///< why it is none of the cases that should pass, "" for those (scopeRule)
+};
+
+/// The model of `folder`, an expansion of an op into others being a case of that op: test_gelu_default_1_expanded is
+/// Gelu's.
+CaseScope scopeOf(const std::string &folder);
+
+/// Which cases should pass, in words.
+extern const char *const scopeRule;
 
 } // namespace par::test
 

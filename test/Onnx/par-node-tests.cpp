@@ -2,8 +2,8 @@
 //   par-node-tests --operators
 //   par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
 // FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line for every
-// case that did not pass, --table one for every operator. The last line counts. Exits with 1 where a case crashed or
-// differs. --operators prints docs/onnx.md.
+// case that did not pass, --table one for every operator. The last lines count all cases, and those in scope. Exits with
+// 1 where a case crashed or differs. --operators prints docs/onnx.md.
 #include "NodeCase.h"
 
 #include "par/Import/Operators.h"
@@ -61,12 +61,22 @@ void print(StringRef title, const Counts &counts) {
   llvm::outs() << '\n';
 }
 
-/// An op's expansion into others counts as that op's case: test_gelu_default_1_expanded is Gelu's.
-std::string operatorOfCase(const fs::path &folder) {
-  std::string name = folder.filename().string();
-  size_t expanded = name.find("_expanded");
-  fs::path original = folder.parent_path() / name.substr(0, expanded);
-  return operatorOf(expanded != std::string::npos && fs::exists(original) ? original.string() : folder.string());
+/// Cases that should pass: how many do, and how many of these were given an input when compiling (a shape, axes).
+struct Scope {
+  int total = 0, passed = 0, given = 0;
+
+  void add(const CaseResult &result) {
+    ++total;
+    passed += result.verdict == Verdict::Passed;
+    given += result.verdict == Verdict::Passed && !result.reason.empty();
+  }
+};
+
+constexpr const char *usage =
+    "usage: par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";
+
+bool isWanted(const Arguments &arguments, const fs::path &folder) {
+  return fs::exists(folder / "model.onnx") && StringRef(folder.filename().string()).contains(arguments.match);
 }
 
 } // namespace
@@ -77,30 +87,40 @@ int main(int argc, char **argv) {
     return 0;
   }
   Arguments arguments;
+  if (argc == 2 && StringRef(argv[1]) == "--help") {
+    llvm::outs() << usage << "In scope, and so expected to pass: " << scopeRule << '\n';
+    return 0;
+  }
   if (!read(argc, argv, arguments) || !fs::is_directory(arguments.folder)) {
-    llvm::errs() << "usage: par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";
+    llvm::errs() << usage;
     return 2;
   }
   std::set<fs::path> folders;
   for (const fs::directory_entry &entry : fs::directory_iterator(arguments.folder))
-    if (fs::exists(entry.path() / "model.onnx") && StringRef(entry.path().filename().string()).contains(arguments.match))
+    if (isWanted(arguments, entry.path()))
       folders.insert(entry.path());
   std::map<std::string, Counts> table;
   Counts total{};
+  Scope scope;
   for (const fs::path &folder : folders) {
-    std::string op = operatorOfCase(folder);
+    auto [op, outside] = scopeOf(folder.string());
     if (!arguments.op.empty() && op != arguments.op)
       continue;
     CaseResult result = runCaseApart(folder.string(), arguments.seconds);
     ++table[op][int(result.verdict)];
     ++total[int(result.verdict)];
+    if (outside.empty())
+      scope.add(result);
     if (arguments.list && result.verdict != Verdict::Passed)
       llvm::outs() << names[int(result.verdict)] << ' ' << op << ' ' << folder.filename().string() << ": "
-                   << StringRef(result.reason).split('\n').first << '\n';
+                   << StringRef(result.reason).split('\n').first
+                   << (outside.empty() ? "" : " (out of scope: " + outside + ")") << '\n';
   }
   if (arguments.table)
     for (const auto &[op, counts] : table)
       print(op, counts);
   print("total", total);
+  llvm::outs() << llvm::format("in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n",
+                               scope.passed, scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
   return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
 }

@@ -26,6 +26,16 @@ struct AttachedLoss {
   int64_t shift = 0;           ///< labels lie this many positions ahead along dim 1
 };
 
+/// One tensor of a sequence or an optional.
+struct HeldTensor {
+  onnx::ElementType type;
+  Shape shape;
+};
+
+/// Attribute of a step: names of its inputs and outputs whose integers have no sign. The dialect's are signless; the ops
+/// that Import makes of them read the same bits.
+inline constexpr llvm::StringLiteral unsignedNames = "par.unsigned";
+
 struct ImportOptions {
   /// Sizes of symbolic dims.
   std::map<std::string, int64_t> dims;
@@ -40,6 +50,8 @@ struct ImportOptions {
   std::map<std::string, std::string> values;
   /// Inputs whose elements are known now, as an initializer's are.
   std::map<std::string, StaticTensor> known;
+  /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or none.
+  std::map<std::string, std::vector<HeldTensor>> held;
   /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;

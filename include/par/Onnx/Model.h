@@ -37,6 +37,8 @@ unsigned byteSize(ElementType type);
 /// `f32`, `i64`, ... as Par's messages write it; `type 17` for numbers without a name here.
 std::string spell(ElementType type);
 bool isFloat(ElementType type);
+/// Integers without a sign.
+bool isUnsigned(ElementType type);
 
 /// Where a tensor's bytes lie. All data is little-endian, row-major and contiguous.
 enum class Storage {
@@ -73,6 +75,7 @@ struct ValueInfo {
   std::string name;
   ElementType type = ElementType::Undefined;
   bool isTensor = false; ///< sequences, maps and optionals are not
+  bool isSequence = false, isOptional = false; ///< of tensors of `type`; an optional sequence is both
   bool hasShape = false;
   std::vector<Dim> shape;
   std::string doc;
@@ -157,12 +160,12 @@ struct Model {
 inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
 
 /// Reads `.onnx` or `.onnx.gz`. On failure returns nothing and sets `error` to a lower-case sentence without the path.
-/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain. Any bytes are survived; fewer than
+/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain, or none of it. Any bytes are survived; fewer than
 /// `limit` are read, and protobuf takes fewer than 2 GiB.
 std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
-/// One tensor from a file of its own (a TensorProto, as ONNX's tests keep data), with its bytes inline.
-std::optional<Tensor> readTensorFile(const std::string &path, std::string &error);
+/// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or none.
+std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error);
 
 /// The bytes of one tensor (`tensor.length` many); nothing and `error` if they are absent or cannot be read.
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error);

@@ -1,0 +1,143 @@
+// Integers without a sign. The dialect's have one, so a value holds their bits, and an op that reads them does one of:
+// nothing, where the bits of the result are the same either way (a sum, a gather); the same with 2^63 flipped, which maps
+// the order of the ones to that of the others; or the same in the next wider type, which holds all their values.
+#include "GraphImporter.h"
+
+namespace par {
+
+using namespace mlir;
+
+namespace {
+
+enum class Reading { Own, Bits, Order, Wide };
+
+/// Ops that ask for the sign themselves, and those that only hand values on.
+constexpr StringRef own[] = {"BitCast", "Cast", "CastLike", "ConcatFromSequence", "If", "Loop", "Optional",
+                             "OptionalGetElement", "OptionalHasElement", "Scan", "SequenceAt", "SequenceConstruct",
+                             "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap"};
+constexpr StringRef bits[] = {
+    "Add",        "BitwiseAnd", "BitwiseNot",    "BitwiseOr",      "BitwiseXor", "CenterCropPad",   "Compress",
+    "Concat",     "DepthToSpace", "Equal",       "Expand",         "Flatten",    "Gather",          "GatherElements",
+    "GatherND",   "Identity",   "Mul",           "Pad",            "ReduceSum",  "Reshape",         "ReverseSequence",
+    "Slice",      "SpaceToDepth", "Split",       "Squeeze",        "Sub",        "Sum",             "TensorScatter",
+    "Tile",       "Transpose",  "Trilu",         "Unsqueeze",      "Where"};
+constexpr StringRef order[] = {"ArgMax", "ArgMin", "Clip", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+                               "Max",    "Min",    "ReduceMax", "ReduceMin", "TopK"};
+/// Ops whose result has a type of its own, whatever their operand's.
+constexpr StringRef ownResult[] = {"ArgMax", "ArgMin", "EyeLike", "OneHot"};
+
+Reading readingOf(const onnx::Node &node, unsigned width) {
+  StringRef op(node.opType);
+  if (llvm::is_contained(own, op))
+    return Reading::Own;
+  if (llvm::is_contained(bits, op))
+    return Reading::Bits;
+  return width == 64 ? Reading::Order : Reading::Wide;
+}
+
+/// A known value in the type that the op is to see.
+GraphValue readKnown(const StaticTensor &known, Reading reading, onnx::ElementType wide) {
+  StaticTensor read(reading == Reading::Wide ? wide : onnx::ElementType::I64, known.getShape(), known.getStored());
+  for (int64_t i = 0; i < known.getStoredCount(); ++i)
+    read.setInt(i, reading == Reading::Wide ? known.intAt(i) : int64_t(uint64_t(known.intAt(i)) ^ (uint64_t(1) << 63)));
+  return {std::make_shared<StaticTensor>(std::move(read)), {}, {}, false};
+}
+
+Value flipSign(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto least = DenseElementsAttr::get(type.clone(ArrayRef<int64_t>()), APInt::getSignedMinValue(64));
+  Value constant = ConstantOp::create(builder, loc, least.getType(), least);
+  return XorOp::create(builder, loc, value, buildBroadcast(builder, loc, constant, {}, type.getShape()));
+}
+
+onnx::ElementType widerOf(unsigned width) {
+  return width == 8 ? onnx::ElementType::I16 : width == 16 ? onnx::ElementType::I32 : onnx::ElementType::I64;
+}
+
+} // namespace
+
+Value widenUnsigned(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  unsigned width = type.getElementTypeBitWidth();
+  Term wide = Term(builder, loc, value).convert(builder.getIntegerType(2 * width));
+  return AndOp::create(builder, loc, wide, wide.splat(double((uint64_t(1) << width) - 1)));
+}
+
+bool GraphImporter::hasUnsignedInput(const onnx::Node &node) const {
+  auto isUnsigned = [](const GraphValue &value) {
+    return value.known ? onnx::isUnsigned(value.known->getType()) : value.isUnsigned;
+  };
+  return llvm::any_of(node.inputs, [&](const std::string &name) {
+    auto found = values.find(name);
+    return found != values.end() &&
+           (isUnsigned(found->second) || llvm::any_of(found->second.sequence, isUnsigned));
+  });
+}
+
+namespace {
+
+/// Width of the integers without a sign among the inputs; 0 where there are several.
+unsigned unsignedWidth(NodeImporter &importer) {
+  unsigned width = 0;
+  for (size_t i = 0; i < importer.numInputs(); ++i) {
+    const GraphValue *input = importer.value(i);
+    if (!input || !importer.isUnsigned(i))
+      continue;
+    unsigned own = input->known ? 8 * onnx::byteSize(input->known->getType())
+                                : cast<RankedTensorType>(input->computed.getType()).getElementTypeBitWidth();
+    if (width && own != width)
+      return 0;
+    width = own;
+  }
+  return width;
+}
+
+} // namespace
+
+LogicalResult GraphImporter::importUnsigned(NodeImporter &importer, ImportFunction function) {
+  const onnx::Node &node = importer.node;
+  unsigned width = unsignedWidth(importer);
+  Reading reading = readingOf(node, width);
+  if (reading == Reading::Own)
+    return function(importer);
+  bool reduces = node.attribute("reduction") && node.stringAttribute("reduction", "none") != "none";
+  bool longOnes = width == 64 && reading == Reading::Order;
+  if (width == 0 || reduces || (longOnes && !llvm::is_contained(order, StringRef(node.opType))))
+    return importer.error() << "op " << node.opType << " of " << (width ? "u" + Twine(width) : Twine("mixed widths"))
+                            << " is not supported yet";
+  size_t lender = node.opType == "Where" ? 1 : 0;
+  bool narrows = importer.isUnsigned(lender) && !llvm::is_contained(ownResult, StringRef(node.opType));
+  llvm::StringMap<GraphValue> before;
+  for (size_t i = 0; i < importer.numInputs(); ++i)
+    if (importer.isUnsigned(i) && reading != Reading::Bits && before.try_emplace(node.inputs[i], *importer.value(i)).second) {
+      GraphValue &value = values[node.inputs[i]];
+      if (value.known)
+        value = readKnown(*value.known, reading, widerOf(width));
+      else
+        value = {nullptr, reading == Reading::Wide ? widenUnsigned(builder, importer.loc, value.computed)
+                                                   : flipSign(builder, importer.loc, value.computed), {}, false};
+    }
+  LogicalResult result = function(importer);
+  if (succeeded(result) && values[node.outputs[0]].isSequence)
+    return importer.error() << "op " << node.opType << " of integers without a sign is not supported yet";
+  for (auto &entry : before)
+    values[entry.first()] = std::move(entry.second);
+  if (failed(result) || !narrows)
+    return result;
+  unsigned readWidth = reading == Reading::Wide ? 2 * width : width;
+  for (auto [k, name] : llvm::enumerate(node.outputs)) {
+    GraphValue &value = values[name];
+    bool lent = value.computed && (k == 0 || reading == Reading::Bits) &&
+                cast<RankedTensorType>(value.computed.getType()).getElementType().isSignlessInteger(readWidth);
+    if (!lent)
+      continue;
+    if (reading == Reading::Wide)
+      value.computed = buildConvert(builder, importer.loc, value.computed, builder.getIntegerType(width));
+    else if (reading == Reading::Order)
+      value.computed = flipSign(builder, importer.loc, value.computed);
+    value.isUnsigned = true;
+  }
+  return success();
+}
+
+} // namespace par
