@@ -1,5 +1,7 @@
 #include "par/Dialect/Par.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace par {
@@ -68,12 +70,23 @@ MeshAttr getMesh(Operation *from, FlatSymbolRefAttr stage) {
   return op ? op.getMesh() : MeshAttr();
 }
 
+/// A number as an integer of a type; what is beyond it, an infinity say, becomes its largest or least.
+static APInt clampToInteger(double value, Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  double limit = std::ldexp(1.0, width - 1);
+  if (width > 1 && value >= limit)
+    return APInt::getSignedMaxValue(width);
+  if (width > 1 && value < -limit)
+    return APInt::getSignedMinValue(width);
+  return APInt(64, static_cast<uint64_t>(static_cast<int64_t>(value))).trunc(width);
+}
+
 Value buildSplat(OpBuilder &builder, Location loc, RankedTensorType type, double value) {
   Attribute element;
   if (auto floating = dyn_cast<FloatType>(type.getElementType()))
     element = builder.getFloatAttr(floating, value);
   else
-    element = builder.getIntegerAttr(type.getElementType(), static_cast<int64_t>(value));
+    element = builder.getIntegerAttr(type.getElementType(), clampToInteger(value, type.getElementType()));
   return ConstantOp::create(builder, loc, cast<ElementsAttr>(SplatElementsAttr::get(type, element)));
 }
 

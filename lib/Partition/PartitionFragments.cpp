@@ -115,7 +115,8 @@ SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRul
   SmallVector<Axes> chosen(many);
   llvm::SmallDenseSet<StringAttr> used;
   for (unsigned factor = 0; factor < many; ++factor) {
-    if (rule.factors[factor].kind == FactorKind::Whole)
+    // Composites whose shardings ask for it have been taken apart before.
+    if (rule.factors[factor].kind == FactorKind::Whole || rule.factors[factor].kind == FactorKind::Expand)
       continue;
     int64_t least = std::numeric_limits<int64_t>::max();
     for (auto [candidate, holds] : llvm::zip(votes, has)) {
@@ -241,7 +242,9 @@ SmallVector<Axes> Partitioner::chooseOperandSums(Operation *op, const ShardingRu
                    llvm::all_of(set, [&](unsigned other) { return llvm::is_contained(sumsOf(other), axis); });
         bool cuts =
             llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
-        if (cuts || !(all || llvm::is_contained(declared, axis)))
+        // Of two factors of a product one may be a sum: the first that is.
+        bool taken = llvm::is_contained(carried, axis) && !llvm::is_contained(sums[operand], axis);
+        if (cuts || taken || !(all || llvm::is_contained(declared, axis)))
           continue;
         for (unsigned member : set)
           if (!llvm::is_contained(sums[member], axis))

@@ -32,16 +32,17 @@ struct OpCase {
 };
 
 /// Deterministic choices; round 0 is any shape, round 1 has a dim of size 1, round 2 odd dims only, round 3
-/// two dims of size 1 where there are as many.
+/// two dims of size 1 where there are as many. Dims have 2 to `most` elements.
 class Chooser {
 public:
-  Chooser(unsigned seed, unsigned round) : random(seed * 16 + round), round(round) {}
+  Chooser(unsigned seed, unsigned round, int64_t most = 5)
+      : random(seed * 16 + round), round(round), most(most) {}
 
   int64_t number(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   }
   double real() { return std::uniform_real_distribution<double>(0, 1)(random); }
-  int64_t dim() { return round == 2 ? 2 * number(1, 2) + 1 : number(2, 5); }
+  int64_t dim() { return round == 2 ? 2 * number(1, (most - 1) / 2) + 1 : number(2, most); }
   /// Of the given rank; with ones by the round.
   Shape shape(int64_t rank) {
     Shape shape(rank);
@@ -78,6 +79,7 @@ public:
 private:
   std::mt19937 random;
   unsigned round;
+  int64_t most;
 };
 
 inline std::string typeOf(const Shape &shape, llvm::StringRef element = "f64") {

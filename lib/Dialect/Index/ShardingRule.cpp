@@ -7,8 +7,10 @@ namespace {
 
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
+/// One new factor for a dim; none for a dim of size 1, unless it is addressed, which its indices' padding
+/// must know.
 DimFactors dimOf(ShardingRule &rule, int64_t size, FactorKind kind) {
-  if (size == 1)
+  if (size == 1 && kind != FactorKind::Indexed)
     return {};
   return {rule.addFactor(size, kind)};
 }

@@ -5,11 +5,14 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Tokens are parallel; the classes are taken apart before they are cut.
+/// Tokens are parallel; the classes are taken apart before they are cut. They have a factor also if there is
+/// but one: labels address them.
 ShardingRule getClassRule(Value logits) {
   ShardingRule rule = ShardingRule::getElementwise(cast<RankedTensorType>(logits.getType()).getShape(), 1, 0);
-  for (unsigned factor : rule.operands[0].back())
-    rule.factors[factor].kind = FactorKind::Expand;
+  DimFactors &classes = rule.operands[0].back();
+  if (classes.empty())
+    classes.push_back(rule.addFactor(1));
+  rule.factors[classes.front()].kind = FactorKind::Expand;
   return rule;
 }
 
