@@ -43,19 +43,30 @@ Term meanOver(Term x, ArrayRef<int64_t> dims) {
   return x.reduce(ReduceKind::sum, dims) * (1.0 / double(count));
 }
 
-/// Mean and variance of the samples of each group and channel, [groups, C] both, and what of the operand is above the
-/// mean.
+/// Mean and variance of the samples of each group and channel, and what of the operand is above the mean. With one group
+/// its dim is left out: statistics are [C] and samples [N, C, ...], else [groups, C] and [groups, N / groups, C, ...].
 struct GroupStatistics {
-  /// `x` is [groups, samples of one, C, ...].
-  explicit GroupStatistics(Term x) : mean(x), variance(x), centred(x) {
-    int64_t rank = x.getShape().size();
-    SmallVector<int64_t> dims{1};
-    llvm::append_range(dims, dimRange(3, rank));
+  GroupStatistics(Term x, int64_t groups) : grouped(groups > 1), mean(x), variance(x), centred(x) {
+    SmallVector<int64_t> shape(x.getShape());
+    if (grouped) {
+      shape[0] /= groups;
+      shape.insert(shape.begin(), groups);
+      x = x.reshape(shape);
+    }
+    SmallVector<int64_t> dims{grouped};
+    llvm::append_range(dims, dimRange(grouped + 2, shape.size()));
     mean = meanOver(x, dims);
     centred = x - spread(mean, x);
     variance = meanOver(centred * centred, dims);
   }
-  static Term spread(Term statistic, Term like) { return statistic.broadcast({0, 2}, like.getShape()); }
+  Term spread(Term statistic, Term like) const {
+    return grouped ? statistic.broadcast({0, 2}, like.getShape()) : statistic.broadcast({1}, like.getShape());
+  }
+  /// A number for each channel, for each group of them.
+  Term repeat(Term channels) const { return grouped ? channels.broadcast({1}, mean.getShape()) : channels; }
+  Term meanOfGroups(Term statistic) const { return grouped ? meanOver(statistic, {0}) : statistic; }
+
+  bool grouped;
   Term mean, variance, centred;
 };
 
@@ -80,19 +91,15 @@ LogicalResult bindTraining(NodeImporter &importer, const BatchNorm &norm, Type e
   if (samples % groups != 0)
     return importer.error() << "a batch of " << samples << " does not divide into " << groups
                             << " groups that share statistics";
-  SmallVector<int64_t> apart(norm.shape());
-  apart[0] = samples / groups;
-  apart.insert(apart.begin(), groups);
-  GroupStatistics statistics(norm.x.reshape(apart));
-  Term scale = norm.scale.broadcast({1}, statistics.mean.getShape());
-  Term factor = scale * rsqrt(statistics.variance + norm.epsilon);
-  Term normed = statistics.centred * GroupStatistics::spread(factor, statistics.centred);
-  Term result = normed.reshape(norm.shape()) + norm.spread(norm.bias);
+  GroupStatistics statistics(norm.x, groups);
+  Term factor = statistics.repeat(norm.scale) * rsqrt(statistics.variance + norm.epsilon);
+  Term normed = statistics.centred * statistics.spread(factor, statistics.centred);
+  Term result = (statistics.grouped ? normed.reshape(norm.shape()) : normed) + norm.spread(norm.bias);
   if (failed(importer.bind(result.convert(element))))
     return failure();
   double momentum = importer.node.floatAttribute("momentum", 0.9);
   auto moved = [&](Term before, Term now) {
-    return before * momentum + meanOver(now, {0}) * (1 - momentum);
+    return before * momentum + statistics.meanOfGroups(now) * (1 - momentum);
   };
   // What is kept is PyTorch's: its moving variance is the unbiased one, ONNX's result is not.
   double count = double(countElements(norm.shape())) / double(norm.shape()[1] * groups);

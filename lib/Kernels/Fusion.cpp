@@ -30,6 +30,9 @@ private:
     int depth = 0;
     bool open = false;   ///< others may join
     bool inlined = true; ///< only elementwise ops and movements: can be computed where it is read
+    bool elementwise = false; ///< only elementwise ops, on `space`
+    /// The group's rows are these dims of `space`, which its reductions keep; none: they are leading dims.
+    SmallVector<int64_t> kept{};
   };
 
   /// Finds what only products read, which compute it for themselves.
@@ -40,6 +43,8 @@ private:
   void collectSources(Operation *op, SetVector<Operation *> &sources);
   int depthOfSource(Operation *source);
   bool mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group);
+  bool mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);
+  bool mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);
   void merge(Group *into, Group *from);
 
   BlockOp block;
@@ -83,6 +88,30 @@ static bool sharesRows(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.take_front(common) == b.take_front(common);
 }
 
+/// The dims that a sum keeps, where loops over them can stand outside all others: none if the last dim of the operand, whose
+/// elements lie side by side, is among them.
+static SmallVector<int64_t> findKept(Operation *op, Pattern pattern) {
+  SmallVector<int64_t> kept;
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (!reduce || pattern != Pattern::Sum)
+    return kept;
+  ArrayRef<int64_t> shape = shapeOf(reduce.getOperand());
+  int64_t last = -1;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    if (size > 1)
+      last = dim;
+    if (!llvm::is_contained(reduce.getDims(), int64_t(dim)))
+      kept.push_back(dim);
+  }
+  if (llvm::is_contained(kept, last))
+    kept.clear();
+  return kept;
+}
+
+static SmallVector<int64_t> takeDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims, [&](int64_t dim) { return shape[dim]; });
+}
+
 void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
@@ -123,7 +152,7 @@ void Fuser::visitOwned(Operation *op, Group *group) {
 
 bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group) {
   State &state = states[group];
-  if (!state.open)
+  if (!state.open || !state.kept.empty())
     return false;
   // A value that is computed where it is read: nobody else may read it.
   bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
@@ -138,6 +167,38 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
   return sharesRows(space, state.space);
 }
 
+/// Whether the op and the groups can have the dims that reductions keep as their rows: every value has all of the dims, or
+/// those that are kept alone.
+bool Fuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
+  SmallVector<int64_t> kept = findKept(op, pattern), whole(space);
+  for (Group *group : candidates)
+    if (group && kept.empty()) {
+      kept = states[group].kept;
+      whole = states[group].space;
+    }
+  if (kept.empty())
+    return false;
+  SmallVector<int64_t> rows = takeDims(whole, kept);
+  bool reduces = pattern == Pattern::Sum && findKept(op, pattern) == kept;
+  bool computes = pattern == Pattern::Elementwise && (space == ArrayRef(whole) || space == ArrayRef(rows));
+  return (reduces || computes) && llvm::all_of(candidates, [&](Group *group) {
+           if (!group)
+             return false;
+           State &state = states[group];
+           if (!state.kept.empty())
+             return state.kept == kept && state.space == whole;
+           return state.open && state.elementwise && (state.space == whole || state.space == rows);
+         });
+}
+
+bool Fuser::mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
+  return llvm::all_of(candidates, [&](Group *group) {
+    return group && mayJoin(op, pattern, space, group) &&
+           (pattern == Pattern::Movement || pattern == Pattern::Sum ||
+            sharesRows(states[group].space, states[candidates.front()].space));
+  });
+}
+
 void Fuser::merge(Group *into, Group *from) {
   for (Operation *op : from->ops)
     groupOf[op] = into;
@@ -146,6 +207,9 @@ void Fuser::merge(Group *into, Group *from) {
   if (other.space.size() > state.space.size())
     state.space = other.space;
   state.inlined &= other.inlined;
+  state.elementwise &= other.elementwise;
+  if (state.kept.empty())
+    state.kept = other.kept;
   from->ops.clear();
 }
 
@@ -158,25 +222,24 @@ void Fuser::visit(Operation *op) {
   for (Operation *source : sources)
     depth = std::max(depth, depthOfSource(source));
   SetVector<Group *> candidates;
-  bool joins = !sources.empty();
-  for (Operation *source : sources) {
-    if (depthOfSource(source) < depth)
-      continue;
-    Group *group = groupOf.lookup(source);
-    joins &= group && mayJoin(op, pattern, space, group);
-    candidates.insert(group);
-  }
-  for (Group *group : candidates)
-    joins = joins && (pattern == Pattern::Movement || pattern == Pattern::Sum ||
-                      sharesRows(states[group].space, states[candidates.front()].space));
+  for (Operation *source : sources)
+    if (depthOfSource(source) == depth)
+      candidates.insert(groupOf.lookup(source));
+  bool shares = !sources.empty() && mayShareKept(op, pattern, space, candidates.getArrayRef());
+  bool joins = shares || (!sources.empty() && mayJoinAll(op, pattern, space, candidates.getArrayRef()));
+  SmallVector<int64_t> kept = findKept(op, pattern);
   if (!joins) {
     groups.push_back(std::make_unique<Group>());
     Group *group = groups.back().get();
     group->clonesFree = true;
     group->ops.push_back(op);
     groupOf[op] = group;
-    states[group] = {SmallVector<int64_t>(space), depth + 1, pattern != Pattern::Sum,
-                     pattern == Pattern::Elementwise || pattern == Pattern::Movement};
+    states[group] = {SmallVector<int64_t>(space),
+                     depth + 1,
+                     pattern != Pattern::Sum || !kept.empty(),
+                     pattern == Pattern::Elementwise || pattern == Pattern::Movement,
+                     pattern == Pattern::Elementwise,
+                     kept};
     return;
   }
   Group *group = candidates.front();
@@ -187,8 +250,11 @@ void Fuser::visit(Operation *op) {
   State &state = states[group];
   if (pattern == Pattern::Movement || space.size() > state.space.size())
     state.space.assign(space.begin(), space.end());
-  state.open = pattern != Pattern::Sum;
+  if (shares && state.kept.empty())
+    state.kept = kept;
+  state.open = pattern != Pattern::Sum || shares;
   state.inlined &= pattern == Pattern::Elementwise || pattern == Pattern::Movement;
+  state.elementwise &= pattern == Pattern::Elementwise;
 }
 
 void Fuser::findCloned() {

@@ -6,6 +6,8 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @x temp : tensor<4x8xf32>
   par.buffer @y temp : tensor<4x8xf32>
   par.buffer @g temp : tensor<8xf32>
+  par.buffer @c temp : tensor<4x8x5xf32>
+  par.buffer @h temp : tensor<8x5xf32>
   par.buffer @w state of "w" : tensor<4x8xf32>
   par.buffer @m temp : tensor<8x8xf32>
   par.buffer @s temp : tensor<f32>
@@ -28,6 +30,38 @@ par.program @p on @s0 ranks [0, 1] {
     %4 = par.reduce sum %2 dims [0] : tensor<4x8xf32> to tensor<8xf32>
     par.store %3 to @y : tensor<4x8xf32>
     par.store %4 to @g : tensor<8xf32>
+  }
+
+  // What keeps the second dim, where elements lie side by side, shares it as rows: sums and what they are for are one launch.
+  // CHECK-LABEL: par.block @channels
+  // CHECK: %[[N:.*]]:2 = par.launch @{{.*}} -> (tensor<8xf32>, tensor<4x8x5xf32>)
+  // CHECK-NEXT: par.store %[[N]]#1 to @c
+  // CHECK-NEXT: par.store %[[N]]#0 to @g
+  par.block @channels {
+    %x = par.load @c : tensor<4x8x5xf32>
+    %s = par.reduce sum %x dims [0, 2] : tensor<4x8x5xf32> to tensor<8xf32>
+    %mean = par.broadcast_in_dim %s dims [1] : tensor<8xf32> to tensor<4x8x5xf32>
+    %0 = par.subtract %x, %mean : tensor<4x8x5xf32>
+    %1 = par.multiply %0, %0 : tensor<4x8x5xf32>
+    %v = par.reduce sum %1 dims [0, 2] : tensor<4x8x5xf32> to tensor<8xf32>
+    %r = par.rsqrt %v : tensor<8xf32>
+    %factor = par.broadcast_in_dim %r dims [1] : tensor<8xf32> to tensor<4x8x5xf32>
+    %y = par.multiply %0, %factor : tensor<4x8x5xf32>
+    par.store %y to @c : tensor<4x8x5xf32>
+    par.store %r to @g : tensor<8xf32>
+  }
+
+  // Sums that keep other dims have no rows in common.
+  // CHECK-LABEL: par.block @apart
+  // CHECK: %[[A:.*]]:2 = par.launch @{{.*}} -> (tensor<4x8x5xf32>, tensor<8xf32>)
+  // CHECK-NEXT: par.launch @{{.*}}(%[[A]]#0) : (tensor<4x8x5xf32>) -> tensor<8x5xf32>
+  par.block @apart {
+    %x = par.load @c : tensor<4x8x5xf32>
+    %0 = par.exp %x : tensor<4x8x5xf32>
+    %1 = par.reduce sum %0 dims [0, 2] : tensor<4x8x5xf32> to tensor<8xf32>
+    %2 = par.reduce sum %0 dims [0] : tensor<4x8x5xf32> to tensor<8x5xf32>
+    par.store %1 to @g : tensor<8xf32>
+    par.store %2 to @h : tensor<8x5xf32>
   }
 
   // The add depends on the product, which depends on the exp: exp and add are two kernels.
