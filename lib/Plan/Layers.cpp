@@ -91,15 +91,31 @@ void PlanLayers::addLayer(PlanNode layer, StringRef folder) {
     return;
   }
   if (const PlanEntry *use = layer.find("use")) {
-    if (use->value.kind == PlanNode::List)
-      for (const PlanNode &item : use->value.items)
-        addUsed(item, folder);
-    else if (use->value.kind != PlanNode::Null)
-      errors.error(use->value.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes",
-                   use->value.describe());
+    addUses(use->value, folder);
     llvm::erase_if(layer.entries, [](const PlanEntry &entry) { return entry.key == "use"; });
   }
   mergePlan(merged, layer);
+  if (!used)
+    mergePlan(own, layer);
+}
+
+void PlanLayers::addUses(const PlanNode &names, StringRef folder) {
+  ++used;
+  if (names.kind == PlanNode::List)
+    for (const PlanNode &item : names.items)
+      addUsed(item, folder);
+  else if (names.kind != PlanNode::Null)
+    errors.error(names.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes", names.describe());
+  --used;
+}
+
+/// A list on the command line replaces those of the files: what these used is gone, what they say themselves lies over
+/// what is used now.
+void PlanLayers::replaceUses(const PlanNode &names) {
+  merged = PlanNode::map(Origin());
+  usedRecipes.clear();
+  addUses(names, "");
+  mergePlan(merged, own);
 }
 
 void PlanLayers::addUsed(const PlanNode &name, StringRef folder) {
@@ -178,6 +194,8 @@ void PlanLayers::addSet(StringRef setting) {
     return;
   if (value.trim().empty())
     parsed->kind = PlanNode::Null;
+  if (keys.size() == 1 && keys.front() == "use")
+    return replaceUses(*parsed);
   PlanNode layer = std::move(*parsed);
   for (const std::string &key : llvm::reverse(keys)) {
     PlanNode outer = PlanNode::map(origin);

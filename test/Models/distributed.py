@@ -33,12 +33,20 @@ TABLE = re.compile(r"embed|tables|wte|wpe|shared|lm_head|decoder.weight$")
 
 
 @functools.lru_cache(maxsize=None)
+def listed(binaries, file, kind):
+    command = [binaries / "par-compile", file, f"--list={kind}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def parameters(binaries, file):
     """(name, shape) of what is trained."""
-    said = subprocess.run([binaries / "par-compile", file, "--list=params"], capture_output=True, text=True, check=True).stdout
-    lines = re.findall(r"^  (\S+)  f32\[([\d, ]*)\](.*)$", said, re.M)
+    lines = re.findall(r"^  (\S+)  f32\[([\d, ]*)\](.*)$", listed(binaries, file, "params"), re.M)
     return [(name, [int(size) for size in shape.split(",")] if shape else [])
             for name, shape, rest in lines if "not trained" not in rest]
+
+
+def modules(binaries, file):
+    return re.findall(r"^  (\S+)$", listed(binaries, file, "modules"), re.M)
 
 
 def shards(parameters, size, turn=0):
@@ -53,15 +61,16 @@ def shards(parameters, size, turn=0):
             dims, turn = [turn, 1 - turn], 1 - turn
         divided = [dim for dim in dims if shape[dim] % size == 0]
         if divided:
-            rules[name] = {divided[0]: "tp"}
+            rules[f"^{name}"] = {divided[0]: "tp"}
     return rules
 
 
 class Plan:
-    """What a plan says beside the optimizer."""
+    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too."""
 
-    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, **keys):
+    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, **keys):
         self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
+        self.over, self.train = [axis for axis in over if axis in mesh], train or {}
 
     def of(self, model, binaries):
         """The plan's text, and that of one rank that computes the same."""
@@ -69,15 +78,20 @@ class Plan:
         rules = self.shard
         if rules is None and self.mesh.get("tp", 1) > 1:
             rules = shards(parameters(binaries, model.file), self.mesh["tp"], self.turn)
-        lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}}}",
+        over = f", over: [{', '.join(self.over)}]" if self.over else ""
+        lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}{over}}}",
                  *(f"{key}: {value}" for key, value in self.keys.items())]
         if rules:
-            lines += ["shard:", *(f'  "^{name}": {flow(rule)}' for name, rule in rules.items())]
+            lines += ["shard:", *(f'  "{name}": {flow(rule)}' for name, rule in rules.items())]
         one = ["batch: {microbatches: 1}"]
         if model.name in BATCH_NORM:
             lines.append(f"batch_norm: {self.groups or 'microbatch'}")
-            one.append(f"batch_norm: {microbatches * (self.mesh.get('dp', 1) if self.groups == 'local' else 1)}")
+            one.append(f"batch_norm: {microbatches * (self.ways() if self.groups == 'local' else 1)}")
         return "\n".join(lines) + "\n", "\n".join(one) + "\n"
+
+    def ways(self):
+        """Into how many parts the axes cut a microbatch."""
+        return math.prod(self.mesh[axis] for axis in self.over)
 
 
 def flow(mapping):
@@ -98,25 +112,44 @@ PLANS = {
 }
 
 
-def draw(choose, parameters):
-    """A random plan. Its text may be refused: cuts that leave a stage empty, for one."""
-    mesh = dict(choose.choice([[("dp", 2)], [("tp", 2)], [("tp", 3)], [("pp", 2)], [("tp", 4)], [("dp", 2), ("tp", 2)],
-                               [("tp", 2), ("dp", 2)], [("pp", 2), ("dp", 2)], [("pp", 2), ("tp", 2)], [("tp", 2), ("pp", 2)],
-                               [("pp", 3)], [("pp", 2), ("dp", 2), ("tp", 2)], [("dp", 2), ("tp", 3)], [("dp", 4)]]))
+MESHES = [{"dp": 2}, {"tp": 2}, {"tp": 3}, {"pp": 2}, {"tp": 4}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"pp": 2, "dp": 2},
+          {"pp": 2, "tp": 2}, {"tp": 2, "pp": 2}, {"pp": 3}, {"pp": 2, "dp": 2, "tp": 2}, {"dp": 2, "tp": 3}, {"dp": 4}]
+
+
+def draw_shards(choose, mesh, parameters, modules):
+    """Any dim of parameters over one axis or two, some with all other dims whole; dim 1 or 2 of what some modules give."""
     axes = [axis for axis in ("tp", "dp") if axis in mesh]
-    rules = {}
+    rules, share = {}, choose.choice([0.2, 0.5, 0.9])
     for name, shape in parameters if axes else []:
-        if shape and choose.random() < choose.choice([0.2, 0.5, 0.9]):
-            axis = choose.choice(axes[:1] * 4 + axes)
-            dims = [dim for dim, size in enumerate(shape) if size >= mesh[axis]]
+        if shape and choose.random() < share:
+            axis = choose.choice([*axes[:1] * 4, *axes, f"[{', '.join(axes)}]"])
+            size = mesh[axis] if axis in mesh else math.prod(mesh[each] for each in axes)
+            dims = [dim for dim, length in enumerate(shape) if length >= size]
             if dims:
-                rules[name] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}])}
-    microbatches = choose.choice([1, 2, 4, 8]) // (2 if mesh.get("dp", 1) > 2 else 1) or 1
-    microbatches = min(microbatches, 8 // mesh.get("dp", 1))
-    keys = {"recompute": choose.choice(["none", "full"]), "collectives": choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])}
+                rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}])}
+    if "tp" in mesh and choose.random() < 0.3:
+        for name in choose.sample(modules, min(2, len(modules))):
+            rules[f"out(^{name})"] = {choose.choice([1, 1, 2]): "tp"}
+    return rules
+
+
+def draw(choose, model, parameters, modules):
+    """A random plan. Its text may be refused: cuts that leave a stage empty, for one."""
+    mesh = choose.choice(MESHES)
+    plan = Plan(mesh, shard=draw_shards(choose, mesh, parameters, modules), groups=choose.choice([None, "local"]),
+                over=choose.choice([["dp"], ["dp"], ["dp", "tp"]]) if mesh.get("tp") != 3 else ["dp"])
+    plan.keys = {"recompute": choose.choice(["none", "full", "{each: \"" + choose.choice(modules) + "\"}"]),
+                 "collectives": choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])}
     if "pp" in mesh:
-        keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(["1f1b", "gpipe"])})
-    return Plan(mesh, microbatches, rules, groups=choose.choice([None, "local"]), **keys)
+        plan.keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(["1f1b", "gpipe"])})
+    # A group of one sample has no variance where a feature map is one pixel: the bounds would be of noise.
+    most = 4 if model.name in BATCH_NORM else 8
+    plan.microbatches = max(1, min(choose.choice([1, 2, 4, 8]), most // plan.ways()))
+    if choose.random() < 0.2:
+        plan.train["clip"] = 1.0
+    if choose.random() < 0.2:
+        plan.train["freeze"] = "[" + ", ".join(f'"^{name}"' for name, _ in choose.sample(parameters, 2)) + "]"
+    return plan
 
 
 class Pair:
@@ -126,11 +159,12 @@ class Pair:
 
     def __init__(self, runs, model, plan, optimizer="sgd", steps=10):
         self.runs, self.model, self.optimizer, self.steps = runs, model, optimizer, steps
-        self.plan, self.one = plan.of(model, runs.binaries)
+        train = optimizer_of(optimizer, model.reference["runs"][optimizer]["options"]).removesuffix("}\n")
+        train += "".join(f", {key}: {value}" for key, value in plan.train.items()) + "}\n"
+        self.plan, self.one = (text + train for text in plan.of(model, runs.binaries))
 
     def train(self, plan):
-        options = self.model.reference["runs"][self.optimizer]["options"]
-        bundle = self.runs.compile(self.model.file, plan + optimizer_of(self.optimizer, options))
+        bundle = self.runs.compile(self.model.file, plan)
         lines, weights = self.runs.train(bundle, self.model.folder / "data.safetensors", self.steps)
         return [line["loss"] for line in lines], read_safetensors(weights)
 
@@ -178,7 +212,7 @@ def play(runs, claims, models, count, seed):
     for each in range(seed, seed + count):
         choose = random.Random(each)
         model, optimizer = choose.choice(models), choose.choice(["sgd", "momentum", "adamw"])
-        plan = draw(choose, parameters(runs.binaries, model.file))
+        plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
         title = f"seed {each} {model.title} {flow(plan.mesh)} m {plan.microbatches} {optimizer}"
         try:
             pair = Pair(runs, model, plan, optimizer, 4)

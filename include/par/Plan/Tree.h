@@ -62,7 +62,8 @@ void mergePlan(PlanNode &base, const PlanNode &over);
 /// Returns the merged mapping without `use`; errors say what could not be read.
 class PlanLayers {
 public:
-  explicit PlanLayers(PlanErrors &errors) : errors(errors), merged(PlanNode::map(Origin())) {}
+  explicit PlanLayers(PlanErrors &errors)
+      : errors(errors), merged(PlanNode::map(Origin())), own(PlanNode::map(Origin())) {}
 
   void addFile(llvm::StringRef path);
   /// As addFile, for text that is already here (tests, recipes).
@@ -75,10 +76,14 @@ public:
 
 private:
   void addLayer(PlanNode layer, llvm::StringRef folder);
+  void addUses(const PlanNode &names, llvm::StringRef folder);
   void addUsed(const PlanNode &name, llvm::StringRef folder);
+  void replaceUses(const PlanNode &names);
 
   PlanErrors &errors;
   PlanNode merged;
+  PlanNode own;     // the same without what is used
+  int used = 0;     // how deep in `use` the layer that is being added stands
   std::vector<std::string> reading; // the chain of `use`, to find a cycle
   std::vector<std::string> usedRecipes;
 };
