@@ -73,6 +73,54 @@ LogicalResult importCastLike(NodeImporter &importer) {
   return failed(like) ? failure() : convertTo(importer, like->getElementType(), importer.isUnsigned(1));
 }
 
+APFloat floatOf(onnx::ElementType type, double value) {
+  const llvm::fltSemantics &semantics = type == onnx::ElementType::F64   ? APFloat::IEEEdouble()
+                                        : type == onnx::ElementType::F32 ? APFloat::IEEEsingle()
+                                        : type == onnx::ElementType::F16 ? APFloat::IEEEhalf()
+                                                                         : APFloat::BFloat();
+  APFloat number(value);
+  bool inexact = false;
+  number.convert(semantics, APFloat::rmNearestTiesToEven, &inexact);
+  return number;
+}
+
+/// The elements of a known tensor under another type of as many bits.
+StaticTensor castBits(const StaticTensor &from, onnx::ElementType to) {
+  StaticTensor result(to, from.getShape(), from.getStored());
+  unsigned width = 8 * onnx::byteSize(to);
+  for (int64_t i = 0; i < from.getStoredCount(); ++i) {
+    APInt bits = from.isFloat() ? floatOf(from.getType(), from.floatAt(i)).bitcastToAPInt()
+                                : APInt(width, uint64_t(from.intAt(i)), false, true);
+    if (result.isFloat())
+      result.set(i, APFloat(floatOf(to, 0).getSemantics(), bits).convertToDouble());
+    else
+      result.setInt(i, bits.getSExtValue());
+  }
+  return result;
+}
+
+/// Integers of one width differ in their sign alone. Floats have no bits in the dialect, unless they are known.
+LogicalResult importBitCast(NodeImporter &importer) {
+  FailureOr<RankedTensorType> type = importer.type(0);
+  if (failed(type))
+    return failure();
+  auto to = onnx::ElementType(importer.node.intAttribute("to", 0));
+  bool fromBool = type->getElementType().isInteger(1), integers = isa<IntegerType>(type->getElementType()) && !onnx::isFloat(to);
+  unsigned width = fromBool ? 8 : type->getElementTypeBitWidth();
+  if (8 * onnx::byteSize(to) != width || to == onnx::ElementType::Bool)
+    return importer.error() << "casts the bits of " << *type << " to " << onnx::spell(to) << ", expected another type of "
+                            << width << " bits";
+  if (integers && importer.value(0)->computed) {
+    FailureOr<Value> x = importer.tensor(0);
+    Value bits = fromBool ? buildConvert(importer.builder, importer.loc, *x, importer.builder.getI8Type()) : *x;
+    return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
+  }
+  const StaticTensor *known = importer.known(0);
+  if (!known)
+    return importer.unsupported("bits of floats that depend on data");
+  return importer.bindValue(GraphValue{std::make_shared<StaticTensor>(castBits(*known, to)), {}, {}, false});
+}
+
 LogicalResult importIdentity(NodeImporter &importer) {
   const GraphValue *value = importer.value(0);
   if (value && value->isSequence)
@@ -84,6 +132,7 @@ LogicalResult importIdentity(NodeImporter &importer) {
 } // namespace
 
 void addCastImports(ImportTable &table) {
+  table["BitCast"] = importBitCast;
   table["Cast"] = importCast;
   table["CastLike"] = importCastLike;
   table["Identity"] = importIdentity;

@@ -37,6 +37,9 @@ ImportTable importTable() {
   addImageImports(table);
   addEinsumImports(table);
   addRecurrentImports(table);
+  addGridImports(table);
+  addRegionImports(table);
+  addStateImports(table);
   return table;
 }
 
@@ -189,6 +192,15 @@ std::set<std::string> GraphImporter::findAsked() const {
   return inputs;
 }
 
+/// Ops that opset 7, which made broadcasting and inference what they are, and those before it did not change but for hints.
+static bool isAgeless(StringRef op) {
+  static constexpr StringRef ageless[] = {
+      "Abs",       "Ceil",    "Constant", "Conv",       "Elu",  "Exp",  "Floor",   "Identity", "LeakyRelu", "Log",
+      "MatMul",    "Neg",     "Not",      "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign",  "Sqrt",
+      "Transpose", "Unsqueeze"};
+  return llvm::is_contained(ageless, op);
+}
+
 LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance &place) {
   Location loc = makeLocation(context, place);
   NodeImporter importer(*this, node, loc);
@@ -201,6 +213,9 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     if (attribute.isReference)
       return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute \"" << attribute.s
                               << "\", and the graph is no function";
+  if (node.domain.empty() && opset < 7 && !isAgeless(node.opType))
+    return importer.error() << "op " << node.opType << " of opset " << opset
+                            << " is not supported; export the model again with opset 7 or later";
   bool folded = false;
   if (failed(foldNode(node, folded)) || folded)
     return success(folded);

@@ -129,6 +129,9 @@ void addResizeImports(ImportTable &table);
 void addImageImports(ImportTable &table);
 void addEinsumImports(ImportTable &table);
 void addRecurrentImports(ImportTable &table);
+void addGridImports(ImportTable &table);
+void addRegionImports(ImportTable &table);
+void addStateImports(ImportTable &table);
 
 /// All of them: what Import reads.
 ImportTable importTable();

@@ -71,6 +71,7 @@ constexpr Note refusals[] = {
     {"DynamicQuantizeLinear", quantized},
     {"ImageDecoder", "decodes files"},
     {"MatMulInteger", quantized},
+    {"MaxRoiPool", "the place of its windows depends on data"},
     {"NonMaxSuppression", byData},
     {"NonZero", byData},
     {"QLinearConv", quantized},
@@ -92,6 +93,8 @@ constexpr Note limits[] = {
     {"RNN", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
     {"GRU", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
     {"LSTM", "unrolled; no clip, no input_forget; activations Sigmoid, Tanh, Relu"},
+    {"AffineGrid", "a size known when compiling"},
+    {"BitCast", "integers, and floats known when compiling"},
     {"Compress", "a condition known when compiling"},
     {"CumProd", "an axis known when compiling"},
     {"CumSum", "an axis known when compiling"},
@@ -99,11 +102,14 @@ constexpr Note limits[] = {
     {"DFT", "a length and an axis known when compiling"},
     {"Dropout", "without training_mode, or with ratio 0"},
     {"Expand", "a shape known when compiling"},
+    {"LinearAttention", "unrolled"},
+    {"MelWeightMatrix", "all known when compiling"},
     {"OneHot", "a depth known when compiling"},
     {"Optional", "dissolved: known to hold something or not"},
     {"OptionalGetElement", "dissolved: known to hold something or not"},
     {"OptionalHasElement", "dissolved: known to hold something or not"},
     {"Reshape", "a shape known when compiling"},
+    {"RoiAlign", "a sampling_ratio above 0"},
     {"SequenceAt", "a position known when compiling"},
     {"SequenceErase", "a position known when compiling"},
     {"SequenceInsert", "a position known when compiling"},
@@ -132,17 +138,20 @@ void printOperators(llvm::raw_ostream &os) {
   std::string rows;
   llvm::raw_string_ostream out(rows);
   for (const Operator &op : operators) {
-    bool computed = table.contains(op.name), known = folder.knows(op.name);
+    bool ofTypes = StringRef(op.name) == "Shape" || StringRef(op.name) == "Size"; // of a value's type alone
+    bool computed = ofTypes || table.contains(op.name), known = folder.knows(op.name);
     count += computed || known;
     StringRef limit = textOf(limits, op.name), refusal = refusalOf(op.name);
     out << "| " << op.name << " | " << op.since << " | " << (computed ? "yes" : known ? "of known values" : "no")
         << " | " << (computed ? limit : refusal.empty() ? StringRef(known ? "" : "not supported yet") : refusal)
         << " |\n";
   }
-  os << "# Operators\n\nMade by `par-node-tests --operators` from the tables of lib/Import.\n\nOpsets 7 to 27 are read. Of the "
+  os << "# Operators\n\nMade by `par-node-tests --operators` from the tables of lib/Import.\n\nOpsets 1 to 27 are read, below 7 the operators that have not "
+        "changed since.\nOf the "
      << std::size(operators) << " operators of ai.onnx, " << count
      << " are read. Functions of the model stand for their nodes,\nwhatever their names. What is refused is said "
-        "at its node. Element types: f64, f32, f16, bf16, i64, i32, i16, i8 and bool.\n\n"
+        "at its node. Element types: f64, f32, f16, bf16, bool, and integers of 8 to 64 bits with a sign or without (of 64\n"
+        "without: what moves, compares, adds, multiplies and casts).\n\n"
         "| operator | since opset | read | |\n| --- | --- | --- | --- |\n"
      << rows;
 }

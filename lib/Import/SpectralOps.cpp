@@ -182,9 +182,53 @@ LogicalResult importHann(NodeImporter &importer) { return importWindow(importer,
 LogicalResult importHamming(NodeImporter &importer) { return importWindow(importer, 25.0 / 46, -21.0 / 46, 0); }
 LogicalResult importBlackman(NodeImporter &importer) { return importWindow(importer, 0.42, -0.5, 0.08); }
 
+/// Triangles over the spectrum's bins, evenly spaced on the mel scale, as the standard has them: a band rises from the bin
+/// of its lower edge to that of its middle and falls to that of its upper edge.
+std::vector<double> melWeights(int64_t bands, int64_t length, ArrayRef<int64_t> edges) {
+  int64_t bins = length / 2 + 1;
+  std::vector<double> weights(bins * bands);
+  auto at = [&](int64_t bin, int64_t band) -> double & { return weights[std::clamp<int64_t>(bin, 0, bins - 1) * bands + band]; };
+  for (int64_t band = 0; band < bands; ++band) {
+    int64_t low = edges[band], middle = edges[band + 1], high = edges[band + 2];
+    for (int64_t bin = low; bin <= middle; ++bin)
+      at(bin, band) = middle == low ? 1 : double(bin - low) / double(middle - low);
+    for (int64_t bin = middle; bin < high; ++bin)
+      at(bin, band) = double(high - bin) / double(high - middle);
+  }
+  return weights;
+}
+
+LogicalResult importMelWeightMatrix(NodeImporter &importer) {
+  double numbers[5];
+  for (auto [i, number] : llvm::enumerate(numbers)) {
+    const StaticTensor *known = importer.known(i);
+    if (!known || known->getElements() != 1)
+      return importer.error() << "its input " << i << " depends on data, which an ahead-of-time program cannot hold";
+    number = known->floatAt(0);
+  }
+  auto [bands, length, rate, lowest, highest] = numbers;
+  if (bands < 1 || bands > 4096 || length < 1 || length > (1 << 20) || rate <= 0)
+    return importer.error() << "makes " << int64_t(bands) << " bands of a spectrum of " << int64_t(length) << " samples";
+  auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  double step = (mel(highest) - mel(lowest)) / (bands + 2);
+  SmallVector<int64_t> edges;
+  for (int64_t i = 0; i < int64_t(bands) + 2; ++i) {
+    double hertz = 700 * (std::pow(10, (mel(lowest) + double(i) * step) / 2595) - 1);
+    edges.push_back(int64_t(std::floor((length + 1) * hertz / rate)));
+  }
+  FailureOr<Type> element = importer.node.attribute("output_datatype") ? importer.elementType("output_datatype")
+                                                                      : FailureOr<Type>(importer.builder.getF32Type());
+  if (failed(element))
+    return failure();
+  FailureOr<Value> matrix = importer.constant(*element, {int64_t(length) / 2 + 1, int64_t(bands)},
+                                              melWeights(int64_t(bands), int64_t(length), edges), "weights");
+  return failed(matrix) ? failure() : importer.bind(*matrix);
+}
+
 } // namespace
 
 void addSpectralImports(ImportTable &table) {
+  table["MelWeightMatrix"] = importMelWeightMatrix;
   table["DFT"] = importDft;
   table["STFT"] = importStft;
   table["HannWindow"] = importHann;

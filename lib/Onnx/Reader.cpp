@@ -12,7 +12,7 @@
 namespace par::onnx {
 namespace {
 
-constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 7, newestOpset = 27;
+constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 1, newestOpset = 27;
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
 

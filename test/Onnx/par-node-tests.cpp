@@ -84,11 +84,14 @@ bool isWanted(const Arguments &arguments, const fs::path &folder) {
 int main(int argc, char **argv) {
   if (argc == 2 && StringRef(argv[1]) == "--operators") {
     par::printOperators(llvm::outs());
+    llvm::outs() << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and so expected to pass, "
+                    "those with these properties:\n\n"
+                 << scopeRule << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n";
     return 0;
   }
   Arguments arguments;
   if (argc == 2 && StringRef(argv[1]) == "--help") {
-    llvm::outs() << usage << "In scope, and so expected to pass: " << scopeRule << '\n';
+    llvm::outs() << usage << "In scope, and so expected to pass:\n" << scopeRule << '\n';
     return 0;
   }
   if (!read(argc, argv, arguments) || !fs::is_directory(arguments.folder)) {

@@ -160,7 +160,7 @@ struct Model {
 inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
 
 /// Reads `.onnx` or `.onnx.gz`. On failure returns nothing and sets `error` to a lower-case sentence without the path.
-/// Accepts IR versions 3 to 13 and opsets 7 to 27 of ONNX's own domain, or none of it. Any bytes are survived; fewer than
+/// Accepts IR versions 3 to 13 and opsets 1 to 27 of ONNX's own domain, or none of it. Any bytes are survived; fewer than
 /// `limit` are read, and protobuf takes fewer than 2 GiB.
 std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
