@@ -86,6 +86,7 @@ bool Compilation::readPlanFor() {
     if (completePlan(model.plan, model.names, errors) && onnxModel) {
       checkPlanNames(model.plan, model.names, errors);
       importing = importOptions(model.plan, model.names, errors);
+      importing.nameAllLost = options.verbose;
     }
   }
   errors.print(err, options.model.empty() ? "plan" : options.model);

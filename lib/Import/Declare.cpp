@@ -279,9 +279,10 @@ LogicalResult GraphImporter::declareInitializers() {
     if (!used.contains(tensor.name))
       continue;
     bool trained = parameters.trainable.contains(tensor.name);
+    bool moved = options.train && parameters.moved.contains(tensor.name);
     std::string reason;
     std::optional<StaticTensor> known;
-    if (!trained && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)
+    if (!trained && !moved && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)
       if (std::optional<std::string> bytes = readTensor(model, tensor, reason))
         known = StaticTensor::ofBytes(tensor.type, tensor.dims, *bytes);
     // A large table of floats is better read from the file than carried along, unless it repeats itself (a mask that

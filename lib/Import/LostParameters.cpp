@@ -79,11 +79,12 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   return lost;
 }
 
-/// `a, b, c and 37 more`
-std::string listed(ArrayRef<std::string> names) {
-  constexpr size_t most = 3;
+/// `a, b, c and 37 more (-v names all)`
+std::string listed(ArrayRef<std::string> names, bool all) {
+  size_t most = all ? names.size() : 3;
   std::string text = llvm::join(names.take_front(most), ", ");
-  return names.size() <= most ? text : text + " and " + std::to_string(names.size() - most) + " more";
+  return names.size() <= most ? text
+                              : text + " and " + std::to_string(names.size() - most) + " more (-v names all)";
 }
 
 } // namespace
@@ -101,14 +102,15 @@ LogicalResult GraphImporter::checkLost() {
       << " parameters, so it does not train as the module does; export it again with optimize=False, or say "
          "train.lost: allow";
   if (!lost.folded.empty())
-    diagnostic.attachNote() << "folded into other weights, or dropped: " << listed(lost.folded);
+    diagnostic.attachNote() << "folded into other weights, or dropped: "
+                            << listed(lost.folded, options.nameAllLost);
   std::vector<std::string> pairs;
   for (const auto &[parameter, owner] : lost.merged)
     pairs.push_back(parameter + " with " + owner);
   if (!pairs.empty())
-    diagnostic.attachNote() << "merged because they start equal: " << listed(pairs);
+    diagnostic.attachNote() << "merged because they start equal: " << listed(pairs, options.nameAllLost);
   if (!lost.unread.empty())
-    diagnostic.attachNote() << "read by no node: " << listed(lost.unread);
+    diagnostic.attachNote() << "read by no node: " << listed(lost.unread, options.nameAllLost);
   return diagnostic;
 }
 

@@ -37,12 +37,15 @@ static std::string wrapperPrefix(const llvm::StringSet<> &names) {
   return deep ? prefix : "";
 }
 
-static llvm::StringSet<> batchNormStatistics(const onnx::Model &model) {
+/// Of batch norms in training mode, or in any.
+static llvm::StringSet<> batchNormStatistics(const onnx::Model &model, bool moved) {
   llvm::StringSet<> statistics;
-  for (const onnx::Node &node : model.nodes)
-    if (node.opType == "BatchNormalization")
+  for (const onnx::Node &node : model.nodes) {
+    bool trains = model.opset < 14 ? node.outputs.size() > 1 : node.intAttribute("training_mode", 0) != 0;
+    if (node.opType == "BatchNormalization" && (trains || !moved))
       for (size_t i = 3; i < node.inputs.size(); ++i)
         statistics.insert(node.inputs[i]);
+  }
   return statistics;
 }
 
@@ -81,10 +84,28 @@ static void findTies(const onnx::Model &model, const llvm::StringSet<> &initiali
   }
 }
 
+/// What a user of the wrapped module calls its parameters and statistics.
+static void nameWithoutWrapper(ParameterTable &table) {
+  std::string prefix = wrapperPrefix(table.trainable);
+  if (prefix.empty())
+    return;
+  llvm::StringSet<> kept = table.trainable;
+  kept.insert_range(table.moved.keys());
+  for (StringRef name : kept.keys()) {
+    if (!name.starts_with(prefix))
+      continue;
+    std::vector<std::string> &names = table.aliases[name], longNames = names;
+    names.push_back(name.substr(prefix.size()).str());
+    for (StringRef longName : longNames)
+      if (longName.starts_with(prefix))
+        names.push_back(longName.substr(prefix.size()).str());
+  }
+}
+
 ParameterTable classifyParameters(const onnx::Model &model) {
   ParameterTable table;
   llvm::StringMap<std::string> marks = exporterMarks(model);
-  llvm::StringSet<> statistics = batchNormStatistics(model), initializers;
+  llvm::StringSet<> statistics = batchNormStatistics(model, false), initializers;
   bool marked = false;
   for (const onnx::Tensor &tensor : model.initializers) {
     initializers.insert(tensor.name);
@@ -95,18 +116,9 @@ ParameterTable classifyParameters(const onnx::Model &model) {
     if (onnx::isFloat(tensor.type) && (marked ? marks.lookup(tensor.name) == "PARAMETER" : guess))
       table.trainable.insert(tensor.name);
   }
+  table.moved = batchNormStatistics(model, true);
   findTies(model, initializers, table);
-  std::string prefix = wrapperPrefix(table.trainable);
-  for (StringRef name : table.trainable.keys()) {
-    std::vector<std::string> &names = table.aliases[name];
-    if (prefix.empty())
-      continue;
-    std::vector<std::string> longNames = names;
-    names.push_back(name.substr(prefix.size()).str());
-    for (StringRef longName : longNames)
-      if (longName.starts_with(prefix))
-        names.push_back(longName.substr(prefix.size()).str());
-  }
+  nameWithoutWrapper(table);
   return table;
 }
 

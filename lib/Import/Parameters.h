@@ -14,6 +14,8 @@ struct ParameterTable {
   /// Initializers that are trained by default: what the exporter marked as PARAMETER; in files without such marks
   /// every float initializer of more than one element that is not a batch-norm statistic.
   llvm::StringSet<> trainable;
+  /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode.
+  llvm::StringSet<> moved;
   /// Further names of an initializer, its own not among them: the name without the wrapper's prefix (`model.`), and
   /// those of tied parameters, which the signature lists without an initializer of that name.
   llvm::StringMap<std::vector<std::string>> aliases;

@@ -59,6 +59,8 @@ std::string errorOf(const onnx::Model &model, const ImportOptions &options) {
   std::string text;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
     text += diagnostic.str() + "\n";
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      text += note.str() + "\n";
     return mlir::success();
   });
   EXPECT_FALSE(importModel(model, options, &context));
@@ -77,6 +79,20 @@ TEST(ImportErrors, AValueOfAnotherShape) {
   options.known.emplace("x", StaticTensor(onnx::ElementType::F32, {4, 2}, {4, 2}));
   std::string text = errorOf(modelOf("Identity", {"x"}), options);
   EXPECT_NE(text.find("the value given for input \"x\" is not 'tensor<4x2x3xf32>'"), std::string::npos) << text;
+}
+
+TEST(ImportErrors, EveryLostParameter) {
+  onnx::Model model = modelOf("Identity", {"x"});
+  model.initializers = {zeros("val_7", 2)}; // what the exporter computed of them
+  for (const char *name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"})
+    model.signature.push_back({std::string("p_") + name, "PARAMETER", name});
+  ImportOptions options;
+  options.train = true;
+  std::string few = errorOf(model, options);
+  EXPECT_NE(few.find("dropped: a.weight, b.weight, c.weight and 2 more (-v names all)\n"), std::string::npos) << few;
+  options.nameAllLost = true;
+  std::string all = errorOf(model, options);
+  EXPECT_NE(all.find("dropped: a.weight, b.weight, c.weight, d.weight, e.weight\n"), std::string::npos) << all;
 }
 
 } // namespace

@@ -57,6 +57,8 @@ struct ImportOptions {
   std::optional<AttachedLoss> loss;
   /// Train what is there though the exporter lost parameters.
   bool allowLost = false;
+  /// Name every parameter that was lost, not only the first three.
+  bool nameAllLost = false;
   /// Groups of consecutive samples of a batch that have statistics of their own in batch norm (plan.md `batch_norm`).
   int64_t batchNormGroups = 1;
   /// Parameter → the parameter that it is tied to.

@@ -1,0 +1,68 @@
+"""Trains a batch norm for three steps and holds its moving statistics against PyTorch's rule.
+
+    moving-statistics.py FOLDER       writes the model, its plan and its data there, and compares the export
+"""
+import json
+import pathlib
+import random
+import statistics
+import struct
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE.parent / "Import/Inputs"), str(HERE.parent / "Models")]
+from encode import encode
+from runs import read_safetensors
+
+MODEL = """
+input x f32[4,2,3]
+init net.norm.weight f32[2] = 1 2
+init net.norm.bias f32[2] = 0 1
+init net.norm.running_mean f32[2] = 0.5 -1
+init net.norm.running_var f32[2] = 2 3
+init net.norm.last.scale f32[3] = 1 2 3
+node n BatchNormalization x,net.norm.weight,net.norm.bias,net.norm.running_mean,net.norm.running_var -> y,m,v training_mode=1 momentum=0.75
+node s Mul y,net.norm.last.scale -> z
+node q Mul z,z -> p
+node r ReduceMean p -> loss keepdims=0
+output loss f32[]
+"""
+STEPS, SAMPLES = 3, 4
+
+
+def write(path, shape, numbers):
+    header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(numbers)]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack(f"<{len(numbers)}f", *numbers))
+
+
+def expected(rows):
+    """New = 0.75 of the old + 0.25 of the batch's; the variance is that of a sample, divided by n - 1."""
+    mean, variance = [0.5, -1.0], [2.0, 3.0]
+    for step in range(STEPS):
+        for channel in range(2):
+            seen = [x for row in rows[step * SAMPLES:(step + 1) * SAMPLES] for x in row[channel * 3:channel * 3 + 3]]
+            mean[channel] = 0.75 * mean[channel] + 0.25 * statistics.fmean(seen)
+            variance[channel] = 0.75 * variance[channel] + 0.25 * statistics.variance(seen)
+    return {"net.norm.running_mean": mean, "net.norm.running_var": variance}
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "norm.onnx").write_bytes(encode(MODEL.strip().splitlines()))
+    (folder / "norm.yaml").write_text("train: {optimizer: {kind: sgd, lr: 0.1}}\n")
+    numbers = random.Random(7)
+    rows = [[numbers.gauss(1, 2) for _ in range(6)] for _ in range(STEPS * SAMPLES)]
+    write(folder / "x.safetensors", [len(rows), 2, 3], [x for row in rows for x in row])
+    subprocess.run(["par-compile", "norm.onnx", "norm.yaml", "-o", "norm.par", "-q"], cwd=folder, check=True)
+    subprocess.run(["par-run", "norm.par", "--data", "x.safetensors", "--order", "sequential", "--steps", str(STEPS),
+                    "--export", "trained.safetensors"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    trained = read_safetensors(folder / "trained.safetensors")
+    print(" ".join(sorted(trained)))
+    for name, wanted in expected(rows).items():
+        off = max(abs(a - b) for a, b in zip(trained[name][1], wanted))
+        print(f"{name}: {'equal' if off < 1e-5 else f'{trained[name][1]}, expected {wanted}'}")
+
+
+main()
