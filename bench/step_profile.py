@@ -83,7 +83,7 @@ def print_works(library, works, steps, total, details):
     measure_alone(library, works)
     flops = sum(work.flops * work.count for work in works)
     alone = sum(work.alone * work.count for work in works)
-    for work in sorted(works, key=lambda work: -work.seconds)[:details]:
+    for work in sorted(works, key=lambda work: work.alone * work.count - work.seconds)[:details]:
         rate = work.flops * work.count / work.seconds / 1e9
         print(f"  {work.count // steps:4} x {work.text}: {work.seconds / total:6.1%}, {rate:6.1f} GF/s;"
               f" oneDNN alone {work.flops / work.alone / 1e9:6.1f}")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace par::kernels {
@@ -52,25 +53,33 @@ void forEachTap(const Sizes &s, uint64_t y0, uint64_t y1, Visit visit) {
     }
 }
 
+/// Calls run(stride) with a stride that the compiler knows where it is a usual one: such loads need no gathering.
+template <typename Run> PAR_INLINE void withStride(uint64_t stride, Run run) {
+  if (stride == 1)
+    run(std::integral_constant<uint64_t, 1>());
+  else if (stride == 2)
+    run(std::integral_constant<uint64_t, 2>());
+  else
+    run(stride);
+}
+
 PAR_CLONES void maxRow(const float *x, float *y, uint64_t n, uint64_t stride) {
-  if (stride == 1) {
+  withStride(stride, [=](auto step) __attribute__((always_inline)) {
     PAR_INDEPENDENT
-    for (uint64_t i = 0; i < n; ++i)
-      y[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
-    return;
-  }
-  PAR_INDEPENDENT
-  for (uint64_t i = 0; i < n; ++i) {
-    float value = x[i * stride];
-    y[i] = value > y[i] || value != value ? value : y[i];
-  }
+    for (uint64_t i = 0; i < n; ++i) {
+      float value = x[i * step];
+      y[i] = value > y[i] || value != value ? value : y[i];
+    }
+  });
 }
 
 /// Remembers where the largest element is met first; -1: not yet.
 PAR_CLONES void findRow(const float *x, const float *y, int32_t *place, uint64_t n, uint64_t stride, int32_t first) {
-  PAR_INDEPENDENT
-  for (uint64_t i = 0; i < n; ++i)
-    place[i] = place[i] < 0 && x[i * stride] == y[i] ? first + int32_t(i * stride) : place[i];
+  withStride(stride, [=](auto step) __attribute__((always_inline)) {
+    PAR_INDEPENDENT
+    for (uint64_t i = 0; i < n; ++i)
+      place[i] = place[i] < 0 && x[i * step] == y[i] ? first + int32_t(i * step) : place[i];
+  });
 }
 
 } // namespace
