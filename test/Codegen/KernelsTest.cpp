@@ -297,6 +297,15 @@ TEST(Kernels, StatisticsOfChannels) {
       %y = par.divide %e, %all : tensor<4x6x9xf32>
       par.return %s, %y : tensor<6xf32>, tensor<4x6x9xf32>
     }
+    par.kernel @backward(%g: tensor<3x5x14xf32>, %x: tensor<3x5x14xf32>) -> (tensor<5xf32>, tensor<3x5x14xf32>)
+        attributes {implementation = "generated"} {
+      %bias = par.reduce sum %g dims [0, 2] : tensor<3x5x14xf32> to tensor<5xf32>
+      %p = par.multiply %g, %x : tensor<3x5x14xf32>
+      %s = par.reduce sum %p dims [0, 2] : tensor<3x5x14xf32> to tensor<5xf32>
+      %factor = par.broadcast_in_dim %s dims [1] : tensor<5xf32> to tensor<3x5x14xf32>
+      %y = par.multiply %x, %factor : tensor<3x5x14xf32>
+      par.return %bias, %y : tensor<5xf32>, tensor<3x5x14xf32>
+    }
     par.kernel @columns(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {implementation = "generated"} {
       %s = par.reduce sum %x dims [0] : tensor<4x6xf32> to tensor<6xf32>
       %all = par.broadcast_in_dim %s dims [1] : tensor<6xf32> to tensor<4x6xf32>

@@ -85,24 +85,20 @@ bool KeptDims::propagate(unsigned reader, const Read &read) {
   return true;
 }
 
-/// What reads no other and is read by none has the rows as its shape, or reads an argument like a nest that is known.
+/// The rows of a nest that reads none that is known, and is read by none, are its shape.
 bool KeptDims::reachAll() {
   for (bool changed = true; changed;) {
     changed = false;
     for (auto [number, nest] : llvm::enumerate(plan.nests))
       for (const Read &read : nest.reads)
         changed |= propagate(number, read);
+    for (unsigned number = 0; !changed && number < plan.nests.size(); ++number)
+      if (!known[number] && shapeOf(plan.nests[number].value()) == ArrayRef(rows)) {
+        llvm::append_range(dims[number], llvm::seq<unsigned>(0, rows.size()));
+        changed = known[number] = true;
+      }
   }
-  for (auto [number, nest] : llvm::enumerate(plan.nests)) {
-    if (known[number])
-      continue;
-    if (shapeOf(nest.value()) != ArrayRef(rows))
-      return false;
-    for (unsigned dim = 0; dim < rows.size(); ++dim)
-      dims[number].push_back(dim);
-    known[number] = true;
-  }
-  return true;
+  return !llvm::is_contained(known, false);
 }
 
 /// Every nest has rows of these sizes, reads only its own row of the others, and has its innermost loop inside.
