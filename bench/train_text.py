@@ -161,7 +161,7 @@ def train_killed(options, arguments, metrics):
 
 
 def train_par(options):
-    """The killed job and the one that goes on; the losses of both, and what was evaluated."""
+    """The killed job and the one that goes on: what result.json says of them."""
     work, every = options.work, options.save_every
     first, second = work / "killed.jsonl", work / "resumed.jsonl"
     first.unlink(missing_ok=True)
@@ -179,7 +179,8 @@ def train_par(options):
     print(f"resumed steps {shared[0] if shared else '?'} to {shared[-1] if shared else '?'} were made twice: losses"
           f" {'equal bit for bit' if same else 'DIFFER'}", flush=True)
     evaluated = {line["step"]: line["eval_loss"] for file in (first, second) for line in lines(file) if "eval_loss" in line}
-    return {**before, **after}, evaluated, seconds, same
+    return {"par": {**before, **after}, "held": evaluated, "seconds": seconds, "resumed_equal": same,
+            "killed": max(before), "resumed_from": min(after) - 1}
 
 
 def held_loss(module, held):
@@ -217,8 +218,7 @@ def check_export(options, held):
 def train_torch(options, module, train):
     """PyTorch on the same windows, from the same weights."""
     torch.set_num_threads(options.torch_threads)
-    decays = [value for value in module.parameters()]
-    optimizer = torch.optim.AdamW(decays, lr=PEAK, weight_decay=DECAY)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=PEAK, weight_decay=DECAY)
     module.train()
     found, began = {}, time.monotonic()
     for step in range(options.torch_steps):
@@ -248,16 +248,14 @@ def main():
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     module, train, held, count = prepare(options)
-    ours, evaluated, seconds, same = train_par(options)
-    par_held, torch_held, equal = check_export(options, held)
-    theirs, torch_seconds = train_torch(options, module, train)
-    worst = max((abs(ours[step] - loss) for step, loss in theirs.items()), default=0)
-    print(f"trained {options.steps} steps in {seconds:.0f} s; PyTorch's first {len(theirs)} in {torch_seconds:.0f} s, losses at"
-          f" most {worst:.4f} apart", flush=True)
-    result = {"parameters": count, "par": ours, "torch": theirs, "held": evaluated, "seconds": seconds,
-              "torch_seconds": torch_seconds, "resumed_equal": same, "par_held": par_held, "torch_held": torch_held}
+    result = {"parameters": count, **train_par(options)}
+    result["par_held"], result["torch_held"], equal = check_export(options, held)
+    result["torch"], result["torch_seconds"] = train_torch(options, module, train)
+    worst = max((abs(result["par"][step] - loss) for step, loss in result["torch"].items()), default=0)
+    print(f"trained {options.steps} steps in {result['seconds']:.0f} s; PyTorch's first {options.torch_steps} in"
+          f" {result['torch_seconds']:.0f} s, losses at most {worst:.1e} apart", flush=True)
     (options.work / "result.json").write_text(json.dumps(result))
-    sys.exit(0 if same and equal else 1)
+    sys.exit(0 if result["resumed_equal"] and equal else 1)
 
 
 if __name__ == "__main__":
