@@ -6,13 +6,13 @@ namespace {
 
 using namespace mlir;
 
-/// Without a training flag, or with ratio 0, Dropout passes its operand on. Before opset 12 it had no flag.
+/// Without a training flag, with ratio 0, or where the model predicts, Dropout passes its operand on. Before opset 12 it had no flag.
 LogicalResult importDropout(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
     return failure();
   const StaticTensor *ratio = importer.known(1), *training = importer.known(2);
-  bool active = importer.has(2) && (!training || training->splat().value_or(1) != 0);
+  bool active = !importer.serves() && importer.has(2) && (!training || training->splat().value_or(1) != 0);
   if (active && !(ratio && ratio->splat() == 0.0))
     return importer.unsupported("training_mode true");
   if (importer.isUsed(1)) {

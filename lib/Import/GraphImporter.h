@@ -57,6 +57,8 @@ public:
   void update(size_t i, mlir::Value next);
   /// In how many groups of consecutive samples a batch has statistics of its own.
   int64_t batchNormGroups() const;
+  /// Whether the model is to predict as after module.eval().
+  bool serves() const;
   /// Integers from an attribute or a known input; nothing if in neither place; an error if the input is not known.
   llvm::FailureOr<std::optional<llvm::SmallVector<int64_t>>> ints(llvm::StringRef attribute, size_t position);
   /// A dim given by attribute, counted from the end if negative.

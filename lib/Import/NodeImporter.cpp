@@ -82,6 +82,8 @@ void NodeImporter::update(size_t i, Value next) {
 
 int64_t NodeImporter::batchNormGroups() const { return graph.options.batchNormGroups; }
 
+bool NodeImporter::serves() const { return graph.options.serve; }
+
 Value NodeImporter::stretch(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)

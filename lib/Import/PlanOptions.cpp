@@ -44,6 +44,7 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
     }
   options.batchNormGroups = countBatchNormGroups(plan);
   options.train = plan.train.has_value();
+  options.serve = !options.train;
   if (plan.train) {
     options.allowLost = *plan.train->lost == "allow";
     readLoss(plan.train->loss, options);

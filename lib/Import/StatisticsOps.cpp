@@ -77,8 +77,11 @@ struct BatchNorm {
   Term spread(Term channels) const { return channels.broadcast({1}, shape()); }
 };
 
-/// By the statistics that are given.
+/// By the statistics that are given, which stay as they are.
 LogicalResult bindInference(NodeImporter &importer, const BatchNorm &norm, Type element) {
+  for (auto [i, statistic] : {std::pair(1, norm.mean), std::pair(2, norm.variance)})
+    if (importer.isUsed(i) && failed(importer.bind(statistic, i)))
+      return failure();
   Term factor = norm.scale * rsqrt(norm.variance + norm.epsilon);
   Term shift = norm.bias - norm.mean * factor;
   return importer.bind((norm.x * norm.spread(factor) + norm.spread(shift)).convert(element));
@@ -126,7 +129,7 @@ LogicalResult importBatchNorm(NodeImporter &importer) {
   bool training = importer.node.intAttribute("training_mode", 0) != 0;
   if (importer.opset() < 14)
     training = importer.isUsed(1) || importer.isUsed(2);
-  return training ? bindTraining(importer, norm, given->getType().getElementType())
+  return training && !importer.serves() ? bindTraining(importer, norm, given->getType().getElementType())
                   : bindInference(importer, norm, given->getType().getElementType());
 }
 

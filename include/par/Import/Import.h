@@ -61,6 +61,9 @@ struct ImportOptions {
   bool nameAllLost = false;
   /// Groups of consecutive samples of a batch that have statistics of their own in batch norm (plan.md `batch_norm`).
   int64_t batchNormGroups = 1;
+  /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it was
+  /// exported in. Batch norm takes its moving statistics, and dropout drops nothing.
+  bool serve = false;
   /// Parameter → the parameter that it is tied to.
   std::map<std::string, std::string> tie;
 };
