@@ -279,7 +279,8 @@ LogicalResult GraphImporter::declareInitializers() {
     if (!used.contains(tensor.name))
       continue;
     bool trained = parameters.trainable.contains(tensor.name);
-    bool moved = options.train && parameters.moved.contains(tensor.name);
+    bool moved = (options.train && parameters.moved.contains(tensor.name)) ||
+                 (options.serve && parameters.statistics.contains(tensor.name));
     std::string reason;
     std::optional<StaticTensor> known;
     if (!trained && !moved && tensor.elements() <= foldLimit && tensor.storage != onnx::Storage::Absent)

@@ -105,14 +105,15 @@ static void nameWithoutWrapper(ParameterTable &table) {
 ParameterTable classifyParameters(const onnx::Model &model) {
   ParameterTable table;
   llvm::StringMap<std::string> marks = exporterMarks(model);
-  llvm::StringSet<> statistics = batchNormStatistics(model, false), initializers;
+  llvm::StringSet<> initializers;
+  table.statistics = batchNormStatistics(model, false);
   bool marked = false;
   for (const onnx::Tensor &tensor : model.initializers) {
     initializers.insert(tensor.name);
     marked |= marks.lookup(tensor.name) == "PARAMETER";
   }
   for (const onnx::Tensor &tensor : model.initializers) {
-    bool guess = tensor.elements() > 1 && !statistics.contains(tensor.name);
+    bool guess = tensor.elements() > 1 && !table.statistics.contains(tensor.name);
     if (onnx::isFloat(tensor.type) && (marked ? marks.lookup(tensor.name) == "PARAMETER" : guess))
       table.trainable.insert(tensor.name);
   }

@@ -16,6 +16,8 @@ struct ParameterTable {
   llvm::StringSet<> trainable;
   /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode.
   llvm::StringSet<> moved;
+  /// Means and variances of all batch norms. Where a model predicts they come with the weights, whatever the file says.
+  llvm::StringSet<> statistics;
   /// Further names of an initializer, its own not among them: the name without the wrapper's prefix (`model.`), and
   /// those of tied parameters, which the signature lists without an initializer of that name.
   llvm::StringMap<std::vector<std::string>> aliases;

@@ -39,6 +39,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
         found = outputs or _output_names(torch, module, names, values)
+        _restore(torch, module, before)  # the file's statistics are those of before
         program = _run_exporter(torch, module, names, values, dynamic, found, opset)
         _check(module, program)
         _warn(torch, module)
@@ -48,10 +49,15 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     finally:
         _remove(temporary)
         module.train(was_training)
-        with torch.no_grad():
-            for name, value in module.named_buffers():  # a run in training mode moves batch norm's statistics
-                value.copy_(before[name])
+        _restore(torch, module, before)
     return str(path)
+
+
+def _restore(torch, module, before):
+    """A run in training mode moves batch norm's statistics."""
+    with torch.no_grad():
+        for name, value in module.named_buffers():
+            value.copy_(before[name])
 
 
 def _torch():
