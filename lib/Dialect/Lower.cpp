@@ -39,6 +39,13 @@ Value buildElements(OpBuilder &builder, Location loc, RankedTensorType type, Val
 Value buildReduction(OpBuilder &builder, Location loc, RankedTensorType type, TypedAttr start,
                      ValueRange inputs, ArrayRef<AffineMap> maps, AffineMap resultMap, ElementBody body) {
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  if (resultMap.isPermutation()) // nothing is reduced: one step from the start
+    return buildGeneric(builder, loc, empty, inputs, maps, resultMap,
+                        [&](OpBuilder &nested, Location loc, ValueRange args) {
+                          SmallVector<Value> step(args.drop_back());
+                          step.push_back(arith::ConstantOp::create(nested, loc, start));
+                          return body(nested, loc, step);
+                        });
   Value number = arith::ConstantOp::create(builder, loc, start);
   Value init = linalg::FillOp::create(builder, loc, number, empty).getResult(0);
   return buildGeneric(builder, loc, init, inputs, maps, resultMap, body);

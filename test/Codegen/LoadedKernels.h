@@ -3,6 +3,7 @@
 
 #include "par/Codegen/Codegen.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -23,6 +24,10 @@ struct LoadedKernels {
     par::registerDialect(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+      errors += diagnostic.str() + "\n";
+      return mlir::failure(); // they are printed too
+    });
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return;
@@ -52,6 +57,7 @@ struct LoadedKernels {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   par::CompiledKernels compiled;
   void *handle = nullptr;
+  std::string errors;
 };
 
 #endif

@@ -14,6 +14,7 @@
 namespace run_kernels {
 
 using mlir::cast;
+using mlir::dyn_cast;
 using mlir::isa;
 using par::interp::Tensor;
 
@@ -29,22 +30,54 @@ inline Tensor makeInput(mlir::RankedTensorType type, std::mt19937 &random) {
   return tensor;
 }
 
+/// The bits of a number in a float format of 16 bits.
+inline uint16_t narrowBits(mlir::FloatType type, double value) {
+  llvm::APFloat number(value);
+  bool inexact;
+  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
+}
+
+/// Calls visit with a pointer of the type that elements have in memory: what numbers convert to and from, but
+/// for floats of 16 bits.
+template <typename Visit>
+void asElements(mlir::Type type, const GuardedBuffer &buffer, Visit visit) {
+  if (type.isF64())
+    return visit(buffer.as<double>());
+  if (type.isF32())
+    return visit(buffer.as<float>());
+  if (type.isInteger(64))
+    return visit(buffer.as<int64_t>());
+  if (type.isInteger(32))
+    return visit(buffer.as<int32_t>());
+  if (type.isInteger(16) || isa<mlir::FloatType>(type))
+    return visit(buffer.as<int16_t>());
+  visit(buffer.as<int8_t>());
+}
+
 inline void store(const Tensor &tensor, const GuardedBuffer &buffer) {
-  for (int64_t i = 0; i < tensor.getSize(); ++i) {
-    if (tensor.isFloat())
-      buffer.as<float>()[i] = static_cast<float>(tensor.floats()[i]);
-    else if (tensor.getType().getElementType().isInteger(1))
-      buffer.as<int8_t>()[i] = static_cast<int8_t>(tensor.ints()[i] != 0);
-    else
-      buffer.as<int64_t>()[i] = tensor.ints()[i];
-  }
+  mlir::Type type = tensor.getType().getElementType();
+  asElements(type, buffer, [&](auto *elements) {
+    for (int64_t i = 0; i < tensor.getSize(); ++i) {
+      if (isa<mlir::FloatType>(type) && type.getIntOrFloatBitWidth() == 16)
+        elements[i] = narrowBits(cast<mlir::FloatType>(type), tensor.floats()[i]);
+      else if (tensor.isFloat())
+        elements[i] = tensor.floats()[i];
+      else
+        elements[i] = type.isInteger(1) ? tensor.ints()[i] != 0 : tensor.ints()[i];
+    }
+  });
 }
 
 /// Element i as a double, whatever the type.
-inline double loaded(mlir::RankedTensorType type, const GuardedBuffer &buffer, int64_t i) {
-  if (isa<mlir::FloatType>(type.getElementType()))
-    return buffer.as<float>()[i];
-  return type.getElementType().isInteger(1) ? buffer.as<int8_t>()[i] : buffer.as<int64_t>()[i];
+inline double loaded(mlir::RankedTensorType tensor, const GuardedBuffer &buffer, int64_t i) {
+  mlir::Type type = tensor.getElementType();
+  double value = 0;
+  asElements(type, buffer, [&](auto *elements) { value = elements[i]; });
+  if (auto narrow = dyn_cast<mlir::FloatType>(type); narrow && narrow.getWidth() == 16)
+    value = llvm::APFloat(narrow.getFloatSemantics(), llvm::APInt(16, static_cast<uint16_t>(value)))
+                .convertToDouble();
+  return value;
 }
 inline double expected(const Tensor &tensor, int64_t i) {
   if (!tensor.isFloat())
@@ -52,15 +85,15 @@ inline double expected(const Tensor &tensor, int64_t i) {
   return tensor.floats()[i];
 }
 
-/// All close by the tensor's largest element; NaN where NaN, infinite where infinite.
-inline void compare(const Tensor &want, const GuardedBuffer &got, const std::string &name) {
+/// All within `bound` of the tensor's largest element; NaN where NaN, infinite where infinite.
+inline void compare(const Tensor &want, const GuardedBuffer &got, const std::string &name, double bound) {
   double largest = 1;
   for (int64_t i = 0; i < want.getSize(); ++i)
     if (std::isfinite(expected(want, i)))
       largest = std::max(largest, std::abs(expected(want, i)));
   for (int64_t i = 0; i < want.getSize(); ++i) {
     double w = expected(want, i), g = loaded(want.getType(), got, i);
-    bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::abs(w - g) <= 4e-6 * largest;
+    bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::abs(w - g) <= bound * largest;
     ASSERT_TRUE(same) << name << " element " << i << ": expected " << w << ", got " << g;
   }
 }
@@ -79,12 +112,8 @@ inline std::vector<Tensor> interpret(par::KernelOp kernel, const std::vector<Ten
 
 /// One kernel on one set of inputs, tile by tile in descending order: the split must not matter.
 inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKernels::Function function,
-                   bool atEnd) {
+                   const std::vector<Tensor> &inputs, bool atEnd, double bound) {
   std::string name = kernel.getSymName().str();
-  std::mt19937 random(7);
-  std::vector<Tensor> inputs;
-  for (mlir::Type type : kernel.getFunctionType().getInputs())
-    inputs.push_back(makeInput(cast<mlir::RankedTensorType>(type), random));
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<void *> pointers;
   for (const par::OperandInfo &operand : info.operands) {
@@ -99,11 +128,11 @@ inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKern
   unsigned next = inputs.size();
   for (auto [number, want] : llvm::enumerate(interpret(kernel, inputs))) {
     int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;
-    compare(want, *buffers[tied >= 0 ? tied : next++], name + " result " + std::to_string(number));
+    compare(want, *buffers[tied >= 0 ? tied : next++], name + " result " + std::to_string(number), bound);
   }
   for (auto [number, input] : llvm::enumerate(inputs))
     if (info.operands[number].access == par::OperandAccess::Read)
-      compare(input, *buffers[number], name + " argument " + std::to_string(number));
+      compare(input, *buffers[number], name + " argument " + std::to_string(number), bound);
 }
 
 /// The oldest and the best that this machine runs: what a kernel computes must not hang on the machine's age.
@@ -115,8 +144,12 @@ inline void runAllFor(const std::string &text, const std::string &isa) {
   ASSERT_TRUE(loaded.handle);
   for (const par::KernelInfo &info : loaded.compiled.kernels) {
     auto kernel = loaded.module->lookupSymbol<par::KernelOp>(info.kernel);
+    std::mt19937 random(7);
+    std::vector<Tensor> inputs;
+    for (mlir::Type type : kernel.getFunctionType().getInputs())
+      inputs.push_back(makeInput(cast<mlir::RankedTensorType>(type), random));
     for (bool atEnd : {false, true})
-      runOne(kernel, info, loaded.function(info), atEnd);
+      runOne(kernel, info, loaded.function(info), inputs, atEnd, 4e-6);
   }
 }
 

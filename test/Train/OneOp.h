@@ -7,6 +7,16 @@
 
 namespace par::test {
 
+/// Numbers of an operand's range; see Chooser::values.
+inline Tensor drawTensor(mlir::RankedTensorType type, const Input &input, Chooser &choose, unsigned index) {
+  if (llvm::isa<mlir::FloatType>(type.getElementType()))
+    return Tensor::ofFloats(type, choose.values(input, type.getNumElements(), index));
+  std::vector<int64_t> values(type.getNumElements());
+  for (int64_t &value : values)
+    value = choose.number(static_cast<int64_t>(input.low), static_cast<int64_t>(input.high));
+  return Tensor::ofInts(type, values);
+}
+
 /// `@eval(integers, %weight)` returns sum(%y * weight) + the sum of all operands, and %y: floats are
 /// parameters @p0,
 /// @p1, ..., the rest are inputs. The second sum makes every operand have two uses.
@@ -58,24 +68,8 @@ private:
     std::iota(dims.begin(), dims.end(), 0);
     return listOf(dims);
   }
-  /// %0 is a result number to the parser: operands are %a0, ...
-  static std::string renamed(llvm::StringRef text) {
-    std::string out;
-    for (auto [i, c] : llvm::enumerate(text)) {
-      out += c;
-      if (c == '%' && i + 1 < text.size() && llvm::isDigit(text[i + 1]))
-        out += 'a';
-    }
-    return out;
-  }
   static Tensor draw(Session &session, const Input &input, Chooser &choose, unsigned index) {
-    mlir::RankedTensorType type = session.parseType(typeOf(input.shape, input.element));
-    if (llvm::isa<mlir::FloatType>(type.getElementType()))
-      return Tensor::ofFloats(type, choose.values(input, type.getNumElements(), index));
-    std::vector<int64_t> values(type.getNumElements());
-    for (int64_t &value : values)
-      value = choose.number(static_cast<int64_t>(input.low), static_cast<int64_t>(input.high));
-    return Tensor::ofInts(type, values);
+    return drawTensor(session.parseType(typeOf(input.shape, input.element)), input, choose, index);
   }
 };
 

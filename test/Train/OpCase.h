@@ -24,11 +24,12 @@ struct Input {
   std::string element = "f64";
 };
 
-/// One op: `text` defines %y (and perhaps more) of %0, %1, ...; `result` is the shape of %y.
+/// One op: `text` defines %y (and perhaps more) of %0, %1, ...; `result` is the shape of %y, of `element`s.
 struct OpCase {
   std::string text;
   std::vector<Input> inputs;
   Shape result;
+  std::string element = "f64";
 };
 
 /// Deterministic choices; round 0 is any shape, round 1 has a dim of size 1, round 2 odd dims only, round 3
@@ -90,6 +91,17 @@ inline std::string typeOf(const Shape &shape, llvm::StringRef element = "f64") {
 }
 inline std::string listOf(const std::vector<int64_t> &numbers) {
   return "[" + llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ", ") + "]";
+}
+
+/// %0 is a result number to the parser: operands are %a0, ...
+inline std::string renamed(llvm::StringRef text) {
+  std::string out;
+  for (auto [i, c] : llvm::enumerate(text)) {
+    out += c;
+    if (c == '%' && i + 1 < text.size() && llvm::isDigit(text[i + 1]))
+      out += 'a';
+  }
+  return out;
 }
 
 using MakeCase = std::function<OpCase(Chooser &)>;

@@ -146,6 +146,19 @@ inline MakeCase retyped(MakeCase make, std::string element) {
     return converted(converts + text, made.inputs, made.result, element);
   };
 }
+/// The case with `element` where it has f64, its operands and results too.
+inline MakeCase inElement(MakeCase make, std::string element) {
+  return [=](Chooser &choose) {
+    OpCase made = make(choose);
+    for (size_t at; element != "f64" && (at = made.text.find("f64")) != std::string::npos;)
+      made.text.replace(at, 3, element);
+    for (Input &input : made.inputs)
+      if (input.element == "f64")
+        input.element = element;
+    made.element = element;
+    return made;
+  };
+}
 /// The case with i32 where it has i64.
 inline MakeCase narrowIndices(MakeCase make) {
   return [=](Chooser &choose) {
@@ -183,8 +196,8 @@ inline std::vector<NamedCase> otherCases() {
           {"reshape", regroupCase}};
 }
 
-/// Ops of all kinds on integers, booleans and narrow floats, and with i32 indices.
-inline std::vector<NamedCase> retypedCases() {
+/// Ops of all kinds on integers, booleans and other floats in turn, and with i32 indices.
+inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f32", "bf16", "f16"}) {
   const llvm::StringSet<> integers{
       "negate",       "abs",       "sign",    "add",        "subtract", "multiply",
       "divide",       "remainder", "maximum", "minimum",    "select",   "broadcast_in_dim",
@@ -199,13 +212,12 @@ inline std::vector<NamedCase> retypedCases() {
                                      "dynamic_slice", "update_slice", "cross_entropy", "cross_entropy_grad"};
   // Their statistics are f32 whatever the type.
   const llvm::StringSet<> wide{"layer_norm", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"};
-  const char *floats[] = {"f32", "bf16", "f16"};
   std::vector<NamedCase> cases;
   auto add = [&](std::vector<NamedCase> from) {
     for (auto [i, named] : llvm::enumerate(from)) {
       auto &[name, make] = named;
       if (name != "convert" && name != "constrain")
-        cases.emplace_back(name, retyped(make, wide.contains(name) ? "f32" : floats[i % 3]));
+        cases.emplace_back(name, retyped(make, wide.contains(name) ? "f32" : floats[i % floats.size()]));
       if (integers.contains(name))
         cases.emplace_back(name, retyped(make, i % 2 ? "i64" : "i32"));
       if (movements.contains(name))

@@ -42,8 +42,7 @@ LogicalResult expandMath(ModuleOp module) {
   });
   for (Operation *op : ops) {
     auto type = cast<FloatType>(op->getResult(0).getType());
-    if (type.getWidth() > 64 ||
-        (type.isF64() && isa<math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(op)))
+    if (type.getWidth() > 64 || (type.isF64() && isa<math::ErfOp>(op)))
       return op->emitError() << op->getName().stripDialect() << " of " << type
                              << " is not supported yet by Codegen";
     OpBuilder builder(op);

@@ -76,8 +76,8 @@ Value FloatMath::powerOfTwo(Value n) {
 
 FloatMath::Reduced FloatMath::reduceByLn2(Value x) {
   // Cody and Waite: the high part of ln 2 has so few bits that n times it is exact.
-  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1,
-         low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
+         low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
   auto [n, integral] = round(multiply(x, number(std::numbers::log2e)));
   Value rest = subtract(x, multiply(n, number(high)));
   return {subtract(rest, multiply(n, number(low))), integral, n};
@@ -136,8 +136,8 @@ Value FloatMath::log(Value x) {
     c.push_back(2.0 / (2 * k + 1));
   // 2 s = f - s f, which loses nothing where f is small.
   Value tail = multiply(s, subtract(multiply(square, polynomial(square, c)), f));
-  double high = wide ? 0x1.62e42fep-1 : 0x1.63p-1,
-         low = wide ? 0x1.efa39ef35793cp-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
+         low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
   Value small = add(tail, multiply(exponent, number(low)));
   Value result = add(multiply(exponent, number(high)), add(f, small));
 

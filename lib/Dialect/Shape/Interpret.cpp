@@ -108,11 +108,7 @@ struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceM
 struct PadMeaning : InterpretableOpInterface::ExternalModel<PadMeaning, PadOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto pad = cast<PadOp>(op);
-    Tensor result(resultType(op));
-    if (result.isFloat())
-      llvm::fill(result.mutableFloats(), cast<FloatAttr>(pad.getValue()).getValueAsDouble());
-    else
-      llvm::fill(result.mutableInts(), cast<IntegerAttr>(pad.getValue()).getValue().getSExtValue());
+    Tensor result = Tensor::ofAttribute(SplatElementsAttr::get(resultType(op), Attribute(pad.getValue())));
     place(result, operands[0], pad.getLow());
     return SmallVector<Tensor>{result};
   }

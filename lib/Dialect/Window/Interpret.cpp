@@ -116,7 +116,9 @@ struct PatchesMeaning : InterpretableOpInterface::ExternalModel<PatchesMeaning, 
                    cast<FloatAttr>(made.getValue()).getValueAsDouble());
     else
       read<int64_t>(windows, operands[0].getShape(), operands[0].ints(), result.mutableInts(),
-                    cast<IntegerAttr>(made.getValue()).getValue().getSExtValue());
+                    result.getType().getElementType().isInteger(1)
+                        ? cast<BoolAttr>(made.getValue()).getValue()
+                        : cast<IntegerAttr>(made.getValue()).getInt());
     return SmallVector<Tensor>{result};
   }
   template <typename T>
