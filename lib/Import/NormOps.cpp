@@ -1,5 +1,5 @@
 // Normalisations.
-#include "GraphImporter.h"
+#include "Operands.h"
 
 namespace par {
 namespace {
@@ -16,6 +16,25 @@ FailureOr<Value> readFactor(NodeImporter &importer, size_t i, StringRef what, Ra
       own->getElementType() != trailing.getElementType())
     return importer.error() << "its " << what << " is " << *own << ", expected " << trailing;
   return importer.stretched(i, trailing.getShape());
+}
+
+/// Mean and 1 / deviation where nodes use them: sums of their own, since the op's have no gradients. They keep the dims
+/// that were normalised over, with size 1.
+LogicalResult bindStatistics(NodeImporter &importer, Value x, int64_t dim, double epsilon) {
+  if (!importer.isUsed(1) && !importer.isUsed(2))
+    return success();
+  Term wide = termOf(importer, x);
+  if (wide.getType().getElementTypeBitWidth() < 32)
+    wide = wide.convert(importer.builder.getF32Type());
+  SmallVector<int64_t> dims = dimRange(dim, wide.getType().getRank()), kept(wide.getShape().take_front(dim));
+  kept.resize(wide.getShape().size(), 1);
+  double count = double(countElements(wide.getShape().drop_front(dim)));
+  Term centred = wide - wide.reduceKeeping(ReduceKind::sum, dims) / count;
+  Term mean = wide.reduce(ReduceKind::sum, dims) / count;
+  Term variance = (centred * centred).reduce(ReduceKind::sum, dims) / count;
+  if (failed(importer.bind(importer.reshape(mean, kept), 1)))
+    return failure();
+  return importer.bind(importer.reshape(rsqrt(variance + epsilon), kept), 2);
 }
 
 LogicalResult importLayerNorm(NodeImporter &importer) {
@@ -42,12 +61,7 @@ LogicalResult importLayerNorm(NodeImporter &importer) {
     leading = RankedTensorType::get(leading.getShape(), importer.builder.getF32Type());
   auto norm = LayerNormOp::create(importer.builder, importer.loc, TypeRange{inner, leading, leading}, operand, *scale,
                                   *bias, importer.builder.getF64FloatAttr(epsilon));
-  // The statistics keep the dims that were normalised over, with size 1.
-  SmallVector<int64_t> kept(type.getShape().take_front(*dim));
-  kept.resize(type.getRank(), 1);
-  if (importer.isUsed(1) && failed(importer.bind(importer.reshape(norm.getMean(), kept), 1)))
-    return failure();
-  if (importer.isUsed(2) && failed(importer.bind(importer.reshape(norm.getRstd(), kept), 2)))
+  if (failed(bindStatistics(importer, *x, *dim, epsilon)))
     return failure();
   return importer.bind(importer.reshape(norm.getResult(), type.getShape()));
 }

@@ -1,4 +1,4 @@
-#include "NodeCase.h"
+#include "GradientCheck.h"
 
 #include "par/Import/Import.h"
 #include "par/Import/Operators.h"
@@ -143,7 +143,7 @@ std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::T
 
 class NodeCase {
 public:
-  explicit NodeCase(const fs::path &folder) : folder(folder) {
+  NodeCase(const fs::path &folder, bool gradients) : folder(folder), gradients(gradients) {
     DialectRegistry registry;
     registerDialect(registry);
     context.appendDialectRegistry(registry);
@@ -172,7 +172,12 @@ public:
     OwningOpRef<ModuleOp> module = import();
     if (!module)
       return {located ? Verdict::Refused : Verdict::Wrong, error.empty() ? "refused without an error" : error};
-    return interpret(*module);
+    if (!gradients)
+      return interpret(*module);
+    CaseResult result = checkGradients(*module, dataOf(module->lookupSymbol<StepOp>("predict")));
+    if (!error.empty())
+      result.reason += ": " + error;
+    return result;
   }
 
 private:
@@ -277,6 +282,7 @@ private:
   }
 
   fs::path folder;
+  bool gradients;
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::optional<onnx::Model> model;
   Data inputs, outputs;
@@ -287,16 +293,16 @@ private:
 
 } // namespace
 
-CaseResult runCase(const std::string &folder) { return NodeCase(folder).run(); }
+CaseResult runCase(const std::string &folder, bool gradients) { return NodeCase(folder, gradients).run(); }
 
-CaseResult runCaseApart(const std::string &folder, unsigned seconds) {
+CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradients) {
   int ends[2];
   if (::pipe(ends))
     return {Verdict::Crashed, "no pipe"};
   pid_t child = ::fork();
   if (child == 0) {
     ::alarm(seconds);
-    CaseResult result = runCase(folder);
+    CaseResult result = runCase(folder, gradients);
     std::string text = char('0' + int(result.verdict)) + result.reason;
     ssize_t written = ::write(ends[1], text.data(), std::min<size_t>(text.size(), 4096));
     ::_exit(written < 0);

@@ -17,10 +17,11 @@ struct CaseResult {
 /// Imports `folder`/model.onnx for the shapes of `folder`/test_data_set_0, without a loss, interprets it on the
 /// inputs and holds the outputs against the expected ones. Inputs are data; where a node must know one when
 /// compiling (a shape, axes), and only then, it is given as known. An error is located if its place is the model.
-CaseResult runCase(const std::string &folder);
+/// With `gradients` the outputs are not looked at, but the gradients (GradientCheck.h).
+CaseResult runCase(const std::string &folder, bool gradients = false);
 
 /// The same in a process of its own, ended after `seconds`: a crash or a hang is a verdict.
-CaseResult runCaseApart(const std::string &folder, unsigned seconds);
+CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradients = false);
 
 /// What a case asks for.
 struct CaseScope {

@@ -1,9 +1,10 @@
 // Runs ONNX's node tests and prints what became of them:
 //   par-node-tests --operators
-//   par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
+//   par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
 // FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line for every
 // case that did not pass, --table one for every operator. The last lines count all cases, and those in scope. Exits with
-// 1 where a case crashed or differs. --operators prints docs/onnx.md.
+// 1 where a case crashed or differs. --gradients holds gradients against differences instead of outputs against what is
+// expected; refused is then what has none. --operators prints docs/onnx.md.
 #include "NodeCase.h"
 
 #include "par/Import/Operators.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Arguments {
   std::string folder, op, match;
-  bool list = false, table = false;
+  bool list = false, table = false, gradients = false;
   unsigned seconds = 20;
 };
 
@@ -36,6 +37,8 @@ bool read(int argc, char **argv, Arguments &arguments) {
       arguments.list = true;
     else if (argument == "--table")
       arguments.table = true;
+    else if (argument == "--gradients")
+      arguments.gradients = true;
     else if (argument.consume_front("--op="))
       arguments.op = argument.str();
     else if (argument.consume_front("--match="))
@@ -73,7 +76,7 @@ struct Scope {
 };
 
 constexpr const char *usage =
-    "usage: par-node-tests [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";
+    "usage: par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";
 
 bool isWanted(const Arguments &arguments, const fs::path &folder) {
   return fs::exists(folder / "model.onnx") && StringRef(folder.filename().string()).contains(arguments.match);
@@ -86,7 +89,9 @@ int main(int argc, char **argv) {
     par::printOperators(llvm::outs());
     llvm::outs() << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and so expected to pass, "
                     "those with these properties:\n\n"
-                 << scopeRule << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n";
+                 << scopeRule << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n\n"
+                    "`par-node-tests --gradients` makes parameters of a case's float inputs and holds their gradients against\n"
+                    "central differences in float64.\n";
     return 0;
   }
   Arguments arguments;
@@ -109,7 +114,7 @@ int main(int argc, char **argv) {
     auto [op, outside] = scopeOf(folder.string());
     if (!arguments.op.empty() && op != arguments.op)
       continue;
-    CaseResult result = runCaseApart(folder.string(), arguments.seconds);
+    CaseResult result = runCaseApart(folder.string(), arguments.seconds, arguments.gradients);
     ++table[op][int(result.verdict)];
     ++total[int(result.verdict)];
     if (outside.empty())
@@ -123,6 +128,8 @@ int main(int argc, char **argv) {
     for (const auto &[op, counts] : table)
       print(op, counts);
   print("total", total);
+  if (arguments.gradients)
+    return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
   llvm::outs() << llvm::format("in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n",
                                scope.passed, scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
   return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
