@@ -1,7 +1,8 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
+#include "ConvolutionProduct.h"
+#include "FilterBlocks.h"
 #include "par/kernels/Builtins.h"
 
-#include <cstdlib>
 #include <dnnl.hpp>
 #include <map>
 #include <memory>
@@ -40,7 +41,9 @@ struct Sizes {
         return false;
     return groups == 1;
   }
-  int64_t places() const { return int64_t(out[0] * out[1] * out[2]); }
+  ConvolutionProduct product() const {
+    return {int64_t(n), int64_t(c), int64_t(o), int64_t(out[0] * out[1] * out[2])};
+  }
 
   uint64_t n, groups, c, o;
   const uint64_t *in, *window, *out, *stride, *low, *high, *dilation;
@@ -55,23 +58,6 @@ const dnnl::engine &engine() {
 constexpr size_t alignment = 64;
 size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-/// Memory of this thread for tensors in the library's layouts; as large as any convolution has needed.
-std::byte *scratch(size_t bytes) {
-  struct Free {
-    void operator()(std::byte *memory) const { std::free(memory); }
-  };
-  thread_local std::unique_ptr<std::byte, Free> memory;
-  thread_local size_t size = 0;
-  if (bytes > size) {
-    memory.reset();
-    memory.reset(static_cast<std::byte *>(std::aligned_alloc(alignment, padded(bytes))));
-    size = memory ? padded(bytes) : 0;
-    if (!memory)
-      throw std::bad_alloc();
-  }
-  return memory.get();
-}
-
 /// One of a convolution's tensors: as the program has it, and as the library wants it.
 struct Side {
   int argument = 0; ///< DNNL_ARG_...
@@ -85,6 +71,7 @@ struct Side {
 /// A convolution that is ready to run: two tensors in, one out.
 struct Prepared {
   Side lhs, rhs, result;
+  std::optional<FilterBlocks> blocks; ///< of a result that comes back by our own hand
   Desc scratchpad;
   dnnl::primitive primitive;
   size_t scratchpadOffset = 0, bytes = 0;
@@ -93,7 +80,7 @@ struct Prepared {
 };
 
 void Prepared::run(void *const *ptr) const {
-  std::byte *memory = scratch(bytes);
+  std::byte *memory = convolutionScratch(bytes);
   dnnl::stream stream(engine());
   std::unordered_map<int, dnnl::memory> arguments;
   auto plain = [&](const Side &side, void *data) { return dnnl::memory(side.plain, engine(), data); };
@@ -111,11 +98,13 @@ void Prepared::run(void *const *ptr) const {
   arguments.emplace(result.argument, result.differs() ? wanted(result) : to);
   arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratchpad, engine(), memory + scratchpadOffset));
   primitive.execute(stream, arguments);
-  if (result.differs()) {
+  if (result.differs() && !blocks) {
     dnnl::memory own = wanted(result);
     dnnl::reorder(result.reorder).execute(stream, own, to);
   }
   stream.wait();
+  if (blocks)
+    blocks->unpack(reinterpret_cast<const float *>(memory + result.offset), static_cast<float *>(ptr[2]));
 }
 
 /// Descriptors of the operation, in the layouts that the library likes best.
@@ -214,6 +203,8 @@ std::unique_ptr<Prepared> prepare(Pass pass, const Sizes &sizes) {
     prepared->result = {DNNL_ARG_DIFF_WEIGHTS, filter, chosen.diff_weights_desc(), {}};
     prepared->primitive = dnnl::convolution_backward_weights(chosen);
     finish(*prepared, chosen.scratchpad_desc());
+    if (sizes.groups == 1 && prepared->result.differs())
+      prepared->blocks = FilterBlocks::read(prepared->result.wanted);
     break;
   }
   }
@@ -233,11 +224,7 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
   return *place;
 }
 
-/// Row-major C[m, n] = op(A) op(B) + beta C.
-void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float beta,
-              float *c) {
-  dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
-}
+const float *floats(const void *data) { return static_cast<const float *>(data); }
 
 } // namespace
 
@@ -245,32 +232,21 @@ void convolution(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
   Sizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::Forward, imm).run(ptr);
-  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
-  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
-    multiply('N', 'N', o, places, c, static_cast<const float *>(ptr[1]),
-             static_cast<const float *>(ptr[0]) + n * c * places, 0,
-             static_cast<float *>(ptr[2]) + n * o * places);
+  sizes.product().forward(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
 }
 
 void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
   Sizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::InputGrad, imm).run(ptr);
-  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
-  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
-    multiply('T', 'N', c, places, o, static_cast<const float *>(ptr[1]),
-             static_cast<const float *>(ptr[0]) + n * o * places, 0,
-             static_cast<float *>(ptr[2]) + n * c * places);
+  sizes.product().inputGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
 }
 
 void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
   Sizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::FilterGrad, imm).run(ptr);
-  auto c = int64_t(sizes.c), o = int64_t(sizes.o), places = sizes.places();
-  for (int64_t n = 0; n < int64_t(sizes.n); ++n)
-    multiply('N', 'T', o, c, places, static_cast<const float *>(ptr[1]) + n * o * places,
-             static_cast<const float *>(ptr[0]) + n * c * places, n == 0 ? 0.0f : 1.0f, static_cast<float *>(ptr[2]));
+  sizes.product().filterGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
 }
 
 } // namespace par::kernels

@@ -96,13 +96,16 @@ TEST_P(Convolutions, areSums) {
   }
 }
 
-// A plain one, one of single elements, strides with rows that no window meets, gaps, groups, one channel a group, one
+// A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides with rows that no window meets, gaps, groups, one channel a group, one
 // dim, three dims, uneven padding.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Convolutions,
     testing::Values(make({2, 1, 3, 5}, {{7, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}),
                     make({2, 1, 3, 5}, {{4, 1, 1, 0, 0, 1}, {6, 1, 1, 0, 0, 1}}),
+                    make({3, 1, 7, 4}, {{11, 1, 1, 0, 0, 1}, {9, 1, 1, 0, 0, 1}}),
+                    make({2, 1, 2, 3}, {{17, 1, 1, 0, 0, 1}, {19, 1, 1, 0, 0, 1}}),
                     make({1, 1, 16, 32}, {{9, 1, 2, 0, 0, 1}, {8, 1, 2, 0, 0, 1}}),
+                    make({2, 1, 32, 48}, {{6, 3, 1, 1, 1, 1}, {5, 2, 1, 1, 1, 1}}),
                     make({3, 1, 2, 4}, {{8, 3, 2, 1, 1, 1}, {9, 2, 3, 0, 0, 1}}),
                     make({2, 1, 2, 3}, {{9, 3, 1, 2, 2, 2}, {9, 2, 2, 0, 1, 3}}),
                     make({2, 3, 2, 6}, {{5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}),

@@ -1,0 +1,96 @@
+#include "ConvolutionProduct.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dnnl.h>
+#include <memory>
+#include <new>
+
+namespace par::kernels {
+namespace {
+
+/// Row-major C[m, n] = op(A) op(B) + beta C.
+void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float beta,
+              float *c) {
+  dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
+}
+
+/// [n, channels, places] to [channels, n, places].
+void gather(const float *images, float *rows, int64_t n, int64_t channels, int64_t places) {
+  for (int64_t image = 0; image < n; ++image)
+    for (int64_t channel = 0; channel < channels; ++channel, images += places)
+      std::copy_n(images, places, rows + (channel * n + image) * places);
+}
+
+void scatter(const float *rows, float *images, int64_t n, int64_t channels, int64_t places) {
+  for (int64_t image = 0; image < n; ++image)
+    for (int64_t channel = 0; channel < channels; ++channel, images += places)
+      std::copy_n(rows + (channel * n + image) * places, places, images);
+}
+
+// Where images are small, a product for each of them spends much of its time on packing the filter. One product of all
+// images, whose channels are gathered first, is up to 1.5 times as fast there and slower elsewhere. (Measured on
+// shapes of ResNet-50 with oneDNN 2.6 and AVX-512.)
+constexpr int64_t fewPlaces = 64, somePlaces = 256;
+
+} // namespace
+
+std::byte *convolutionScratch(size_t bytes) {
+  constexpr size_t alignment = 64;
+  struct Free {
+    void operator()(std::byte *memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<std::byte, Free> memory;
+  thread_local size_t size = 0;
+  if (bytes > size) {
+    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    memory.reset();
+    memory.reset(static_cast<std::byte *>(std::aligned_alloc(alignment, rounded)));
+    size = memory ? rounded : 0;
+    if (!memory)
+      throw std::bad_alloc();
+  }
+  return memory.get();
+}
+
+/// Two tensors of rows in the scratch.
+static std::pair<float *, float *> twoOf(int64_t first, int64_t second) {
+  int64_t padded = (first + 15) / 16 * 16;
+  auto *memory = reinterpret_cast<float *>(convolutionScratch(size_t(padded + second) * sizeof(float)));
+  return {memory, memory + padded};
+}
+
+void ConvolutionProduct::forward(const float *x, const float *w, float *y) const {
+  if (n > 1 && places < fewPlaces) {
+    auto [xRows, yRows] = twoOf(n * c * places, n * o * places);
+    gather(x, xRows, n, c, places);
+    multiply('N', 'N', o, n * places, c, w, xRows, 0, yRows);
+    return scatter(yRows, y, n, o, places);
+  }
+  for (int64_t image = 0; image < n; ++image)
+    multiply('N', 'N', o, places, c, w, x + image * c * places, 0, y + image * o * places);
+}
+
+void ConvolutionProduct::inputGrad(const float *dy, const float *w, float *dx) const {
+  if (n > 1 && (places < fewPlaces || (places < somePlaces && c > o))) {
+    auto [dyRows, dxRows] = twoOf(n * o * places, n * c * places);
+    gather(dy, dyRows, n, o, places);
+    multiply('T', 'N', c, n * places, o, w, dyRows, 0, dxRows);
+    return scatter(dxRows, dx, n, c, places);
+  }
+  for (int64_t image = 0; image < n; ++image)
+    multiply('T', 'N', c, places, o, w, dy + image * o * places, 0, dx + image * c * places);
+}
+
+void ConvolutionProduct::filterGrad(const float *x, const float *dy, float *dw) const {
+  if (n > 1 && places < somePlaces && c > o) {
+    auto [xRows, dyRows] = twoOf(n * c * places, n * o * places);
+    gather(x, xRows, n, c, places);
+    gather(dy, dyRows, n, o, places);
+    return multiply('N', 'T', o, c, n * places, dyRows, xRows, 0, dw);
+  }
+  for (int64_t image = 0; image < n; ++image)
+    multiply('N', 'T', o, c, places, dy + image * o * places, x + image * c * places, image == 0 ? 0.0f : 1.0f, dw);
+}
+
+} // namespace par::kernels
