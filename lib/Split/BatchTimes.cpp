@@ -45,6 +45,25 @@ static bool readsData(ReadOp read) {
   return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen;
 }
 
+/// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to be
+/// made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for one
+/// gradient. And a gradient is accumulated in the shape of its variable.
+static bool isSumOfParts(Operation *op) {
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule || llvm::none_of(rule.getShardingRule().linear,
+                             [&](auto &set) { return set.size() == op->getNumOperands(); }))
+    return false;
+  if (op->getNumOperands() == 1) {
+    if (op->getNumResults() != 1 || !op->hasOneUse() || !isa<GradientOp>(*op->getUsers().begin()))
+      return false;
+    RankedTensorType from = getTensorType(op->getOperand(0).getType()), to = getTensorType(op->getResult(0).getType());
+    return from.getNumElements() == to.getNumElements() && from.getElementType() == to.getElementType();
+  }
+  return getStage(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return getStage(operand.getDefiningOp()) == getStage(op);
+         });
+}
+
 LogicalResult BatchTimes::classify(Operation *op) {
   BatchTime joined;
   bool sliced = false, sum = false, after = false;
@@ -86,15 +105,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
     return classifySliced(op);
   } else if (after || sum) {
     joined.time = Time::After;
-    // The parts that one stage contributes to a value are added at once: never two accumulators for one
-    // gradient.
-    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     bool all = llvm::all_of(op->getOperands(), [&](Value operand) { return of(operand).time == Time::Sum; });
-    if (rule && all && op->getNumOperands() > 1 && getStage(op) &&
-        llvm::any_of(rule.getShardingRule().linear,
-                     [&](auto &set) { return set.size() == op->getNumOperands(); }) &&
-        llvm::all_of(op->getOperands(),
-                     [&](Value operand) { return getStage(operand.getDefiningOp()) == getStage(op); }))
+    if (all && isSumOfParts(op))
       joined.time = Time::Sum;
   }
   for (Value result : op->getResults())

@@ -17,6 +17,7 @@ import math
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -155,7 +156,7 @@ def draw(choose, model, parameters, modules):
 class Pair:
     """A model under a plan, and on one rank."""
 
-    whole = {}  ## What one rank computed, by model, plan, optimizer and steps.
+    whole = {}  # what one rank computed, by model, plan and steps
 
     def __init__(self, runs, model, plan, optimizer="sgd", steps=10):
         self.runs, self.model, self.optimizer, self.steps = runs, model, optimizer, steps
@@ -170,7 +171,7 @@ class Pair:
 
     def compare(self):
         """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name."""
-        key = (self.model.file, self.one, self.optimizer, self.steps)
+        key = (self.model.file, self.one, self.steps)
         if key not in self.whole:
             self.whole[key] = self.train(self.one)
         losses, weights = self.whole[key]
@@ -226,14 +227,14 @@ def play(runs, claims, models, count, seed):
             print(f"{title}: {'refused: ' + sentence if sentence else 'FAIL'}", flush=True)
             if not sentence:
                 claims.failures.append(f"{title}: {failure}\n{pair.plan}")
-        for bundle in [key for key, path in runs.bundles.items() if path.exists()]:
-            subprocess.run(["rm", "-r", runs.bundles.pop(bundle)], check=True)
+        while runs.bundles:
+            shutil.rmtree(runs.bundles.popitem()[1])
     print(f"{count} plans drawn from seed {seed}, {refused} refused")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--only", action="append", help="a model's name; repeat")
     parser.add_argument("--variant", action="append", help="plain, optimized, opset23 or legacy; repeat")
