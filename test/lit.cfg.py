@@ -1,5 +1,5 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
-# Features: `cuda` (a device answers), `long` (only with --param long=1).
+# Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their folder).
 import os
 import shutil
 import subprocess
@@ -33,6 +33,12 @@ if has_cuda():
     config.available_features.add("cuda")
 if lit_config.params.get("long"):
     config.available_features.add("long")
+
+# ONNX's own node tests, all of them: onnx/backend/test/data/node of the Python package onnx 1.22.0.
+node_tests = os.environ.get("PAR_NODE_TESTS")
+if node_tests:
+    config.available_features.add("node-tests")
+    config.substitutions.append(("%node_tests", node_tests))
 
 # A test that hangs (a deadlock is what many of them look for) must end by itself; lit needs psutil to see to it.
 if not lit_config.maxIndividualTestTime and lit_config.maxIndividualTestTimeIsSupported[0]:

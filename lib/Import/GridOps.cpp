@@ -40,7 +40,8 @@ LogicalResult importGridSample(NodeImporter &importer) {
   auto type = cast<RankedTensorType>(image->getType()), gridType = cast<RankedTensorType>(grid->getType());
   int64_t rank = type.getRank(), spatial = rank - 2;
   if (spatial < 1 || gridType.getRank() != rank || gridType.getDimSize(rank - 1) != spatial ||
-      gridType.getDimSize(0) != type.getDimSize(0) || !isa<FloatType>(gridType.getElementType()))
+      gridType.getDimSize(0) != type.getDimSize(0) || !isa<FloatType>(gridType.getElementType()) ||
+      llvm::is_contained(type.getShape().drop_front(2), 0))
     return importer.error() << "samples " << type << " at " << gridType << ", expected a grid of (batch, places.., "
                             << spatial << ") floats";
   OpBuilder &builder = importer.builder;
@@ -69,7 +70,11 @@ LogicalResult importAffineGrid(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(theta->getType());
   int64_t spatial = *size ? int64_t((*size)->size()) - 2 : 0;
-  if (type.getRank() != 3 || spatial < 1 || !isa<FloatType>(type.getElementType()) ||
+  int64_t elements = 1;
+  bool fits = !*size || llvm::all_of(**size, [&](int64_t dim) {
+    return dim >= 0 && dim < (int64_t(1) << 31) && (elements *= std::max<int64_t>(dim, 1)) < (int64_t(1) << 31);
+  });
+  if (!fits || type.getRank() != 3 || spatial < 1 || !isa<FloatType>(type.getElementType()) ||
       type.getShape() != ArrayRef<int64_t>{(**size)[0], spatial, spatial + 1})
     return importer.error() << "theta is " << type << ", which does not fit a size of " << spatial + 2 << " dims";
   bool corners = importer.node.intAttribute("align_corners", 0) != 0;

@@ -56,6 +56,11 @@ FailureOr<RoiAlign> readRoiAlign(NodeImporter &importer) {
   if (ratio <= 0)
     return importer.error() << "sampling_ratio is " << ratio
                             << ": the number of samples then depends on data, which an ahead-of-time program cannot hold";
+  int64_t height = node.intAttribute("output_height", 1), width = node.intAttribute("output_width", 1);
+  constexpr int64_t most = 4096; // of anything, so that products of them are numbers
+  if (height < 1 || width < 1 || height > most || width > most || ratio > most || type.getDimSize(2) < 1 || type.getDimSize(3) < 1)
+    return importer.error() << "pools " << type << " to " << height << " x " << width << " bins of " << ratio << " x " << ratio
+                            << " samples";
   StringRef mode(node.stringAttribute("coordinate_transformation_mode",
                                       importer.opset() < 16 ? "output_half_pixel" : "half_pixel"));
   SmallVector<int64_t> shape(type.getShape());
@@ -63,8 +68,7 @@ FailureOr<RoiAlign> readRoiAlign(NodeImporter &importer) {
   Term images = termOf(importer, *image);
   images = images.with(GatherOp::create(importer.builder, importer.loc, type.clone(shape), images, *batch, 0));
   bool half = mode == "half_pixel";
-  return RoiAlign{images, images.with(*rois), node.intAttribute("output_height", 1), node.intAttribute("output_width", 1),
-                  ratio, half ? 0.5 : 0.0, node.floatAttribute("spatial_scale", 1), half};
+  return RoiAlign{images, images.with(*rois), height, width, ratio, half ? 0.5 : 0.0, node.floatAttribute("spatial_scale", 1), half};
 }
 
 /// Each bin is the mean of ratio x ratio samples, or the largest of the terms that they are sums of.
@@ -140,6 +144,7 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
               type->getDimSize(1) == filter->getDimSize(1) * conv.groups && type->getDimSize(1) % conv.offsetGroups == 0 &&
               offset->getDimSize(0) == conv.batch() &&
               offset->getDimSize(1) == conv.offsetGroups * conv.taps() * conv.spatial() &&
+              !llvm::is_contained(type->getShape().drop_front(2), 0) &&
               isa<FloatType>(type->getElementType()) && filter->getElementType() == type->getElementType() &&
               offset->getElementType() == type->getElementType();
   for (size_t i = 0; fits && i < spatial; ++i) {

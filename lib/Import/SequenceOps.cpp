@@ -194,6 +194,27 @@ LogicalResult importOptionalHasElement(NodeImporter &importer) {
   return importer.bindValue({holds, {}, {}, false});
 }
 
+/// Parts of shape arithmetic stay known.
+constexpr int64_t knownLimit = 4096;
+LogicalResult bindKnownParts(NodeImporter &importer, const StaticTensor &whole, int64_t dim, ArrayRef<int64_t> sizes) {
+  int64_t start = 0;
+  for (auto [k, size] : llvm::enumerate(sizes)) {
+    Shape shape(whole.getShape());
+    shape[dim] = size;
+    auto part = std::make_shared<StaticTensor>(whole.getType(), shape, shape);
+    int64_t at = 0;
+    forEachIndex(shape, [&](ArrayRef<int64_t> index) {
+      Shape from(index);
+      from[dim] += start;
+      part->copy(at++, whole, whole.position(from));
+    });
+    start += size;
+    if (failed(importer.bindValue(GraphValue{part, {}, {}, false}, k)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult importSplit(NodeImporter &importer) {
   FailureOr<std::optional<SmallVector<int64_t>>> split = importer.ints("split", 1);
   FailureOr<Value> x = failed(split) ? FailureOr<Value>(failure()) : importer.tensor(0);
@@ -212,6 +233,9 @@ LogicalResult importSplit(NodeImporter &importer) {
   if (int64_t(sizes->size()) != count)
     return importer.error() << "splits " << total << " elements into " << sizes->size() << " parts, and has " << count
                             << " outputs";
+  const StaticTensor *known = importer.value(0)->known.get();
+  if (known && known->getElements() <= knownLimit)
+    return bindKnownParts(importer, *known, *dim, *sizes);
   for (auto [k, part] : llvm::enumerate(cut(importer, *x, *dim, *sizes)))
     if (failed(importer.bind(part, k)))
       return failure();

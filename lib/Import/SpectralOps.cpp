@@ -207,8 +207,11 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
     number = known->floatAt(0);
   }
   auto [bands, length, rate, lowest, highest] = numbers;
-  if (bands < 1 || bands > 4096 || length < 1 || length > (1 << 20) || rate <= 0)
-    return importer.error() << "makes " << int64_t(bands) << " bands of a spectrum of " << int64_t(length) << " samples";
+  bool fits = bands >= 1 && bands <= 4096 && length >= 1 && length <= (1 << 20) && rate > 0 && lowest >= 0 &&
+              lowest <= highest && highest <= rate;
+  if (!fits)
+    return importer.error() << "makes " << bands << " bands from " << lowest << " to " << highest << " Hz of a spectrum of "
+                            << length << " samples at " << rate << " Hz";
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   double step = (mel(highest) - mel(lowest)) / (bands + 2);
   SmallVector<int64_t> edges;

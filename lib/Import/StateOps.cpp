@@ -17,7 +17,7 @@ LogicalResult importCausalConvWithState(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType()), filterType = cast<RankedTensorType>(filter->getType());
   if (type.getRank() != 3 || filterType.getRank() != 3 || filterType.getDimSize(0) != type.getDimSize(1) ||
-      filterType.getDimSize(1) != 1 || filterType.getElementType() != type.getElementType())
+      filterType.getDimSize(1) != 1 || filterType.getDimSize(2) < 1 || !isa<FloatType>(type.getElementType()) || filterType.getElementType() != type.getElementType())
     return importer.error() << "convolves " << type << " with " << filterType << ", expected (channels, 1, width)";
   int64_t channels = type.getDimSize(1), length = type.getDimSize(2), taps = filterType.getDimSize(2);
   RankedTensorType stateType = type.clone({type.getDimSize(0), channels, taps - 1});
@@ -71,11 +71,19 @@ FailureOr<Term> headsOf(NodeImporter &importer, size_t i, int64_t heads) {
   return type.getElementTypeBitWidth() < 32 ? apart.convert(importer.builder.getF32Type()) : apart;
 }
 
+/// Fails with an error unless `x` has the batch, steps and element type of the queries, and one of `widths` a head.
+LogicalResult checkSteps(NodeImporter &importer, size_t i, Term x, Term q, ArrayRef<int64_t> widths) {
+  if (x.getShape().take_front(2) == q.getShape().take_front(2) && llvm::is_contained(widths, x.getShape()[3]) &&
+      x.getType().getElementType() == q.getType().getElementType())
+    return success();
+  return importer.error() << "input " << i << " with its heads apart is " << x.getType() << ", the queries are " << q.getType();
+}
+
 LogicalResult readGates(NodeImporter &importer, LinearAttention &attention) {
   SmallVector<int64_t> shape{attention.batch, attention.length, attention.heads, attention.keys};
   if (attention.gated) {
     FailureOr<Term> decay = headsOf(importer, 4, attention.heads);
-    if (failed(decay))
+    if (failed(decay) || failed(checkSteps(importer, 4, *decay, *attention.q, {1, attention.keys})))
       return failure();
     attention.decay = exp(*decay);
     if (decay->getShape().back() == 1) // one decay a head
@@ -83,8 +91,9 @@ LogicalResult readGates(NodeImporter &importer, LinearAttention &attention) {
   }
   if (attention.corrected) {
     FailureOr<RankedTensorType> type = importer.type(5);
-    FailureOr<Term> beta = failed(type) ? FailureOr<Term>(failure()) : headsOf(importer, 5, type->getShape().back());
-    if (failed(beta))
+    bool shared = succeeded(type) && type->getRank() == 3 && type->getDimSize(2) == 1;
+    FailureOr<Term> beta = failed(type) ? FailureOr<Term>(failure()) : headsOf(importer, 5, shared ? 1 : attention.heads);
+    if (failed(beta) || failed(checkSteps(importer, 5, *beta, *attention.q, {1})))
       return failure();
     shape.back() = attention.values;
     attention.beta = beta->with(importer.stretch(*beta, shape));
@@ -105,6 +114,10 @@ FailureOr<LinearAttention> readLinearAttention(NodeImporter &importer) {
   FailureOr<Term> q = headsOf(importer, 0, queries), k = headsOf(importer, 1, heads), v = headsOf(importer, 2, heads);
   if (failed(q) || failed(k) || failed(v))
     return failure();
+  int64_t length = q->getShape()[1];
+  if (length < 1 || failed(checkSteps(importer, 1, *k, *q, {q->getShape()[3]})) ||
+      failed(checkSteps(importer, 2, *v, *q, {v->getShape()[3]})))
+    return length < 1 ? importer.error() << "input 0 is " << q->getType() << ", which has no steps" : failure();
   LinearAttention attention{q->getShape()[0], q->getShape()[1], heads, queries / heads, q->getShape()[3], v->getShape()[3],
                             node.floatAttribute("scale", 0), gated, corrected, *q, *k, *v, {}, {}};
   if (attention.scale == 0)
@@ -143,7 +156,7 @@ LogicalResult importLinearAttention(NodeImporter &importer) {
     FailureOr<Value> past = importer.tensor(3);
     if (failed(past))
       return failure();
-    if (stateType->getShape() != ArrayRef<int64_t>(shape))
+    if (stateType->getShape() != ArrayRef<int64_t>(shape) || !isa<FloatType>(stateType->getElementType()))
       return importer.error() << "its state is " << *stateType << ", expected " << state.getType();
     state = stateType->getElementType() == element ? state.with(*past) : state.with(*past).convert(element);
   }

@@ -1,7 +1,7 @@
 // Integers without a sign. The dialect's have one, so a value holds their bits, and an op that reads them does one of:
 // nothing, where the bits of the result are the same either way (a sum, a gather); the same with 2^63 flipped, which maps
 // the order of the ones to that of the others; or the same in the next wider type, which holds all their values.
-#include "GraphImporter.h"
+#include "Operands.h"
 
 namespace par {
 
@@ -92,6 +92,30 @@ unsigned unsignedWidth(NodeImporter &importer) {
   return width;
 }
 
+Value flipSign(Term x) { return flipSign(x.getBuilder(), x.getLoc(), x); }
+
+/// Quotient of 64 bits: that of half the dividend, doubled, is one too small at most; a divisor from 2^63 on goes once
+/// or not at all.
+Term divideLong(Term x, Term y) {
+  OpBuilder &builder = x.getBuilder();
+  auto atLeast = [&](Term a, Term b) { return a.with(flipSign(a)).compare(Predicate::ge, flipSign(b)); };
+  Term odd = x.with(AndOp::create(builder, x.getLoc(), x, x.splat(1)));
+  Term half = (x - odd) / 2;
+  half = half.compare(Predicate::lt, 0).select(half.with(flipSign(half)), half);
+  Term quotient = half / y * 2;
+  quotient = quotient + atLeast(x - quotient * y, y).convert(builder.getI64Type());
+  return y.compare(Predicate::lt, 0).select(atLeast(x, y).convert(builder.getI64Type()), quotient);
+}
+
+LogicalResult importLongDivision(NodeImporter &importer) {
+  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  if (failed(operands))
+    return failure();
+  Term x = termOf(importer, (*operands)[0]), y = x.with((*operands)[1]), quotient = divideLong(x, y);
+  Term result = importer.node.opType == "Div" ? quotient : x - quotient * y;
+  return importer.bindUnsigned(importer.reshape(result, operands->finalShape));
+}
+
 } // namespace
 
 LogicalResult GraphImporter::importUnsigned(NodeImporter &importer, ImportFunction function) {
@@ -100,6 +124,8 @@ LogicalResult GraphImporter::importUnsigned(NodeImporter &importer, ImportFuncti
   Reading reading = readingOf(node, width);
   if (reading == Reading::Own)
     return function(importer);
+  if (width == 64 && (node.opType == "Div" || node.opType == "Mod"))
+    return importLongDivision(importer);
   bool reduces = node.attribute("reduction") && node.stringAttribute("reduction", "none") != "none";
   bool longOnes = width == 64 && reading == Reading::Order;
   if (width == 0 || reduces || (longOnes && !llvm::is_contained(order, StringRef(node.opType))))
