@@ -2,23 +2,12 @@
 // types and shardings of operands and results are drawn; all that Propagate and Partition do with an op
 // follows from its rule. PAR_SHARDINGS=N draws N shardings of each kind of case on each mesh instead of a few
 // (check-all-shardings.test).
-#include "../Train/OneOp.h"
-#include "../Train/OtherCases.h"
+#include "ShardedCase.h"
 
-#include "par/Interfaces/Differentiable.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Partition/Passes.h"
 #include "par/Propagate/Passes.h"
 #include "par/Split/Passes.h"
-
-#include "par/Dialect/Term.h"
-
-#include "llvm/ADT/StringSet.h"
-
-#include <gtest/gtest-spi.h>
-
-#include <cmath>
-#include <cstdlib>
 
 using namespace mlir;
 using namespace par;
@@ -27,42 +16,12 @@ using namespace par::test;
 namespace {
 
 constexpr unsigned seed = 11;
-const std::vector<std::vector<int64_t>> meshes{{2}, {4}, {2, 2}};
-
-unsigned shardings(unsigned few) {
-  const char *many = std::getenv("PAR_SHARDINGS");
-  return many ? std::max(1, std::atoi(many)) : few;
-}
 
 std::vector<NamedCase> allCases() {
   std::vector<NamedCase> all = differentiableCases();
   for (const auto &more : {compositeCases(), otherCases(), retypedCases()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
-}
-
-/// Axes of the mesh, each over some dim that has as many elements as ranks or, one in four, over none; of
-/// those over none some are summed over if `sums`.
-ShardingAttr drawSharding(MLIRContext *context, ArrayRef<int64_t> shape, MeshAttr mesh, Chooser &choose,
-                          bool sums) {
-  ShardingAttr sharding = ShardingAttr::getReplicated(context, shape.size());
-  SmallVector<StringAttr> unreduced;
-  for (StringAttr axis : mesh.getNames()) {
-    SmallVector<int64_t> able;
-    for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim)
-      if (mesh.getSize(sharding.getAxes(dim)) * mesh.getSize(axis) <= shape[dim])
-        able.push_back(dim);
-    if (able.empty() || choose.number(0, 3) == 0) {
-      if (sums && choose.number(0, 1))
-        unreduced.push_back(axis);
-      continue;
-    }
-    int64_t dim = able[choose.number(0, able.size() - 1)];
-    SmallVector<StringAttr> axes(sharding.getAxes(dim));
-    axes.push_back(axis);
-    sharding = sharding.withDim(dim, axes);
-  }
-  return sharding.withUnreduced(unreduced);
 }
 
 /// One case on one mesh.
@@ -72,45 +31,17 @@ public:
       : session(session),
         choose(seed + 64 * sizes.size() + 7 * sizes.front() + round, round % 4, 4 + 2 * sizes.front()),
         made(make(choose)), op(session, made, choose) {
-    const StringRef names[] = {"dp", "tp"};
-    SmallVector<StringAttr> axes;
-    for (size_t i = 0; i < sizes.size(); ++i)
-      axes.push_back(StringAttr::get(&session.context, names[i]));
-    mesh = MeshAttr::get(&session.context, axes, sizes);
+    mesh = makeMesh(&session.context, sizes);
   }
 
-  /// The module has a stage and no input a batch; operands and results of the step are constrained.
+  /// No input has a batch; operands and results of the step are constrained.
   void constrain() {
     auto step = op.module->lookupSymbol<StepOp>("eval");
-    OpBuilder builder(&session.context);
-    Location loc = op.module->getLoc();
-    builder.setInsertionPointToStart(op.module->getBody());
-    StageOp::create(builder, loc, "s0", mesh, dimRange(0, mesh.getRanks()));
-    step.setBatchDimsAttr(
-        builder.getDenseI64ArrayAttr(SmallVector<int64_t>(step.getBlock().getNumArguments(), -1)));
-    SmallVector<Value> values(step.getBlock().getArguments());
-    for (Operation &each : step.getBlock())
-      llvm::append_range(values, each.getResults());
-    for (Value value : values) {
-      auto type = cast<RankedTensorType>(value.getType());
-      if (type.getRank() == 0 || value.use_empty() || choose.number(0, 3) == 0)
-        continue;
-      ShardingAttr sharding = drawSharding(&session.context, type.getShape(), mesh, choose, false);
-      builder.setInsertionPointAfterValue(value);
-      auto constrained = ConstrainOp::create(builder, loc, value, sharding);
-      value.replaceAllUsesExcept(constrained, constrained);
-    }
+    SmallVector<int64_t> batch(step.getBlock().getNumArguments(), -1);
+    step.setBatchDimsAttr(Builder(&session.context).getDenseI64ArrayAttr(batch));
+    constrainStep(*op.module, mesh, choose);
   }
-  /// Makes a step that trains the only one: w - gradient is what it writes.
-  void differentiate() {
-    session.run(*op.module, [](OpPassManager &manager) {
-      manager.addPass(createDifferentiatePass());
-      AddOptimizerPassOptions options;
-      options.lr = 1;
-      manager.addPass(createAddOptimizerPass(options));
-    });
-    op.module->lookupSymbol<StepOp>("eval").erase();
-  }
+  void differentiate() { differentiateStep(session, *op.module); }
   void split() {
     session.run(*op.module, [](OpPassManager &manager) { buildSplitPipeline(manager, {}); });
   }
@@ -152,47 +83,25 @@ public:
   bool isCut = false;   ///< something that it computes is
 };
 
-/// Exact where nothing is computed; NaN equals NaN, and an infinity itself.
-void expectSame(const interp::Named &actual, const interp::Named &expected) {
-  for (auto &[name, whole] : expected) {
-    auto at = actual.find(name);
-    ASSERT_NE(at, actual.end()) << name;
-    ASSERT_EQ(at->second.getShape(), whole.getShape()) << name;
-    double largest = 1e-3;
-    for (double value : whole.floats())
-      if (std::isfinite(value))
-        largest = std::max(largest, std::abs(value));
-    for (auto [x, y] : llvm::zip(at->second.floats(), whole.floats()))
-      if (x != y && !(std::isnan(x) && std::isnan(y)))
-        ASSERT_NEAR(x, y, 1e-9 * largest) << name;
-  }
-}
-
 using Action = llvm::function_ref<void(ShardedOp &)>;
 
 /// What goes wrong with one draw of a case; empty: nothing.
 std::string findFault(ShardedOp &sharded, const char *step, Action derive, Action distribute) {
   std::string text = sharded.made.text;
-  ::testing::TestPartResultArray faults;
-  {
-    ::testing::ScopedFakeTestPartResultReporter reporter(
-        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &faults);
-    [&] {
-      ASSERT_TRUE(sharded.op);
-      sharded.constrain();
-      derive(sharded);
-      Outcome whole = sharded.op.evaluate(step);
-      text = sharded.text();
-      distribute(sharded);
-      if (faults.size())
-        return;
-      Outcome parts = sharded.op.evaluate(step);
-      expectSame(parts.outputs, whole.outputs);
-      expectSame(parts.written, whole.written);
-    }();
-  }
-  return faults.size() ? faults.GetTestPartResult(0).message() + ("\n" + text + sharded.declared)
-                       : std::string();
+  std::string fault = test::findFault([&](const ::testing::TestPartResultArray &faults) {
+    ASSERT_TRUE(sharded.op);
+    sharded.constrain();
+    derive(sharded);
+    Outcome whole = sharded.op.evaluate(step);
+    text = sharded.text();
+    distribute(sharded);
+    if (faults.size())
+      return;
+    Outcome parts = sharded.op.evaluate(step);
+    expectSame(parts.outputs, whole.outputs);
+    expectSame(parts.written, whole.written);
+  });
+  return fault.empty() ? fault : fault + "\n" + text + sharded.declared;
 }
 
 /// Every case of a list on one mesh, in `rounds` draws each: `distribute` brings the module from constraints
@@ -221,29 +130,25 @@ class ShardedOps : public ::testing::TestWithParam<std::vector<int64_t>> {};
 
 TEST_P(ShardedOps, EqualOneDevice) {
   checkAll(
-      allCases(), GetParam(), shardings(4), "eval", [](ShardedOp &) {},
+      allCases(), GetParam(), countShardings(4), "eval", [](ShardedOp &) {},
       [](ShardedOp &op) { op.split(), op.propagate(), op.partition(); });
 }
 
 // Shardings that Propagate would not choose, results that are declared sums among them.
 TEST_P(ShardedOps, EqualOneDeviceHoweverDeclared) {
   checkAll(
-      allCases(), GetParam(), shardings(4), "eval", [](ShardedOp &) {},
+      allCases(), GetParam(), countShardings(4), "eval", [](ShardedOp &) {},
       [](ShardedOp &op) { op.split(), op.propagate(), op.redeclare(), op.partition(); });
 }
 
 TEST_P(ShardedOps, GradientsEqualOneDevice) {
   checkAll(
-      differentiableCases(), GetParam(), shardings(4), "train", [](ShardedOp &op) { op.differentiate(); },
+      differentiableCases(), GetParam(), countShardings(4), "train",
+      [](ShardedOp &op) { op.differentiate(); },
       [](ShardedOp &op) { op.split(), op.propagate(), op.partition(); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, ShardedOps, ::testing::ValuesIn(meshes), [](const auto &info) {
-  std::string name = "of";
-  for (int64_t size : info.param)
-    name += "_" + std::to_string(size);
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Meshes, ShardedOps, ::testing::ValuesIn(meshes), meshName);
 
 // A new op cannot be forgotten above: all that have a rule stand in some fragment that is partitioned.
 TEST(ShardedOpsCoverage, IsComplete) {
