@@ -101,7 +101,8 @@ bool KeptDims::reachAll() {
   return !llvm::is_contained(known, false);
 }
 
-/// Every nest has rows of these sizes, reads only its own row of the others, and has its innermost loop inside.
+/// Every nest has rows of these sizes, reads only its own row of the others, and has its innermost loop
+/// inside.
 bool KeptDims::isUsable() const {
   for (auto [number, nest] : llvm::enumerate(plan.nests)) {
     ArrayRef<int64_t> shape = shapeOf(nest.value());
@@ -141,7 +142,8 @@ static SmallVector<int64_t> findLeadingRows(const KernelPlan &plan) {
     for (const Read &read : nest.reads)
       if (plan.nestOf.contains(read.source))
         for (size_t dim = 0; dim < rows.size(); ++dim)
-          if (rows[dim] != 1 && read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], nest.op->getContext()))
+          if (rows[dim] != 1 &&
+              read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], nest.op->getContext()))
             cut(dim);
   return rows;
 }

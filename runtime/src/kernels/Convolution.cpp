@@ -34,15 +34,15 @@ struct Sizes {
       dims.push_back(int64_t(sizes[dim]));
     return dims;
   }
-  /// True if every element of the input meets every filter once: a product of matrices.
+  /// True if windows are of one element and need no padding: a product of matrices.
   bool isProduct() const {
     for (int dim = 0; dim < 3; ++dim)
-      if (window[dim] != 1 || stride[dim] != 1 || low[dim] != 0 || high[dim] != 0)
+      if (window[dim] != 1 || low[dim] != 0 || high[dim] != 0)
         return false;
     return groups == 1;
   }
   ConvolutionProduct product() const {
-    return {int64_t(n), int64_t(c), int64_t(o), int64_t(out[0] * out[1] * out[2])};
+    return {int64_t(n), int64_t(c), int64_t(o), in, out, stride};
   }
 
   uint64_t n, groups, c, o;

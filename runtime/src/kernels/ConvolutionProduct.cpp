@@ -5,13 +5,14 @@
 #include <dnnl.h>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace par::kernels {
 namespace {
 
 /// Row-major C[m, n] = op(A) op(B) + beta C.
-void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float beta,
-              float *c) {
+void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+              float beta, float *c) {
   dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
 }
 
@@ -28,9 +29,9 @@ void scatter(const float *rows, float *images, int64_t n, int64_t channels, int6
       std::copy_n(rows + (channel * n + image) * places, places, images);
 }
 
-// Where images are small, a product for each of them spends much of its time on packing the filter. One product of all
-// images, whose channels are gathered first, is up to 1.5 times as fast there and slower elsewhere. (Measured on
-// shapes of ResNet-50 with oneDNN 2.6 and AVX-512.)
+// Where images are small, a product for each of them spends much of its time on packing the filter. One
+// product of all images, whose channels are gathered first, is up to 1.5 times as fast there and slower
+// elsewhere. (Measured on shapes of ResNet-50 with oneDNN 2.6 and AVX-512.)
 constexpr int64_t fewPlaces = 64, somePlaces = 256;
 
 } // namespace
@@ -60,37 +61,72 @@ static std::pair<float *, float *> twoOf(int64_t first, int64_t second) {
   return {memory, memory + padded};
 }
 
+template <typename Visit>
+void ConvolutionProduct::forEachPlace(Visit visit) const {
+  for (uint64_t i = 0; i < out[0]; ++i)
+    for (uint64_t j = 0; j < out[1]; ++j) {
+      uint64_t row = (i * stride[0] * in[1] + j * stride[1]) * in[2];
+      for (uint64_t k = 0; k < out[2]; ++k)
+        visit(row + k * stride[2]);
+    }
+}
+
+void ConvolutionProduct::gatherInput(const float *x, float *rows) const {
+  if (isDense())
+    return gather(x, rows, n, c, places());
+  for (int64_t image = 0; image < n; ++image)
+    for (int64_t channel = 0; channel < c; ++channel, x += inputPlaces()) {
+      float *row = rows + (channel * n + image) * places();
+      forEachPlace([&](uint64_t place) { *row++ = x[place]; });
+    }
+}
+
+/// What is not used has no part in the result: its gradient is 0.
+void ConvolutionProduct::scatterInput(const float *rows, float *x) const {
+  if (isDense())
+    return scatter(rows, x, n, c, places());
+  std::fill_n(x, n * c * inputPlaces(), 0.0f);
+  for (int64_t image = 0; image < n; ++image)
+    for (int64_t channel = 0; channel < c; ++channel, x += inputPlaces()) {
+      const float *row = rows + (channel * n + image) * places();
+      forEachPlace([&](uint64_t place) { x[place] = *row++; });
+    }
+}
+
 void ConvolutionProduct::forward(const float *x, const float *w, float *y) const {
-  if (n > 1 && places < fewPlaces) {
-    auto [xRows, yRows] = twoOf(n * c * places, n * o * places);
-    gather(x, xRows, n, c, places);
-    multiply('N', 'N', o, n * places, c, w, xRows, 0, yRows);
-    return scatter(yRows, y, n, o, places);
+  int64_t size = places();
+  if (!isDense() || (n > 1 && size < fewPlaces)) {
+    auto [xRows, yRows] = twoOf(n * c * size, n * o * size);
+    gatherInput(x, xRows);
+    multiply('N', 'N', o, n * size, c, w, xRows, 0, yRows);
+    return scatter(yRows, y, n, o, size);
   }
   for (int64_t image = 0; image < n; ++image)
-    multiply('N', 'N', o, places, c, w, x + image * c * places, 0, y + image * o * places);
+    multiply('N', 'N', o, size, c, w, x + image * c * size, 0, y + image * o * size);
 }
 
 void ConvolutionProduct::inputGrad(const float *dy, const float *w, float *dx) const {
-  if (n > 1 && (places < fewPlaces || (places < somePlaces && c > o))) {
-    auto [dyRows, dxRows] = twoOf(n * o * places, n * c * places);
-    gather(dy, dyRows, n, o, places);
-    multiply('T', 'N', c, n * places, o, w, dyRows, 0, dxRows);
-    return scatter(dxRows, dx, n, c, places);
+  int64_t size = places();
+  if (!isDense() || (n > 1 && (size < fewPlaces || (size < somePlaces && c > o)))) {
+    auto [dyRows, dxRows] = twoOf(n * o * size, n * c * size);
+    gather(dy, dyRows, n, o, size);
+    multiply('T', 'N', c, n * size, o, w, dyRows, 0, dxRows);
+    return scatterInput(dxRows, dx);
   }
   for (int64_t image = 0; image < n; ++image)
-    multiply('T', 'N', c, places, o, w, dy + image * o * places, 0, dx + image * c * places);
+    multiply('T', 'N', c, size, o, w, dy + image * o * size, 0, dx + image * c * size);
 }
 
 void ConvolutionProduct::filterGrad(const float *x, const float *dy, float *dw) const {
-  if (n > 1 && places < somePlaces && c > o) {
-    auto [xRows, dyRows] = twoOf(n * c * places, n * o * places);
-    gather(x, xRows, n, c, places);
-    gather(dy, dyRows, n, o, places);
-    return multiply('N', 'T', o, c, n * places, dyRows, xRows, 0, dw);
+  int64_t size = places();
+  if (!isDense() || (n > 1 && size < somePlaces && c > o)) {
+    auto [xRows, dyRows] = twoOf(n * c * size, n * o * size);
+    gatherInput(x, xRows);
+    gather(dy, dyRows, n, o, size);
+    return multiply('N', 'T', o, c, n * size, dyRows, xRows, 0, dw);
   }
   for (int64_t image = 0; image < n; ++image)
-    multiply('N', 'T', o, c, places, dy + image * o * places, x + image * c * places, image == 0 ? 0.0f : 1.0f, dw);
+    multiply('N', 'T', o, c, size, dy + image * o * size, x + image * c * size, image == 0 ? 0.0f : 1.0f, dw);
 }
 
 } // namespace par::kernels

@@ -1,4 +1,4 @@
-// Convolutions whose filter meets every element of the input once: products of matrices.
+// Convolutions by windows of one element, without padding: products of matrices.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,30 @@
 
 namespace par::kernels {
 
-/// Images [c, places], filter [o, c], output images [o, places]; `n` images of each.
+/// Images [c, in0, in1, in2], filter [o, c], output images [o, out0, out1, out2]; `n` images of each. Of each
+/// dim every `stride`-th element is used.
 struct ConvolutionProduct {
-  int64_t n, c, o, places;
+  int64_t n, c, o;
+  const uint64_t *in, *out, *stride;
 
   void forward(const float *x, const float *w, float *y) const;
   void inputGrad(const float *dy, const float *w, float *dx) const;
   void filterGrad(const float *x, const float *dy, float *dw) const;
+
+private:
+  int64_t places() const { return int64_t(out[0] * out[1] * out[2]); }
+  int64_t inputPlaces() const { return int64_t(in[0] * in[1] * in[2]); }
+  /// Every element is used.
+  bool isDense() const { return places() == inputPlaces(); }
+  /// Calls visit(place) with the places of the input that are used, row-major.
+  template <typename Visit>
+  void forEachPlace(Visit visit) const;
+  void gatherInput(const float *x, float *rows) const;
+  void scatterInput(const float *rows, float *x) const;
 };
 
-/// Memory of this thread, on a 64-byte boundary, for tensors in other layouts; as large as any kernel has needed. What
-/// it held before is lost.
+/// Memory of this thread, on a 64-byte boundary, for tensors in other layouts; as large as any kernel has
+/// needed. What it held before is lost.
 std::byte *convolutionScratch(size_t bytes);
 
 } // namespace par::kernels
