@@ -19,17 +19,30 @@ target_compile_options(par_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-except
 
 file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp.in "")
 configure_file(${PROJECT_BINARY_DIR}/pch.cpp.in ${PROJECT_BINARY_DIR}/pch.cpp COPYONLY)
-add_library(par_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
-target_link_libraries(par_pch PRIVATE par_flags)
-target_precompile_headers(par_pch PRIVATE
-  <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/BuiltinAttributes.h>
-  <mlir/IR/PatternMatch.h> <mlir/IR/SymbolTable.h> <mlir/IR/OpImplementation.h> <mlir/IR/DialectImplementation.h>
-  <mlir/IR/IRMapping.h> <mlir/IR/Matchers.h>
-  <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Interfaces/InferTypeOpInterface.h>
-  <mlir/Interfaces/FunctionInterfaces.h> <mlir/Interfaces/CallInterfaces.h>
-  <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
-  <llvm/ADT/DenseMap.h> <llvm/ADT/MapVector.h> <llvm/ADT/SetVector.h> <llvm/ADT/STLExtras.h>
-  <llvm/ADT/StringExtras.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/FormatVariadic.h>)
+# What is fuzzed is instrumented; the dialect and what follows are linked as they are, which keeps the build short.
+set(PAR_FUZZED ParOnnx ParImport ParPlan)
+set(PAR_FUZZ_FLAGS -O1 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function
+  -fno-sanitize-recover=all)
+
+# par_precompiled(NAME flags...): the precompiled header as code with these flags reads it.
+function(par_precompiled name)
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
+  target_link_libraries(${name} PRIVATE par_flags)
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} PRIVATE
+    <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/BuiltinAttributes.h>
+    <mlir/IR/PatternMatch.h> <mlir/IR/SymbolTable.h> <mlir/IR/OpImplementation.h> <mlir/IR/DialectImplementation.h>
+    <mlir/IR/IRMapping.h> <mlir/IR/Matchers.h>
+    <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Interfaces/InferTypeOpInterface.h>
+    <mlir/Interfaces/FunctionInterfaces.h> <mlir/Interfaces/CallInterfaces.h>
+    <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
+    <llvm/ADT/DenseMap.h> <llvm/ADT/MapVector.h> <llvm/ADT/SetVector.h> <llvm/ADT/STLExtras.h>
+    <llvm/ADT/StringExtras.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/FormatVariadic.h>)
+endfunction()
+par_precompiled(par_pch)
+if(PAR_FUZZ)
+  par_precompiled(par_fuzz_pch ${PAR_FUZZ_FLAGS})
+endif()
 
 # par_library(NAME [LIBS libraries...]): a static library of every .cpp in this folder and the folders below it.
 function(par_library name)
@@ -37,7 +50,12 @@ function(par_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC par_flags ${ARG_LIBS})
-  target_precompile_headers(${name} REUSE_FROM par_pch)
+  if(PAR_FUZZ AND name IN_LIST PAR_FUZZED)
+    target_compile_options(${name} PRIVATE ${PAR_FUZZ_FLAGS})
+    target_precompile_headers(${name} REUSE_FROM par_fuzz_pch)
+  else()
+    target_precompile_headers(${name} REUSE_FROM par_pch)
+  endif()
   get_property(tablegen GLOBAL PROPERTY PAR_TABLEGEN)
   if(tablegen)
     add_dependencies(${name} ${tablegen})

@@ -260,12 +260,19 @@ FailureOr<Values> runScan(NodeImporter &importer, const ScanPlan &plan, ArrayRef
 
 /// Opset 8 scans every sample of a batch by itself.
 LogicalResult importBatchedScan(NodeImporter &importer, ScanPlan plan, ArrayRef<GraphValue> inputs) {
-  FailureOr<Value> first = importer.materialize(inputs.back());
-  if (failed(first))
-    return failure();
-  int64_t batch = cast<RankedTensorType>(first->getType()).getDimSize(0);
+  std::optional<int64_t> batch;
+  for (auto [k, input] : llvm::enumerate(inputs)) {
+    FailureOr<Value> value = importer.materialize(input);
+    if (failed(value))
+      return failure();
+    auto type = cast<RankedTensorType>(value->getType());
+    if (type.getRank() == 0 || (batch && type.getDimSize(0) != *batch))
+      return importer.error() << "input " << k + 1 << " is " << type << ", and each has the batch in dim 0"
+                              << (batch ? ", here of " + Twine(*batch) : Twine());
+    batch = type.getDimSize(0);
+  }
   std::vector<Values> results(plan.states + plan.collected);
-  for (int64_t sample = 0; sample < batch; ++sample) {
+  for (int64_t sample = 0; sample < *batch; ++sample) {
     Values own;
     for (const GraphValue &input : inputs) {
       FailureOr<GraphValue> part = takeSlice(importer, input, 0, sample);
