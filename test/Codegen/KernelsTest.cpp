@@ -343,6 +343,12 @@ TEST(Kernels, LoopsThatMerge) {
       %0 = par.add %x, %1 : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>
     }
+    par.kernel @table(%x: tensor<5x2x3xf32>) -> tensor<5x2x3xf32> attributes {implementation = "generated"} {
+      %t = par.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+      %1 = par.broadcast_in_dim %t dims [1, 2] : tensor<2x3xf32> to tensor<5x2x3xf32>
+      %0 = par.multiply %x, %1 : tensor<5x2x3xf32>
+      par.return %0 : tensor<5x2x3xf32>
+    }
     par.kernel @places(%x: tensor<3x4xi64>) -> tensor<3x4xi64> attributes {implementation = "generated"} {
       %1 = par.iota dim 1 : tensor<3x4xi64>
       %0 = par.add %x, %1 : tensor<3x4xi64>

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 #include <set>
 
@@ -83,18 +84,24 @@ struct ReadWalk {
   std::vector<std::pair<Value, Index>> visits{};
   unsigned dims = 0;
 
+  /// A constant whose elements differ lies in memory, as an argument does.
+  static bool isTable(Value source) {
+    DenseElementsAttr elements;
+    return matchPattern(source, m_Constant(&elements)) && !elements.isSplat();
+  }
+
   void walkTensor(Value tensor, ArrayRef<AffineExpr> index) {
     MLIRContext *context = tensor.getContext();
     Value source = stripReshapes(tensor);
     Index sourceIndex = reshapeIndex(index, shapeOf(tensor), shapeOf(source), context);
-    if (isa<BlockArgument>(source) || kept.contains(source)) {
+    if (isa<BlockArgument>(source) || kept.contains(source) || isTable(source)) {
       AffineExpr address = linearize(index, shapeOf(tensor), context);
       reads.push_back({source, sourceIndex, simplifyAffineExpr(address, dims, 0)});
       return;
     }
     linalg::GenericOp generic = genericOf(source);
     if (!generic)
-      return;
+      return; // the same everywhere
     std::vector<void *> key;
     for (AffineExpr expr : sourceIndex)
       key.push_back(const_cast<void *>(expr.getAsOpaquePointer()));

@@ -12,7 +12,8 @@ namespace par::cpu {
 /// How often each loop of a generic runs: a result's loops as far as the result, the others as far as the operands.
 llvm::SmallVector<int64_t> loopSizes(mlir::linalg::GenericOp op);
 
-/// An element that a nest reads from a buffer: of an argument, or of what another nest has computed.
+/// An element that a nest reads from memory: of an argument, of a table that the kernel holds, or of what another nest has
+/// computed.
 struct Read {
   mlir::Value source;
   Index index;              ///< in the source's shape
