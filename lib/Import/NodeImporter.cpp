@@ -44,6 +44,9 @@ FailureOr<Value> NodeImporter::stretched(size_t i, ArrayRef<int64_t> shape) {
   FailureOr<RankedTensorType> own = type(i);
   if (failed(own))
     return failure();
+  FailureOr<Shape> joined = broadcastShapes(own->getShape(), shape);
+  if (failed(joined) || ArrayRef<int64_t>(*joined) != shape)
+    return error() << "input " << i << " is " << *own << ", which does not stretch to " << own->clone(shape);
   const GraphValue *input = value(i);
   if (input->known)
     return graph.materialize(input->known->expanded(shape), node.inputs[i], loc);

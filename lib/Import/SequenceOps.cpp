@@ -48,7 +48,7 @@ LogicalResult importSplitToSequence(NodeImporter &importer) {
   if (failed(dim))
     return failure();
   int64_t one = 1;
-  bool isScalar = !*split || importer.known(1)->getRank() == 0;
+  bool isScalar = !*split || (importer.has(1) && importer.known(1)->getRank() == 0);
   FailureOr<SmallVector<int64_t>> sizes =
       partSizes(importer, type.getDimSize(*dim), *split ? ArrayRef<int64_t>(**split) : ArrayRef(one), isScalar);
   if (failed(sizes))

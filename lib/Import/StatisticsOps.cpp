@@ -234,6 +234,8 @@ LogicalResult importMeanVariance(NodeImporter &importer) {
     dim += dim < 0 ? rank : 0;
   }
   llvm::sort(dims);
+  if (auto twice = std::adjacent_find(dims.begin(), dims.end()); twice != dims.end())
+    return importer.error() << "axis " << *twice << " is named twice";
   SmallVector<int64_t> kept = otherDims(rank, dims);
   Term centred = *x - meanOver(*x, dims).broadcast(kept, x->getShape());
   Term deviation = sqrt(meanOver(centred * centred, dims)) + 1e-9;
