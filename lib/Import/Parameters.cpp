@@ -61,6 +61,20 @@ static std::vector<std::string> readIn(const onnx::Model &model, StringRef modul
   return names;
 }
 
+/// The one initializer `MODULE.CHILD.LEAF`, or "" where there is none or several.
+static std::string onlyChild(const llvm::StringSet<> &initializers, StringRef module, StringRef leaf) {
+  std::string found;
+  for (StringRef name : initializers.keys()) {
+    auto [path, last] = name.rsplit('.');
+    if (last != leaf || path.rsplit('.').first != module || !path.contains('.'))
+      continue;
+    if (!found.empty())
+      return "";
+    found = name.str();
+  }
+  return found;
+}
+
 /// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
 /// initializer: such a name belongs to the initializer of the same last segment that a node of its module
 /// reads, if the initializer's own module reads it too (the weight of a convolution into which a batch norm
@@ -77,6 +91,10 @@ static void findTies(const onnx::Model &model, const llvm::StringSet<> &initiali
         owner = name;
     if (owner.empty()) {
       table.lost.push_back(entry.target);
+      // Perhaps it is only used below (BERT's `cls.predictions.bias` is its decoder's): then files hold both names.
+      std::string below = onlyChild(initializers, module, leaf);
+      if (!below.empty())
+        table.aliases[below].push_back(entry.target);
       continue;
     }
     table.tied.push_back({entry.target, owner});

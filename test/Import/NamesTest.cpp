@@ -78,6 +78,22 @@ TEST(NamesTest, LegacyExportHasNoModulesAndAllParameters) {
   EXPECT_THAT(names.modules, ElementsAre("fc1", "fc2", "fc3"));
 }
 
+TEST(NamesTest, AParameterThatOnlyAChildReads) {
+  onnx::Model model;
+  for (const char *name : {"net.head.out.bias", "net.head.out.weight", "net.head.norm.inner.bias"}) {
+    onnx::Tensor tensor;
+    tensor.name = name;
+    tensor.type = onnx::ElementType::F32;
+    tensor.dims = {4};
+    model.initializers.push_back(tensor);
+    model.signature.push_back({std::string("p_") + name, "PARAMETER", name});
+  }
+  model.signature.push_back({"p_net_head_bias", "PARAMETER", "net.head.bias"});
+  const NameTable names = collectNames(model);
+  EXPECT_THAT(find(names, "net.head.out.bias")->aliases, testing::Contains("net.head.bias"));
+  EXPECT_THAT(find(names, "net.head.norm.inner.bias")->aliases, testing::Not(testing::Contains("net.head.bias")));
+}
+
 TEST(NamesTest, ListPrintsOneKind) {
   NameTable names = namesOf("examples/tiny-gpt.onnx");
   std::string text;

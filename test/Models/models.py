@@ -8,6 +8,7 @@ An export that lost parameters is refused with their names; of every other one
   losses     of ten steps, against float64, for each optimizer that the reference has
   norms      of all parameters thereafter, without those that reference.json calls unstable
   gradients  of one step at lr 1: start minus exported weights
+  exports    hold every parameter under PyTorch's names, as .safetensors, and as a model that trains on from there, bit for bit
 About four minutes on two cores. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -19,8 +20,8 @@ import sys
 import tempfile
 import time
 
-from runs import Claims, Runs
-from train_reference import Trial
+from runs import Claims, Runs, read_safetensors
+from train_reference import Trial, optimizer_of
 
 # With adamw, a batch norm's or a convolution's rounding in gradients near zero moves weights by up to the learning rate.
 CONVOLUTIONS = {"resnet", "unet", "vit"}
@@ -62,6 +63,42 @@ def check_refused(runs, claims, model, plan):
     claims.equal(f"{model.title}: of these not named", [name for name in model.lost() if name not in named], [])
 
 
+def rename_arrays(source, to):
+    """A copy of a safetensors file whose arrays are called a0, a1, ...; what they were called, as --data takes it."""
+    data = source.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    text = json.dumps({f"a{i}": entry for i, entry in enumerate(header.values())}).encode()
+    to.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length:])
+    return f"{to}:" + ",".join(f"{name}=a{i}" for i, name in enumerate(header))
+
+
+def check_export(runs, claims, model, case, plan):
+    """Trained weights go out under PyTorch's names and into a copy of the model, and come in from both."""
+    data, title = model.folder / "data.safetensors", f"{model.title} {case}"
+    name, run = next(iter(model.reference["runs"].items()))
+    plan += optimizer_of(name, run["options"])
+    bundle = runs.compile(model.file, plan)
+    trained, copy = (runs.work / f"{model.title} {case}.{kind}" for kind in ("safetensors", "onnx"))
+    for path in (trained, copy):
+        runs.run(*runs.command(bundle, data, 10, "--export", path))
+    found = read_safetensors(trained)
+    shapes = {name: shape for name, (shape, _) in read_safetensors(model.folder / "grads.safetensors").items()}
+    names = {alias: shapes[owner] for owner, aliases in model.reference["tied"].items() for alias in aliases if owner in shapes}
+    wrong = [name for name, shape in {**shapes, **names}.items() if name not in found or found[name][0] != shape]
+    claims.equal(f"{title}: PyTorch's parameters that --export leaves out", wrong, [])
+
+    def first_loss(bundle, data, *more):
+        return runs.train(bundle, data, 1, *more)[0][0]["loss"]
+
+    after = first_loss(bundle, data, "--weights", trained)
+    claims.hold(f"{title}: loss of the exported model, compiled again", abs(first_loss(runs.compile(copy, plan), data) - after), 0)
+    renamed = rename_arrays(data, runs.work / "renamed.safetensors")
+    claims.hold(f"{title}: loss with arrays of other names",
+                abs(first_loss(bundle, renamed, "--weights", trained) - after), 0)
+
+
 def check(runs, claims, model, case, optimizers):
     plan = PLANS[case](model)
     if model.lost():
@@ -71,6 +108,7 @@ def check(runs, claims, model, case, optimizers):
         if not optimizers or optimizer in optimizers:
             trial.check_losses(optimizer)
     trial.check_gradients()
+    check_export(runs, claims, model, case, plan)
 
 
 def find(folder, names, variants):
