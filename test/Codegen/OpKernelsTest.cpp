@@ -98,6 +98,36 @@ std::string refusedBy(StringRef errors, StringRef name) {
   return (name + " on " + before.rsplit("'").first.rsplit("'").second).str();
 }
 
+// Padding may hold anything: dividing integers by it must not trap.
+TEST(OpKernels, DivideByZeroAndMinusOne) {
+  run_kernels::runAll(R"(
+    par.kernel @divide(%a: tensor<5x7xi64>, %b: tensor<5x7xi64>) -> tensor<5x7xi64>
+        attributes {implementation = "generated"} {
+      %one = par.constant dense<1> : tensor<5x7xi64>
+      %divisor = par.subtract %b, %one : tensor<5x7xi64>
+      %0 = par.divide %a, %divisor : tensor<5x7xi64>
+      par.return %0 : tensor<5x7xi64>
+    })");
+}
+
+TEST(OpKernels, EmptyTensors) {
+  run_kernels::runAll(R"(
+    par.kernel @elements(%a: tensor<0x3xf32>, %b: tensor<0x3xf32>) -> tensor<0x3xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.add %a, %b : tensor<0x3xf32>
+      par.return %0 : tensor<0x3xf32>
+    }
+    par.kernel @sum(%a: tensor<0x3xf32>) -> tensor<3xf32> attributes {implementation = "generated"} {
+      %0 = par.reduce sum %a dims [0] : tensor<0x3xf32> to tensor<3xf32>
+      par.return %0 : tensor<3xf32>
+    }
+    par.kernel @concat(%a: tensor<0x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x3xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.concat %a, %b dim 0 : (tensor<0x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+      par.return %0 : tensor<2x3xf32>
+    })");
+}
+
 TEST(OpKernels, AgreeWithTheInterpreter) {
   std::set<std::string> refused;
   llvm::StringSet<> seen;

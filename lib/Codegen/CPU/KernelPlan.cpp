@@ -301,8 +301,8 @@ private:
     for (Nest &nest : out.nests)
       work += product(nest.sizes());
     int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(all, 1));
-    out.tileRows = (all + many - 1) / many;
-    out.tiles = (all + out.tileRows - 1) / out.tileRows;
+    out.tileRows = std::max<int64_t>((all + many - 1) / many, 1); // of no row at all: one tile
+    out.tiles = std::max<int64_t>((all + out.tileRows - 1) / out.tileRows, 1);
   }
 
   func::FuncOp function;

@@ -40,7 +40,18 @@ struct Element {
 Value lowerElement(AddOp, Element e) { return e.arithmetic<arith::AddFOp, arith::AddIOp>(); }
 Value lowerElement(SubtractOp, Element e) { return e.arithmetic<arith::SubFOp, arith::SubIOp>(); }
 Value lowerElement(MultiplyOp, Element e) { return e.arithmetic<arith::MulFOp, arith::MulIOp>(); }
-Value lowerElement(DivideOp, Element e) { return e.choose<arith::DivFOp, arith::DivSIOp>(e[0], e[1]); }
+/// Integers: 0 where y is 0, as padding may be, and no overflow; the instruction would trap.
+Value lowerElement(DivideOp, Element e) {
+  if (e.isFloat())
+    return e.make<arith::DivFOp>(e[0], e[1]);
+  auto is = [&](int64_t value) {
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e[1], e.number(value));
+  };
+  Value zero = is(0), minusOne = is(-1), special = e.make<arith::OrIOp>(zero, minusOne);
+  Value quotient = e.make<arith::DivSIOp>(e[0], e.make<arith::SelectOp>(special, e.number(1), e[1]));
+  Value negative = e.make<arith::SubIOp>(e.number(0), e[0]);
+  return e.make<arith::SelectOp>(zero, e.number(0), e.make<arith::SelectOp>(minusOne, negative, quotient));
+}
 Value lowerElement(MaximumOp, Element e) { return e.choose<arith::MaximumFOp, arith::MaxSIOp>(e[0], e[1]); }
 Value lowerElement(MinimumOp, Element e) { return e.choose<arith::MinimumFOp, arith::MinSIOp>(e[0], e[1]); }
 Value lowerElement(AndOp, Element e) { return e.make<arith::AndIOp>(e[0], e[1]); }
