@@ -11,6 +11,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
+#include <random>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,11 @@ const std::vector<std::vector<int64_t>> shapes = {{}, {0}, {1}, {3}, {2, 3}, {0,
 
 /// What an input is: data of the shape, or a known vector of integers.
 enum class Kind { Floats, Integers, Booleans, Known };
+struct OddInput {
+  onnx::ElementType type;
+  std::vector<int64_t> shape;
+  std::optional<std::vector<int64_t>> known; ///< elements, of integers
+};
 
 struct Attributes {
   int64_t number;
@@ -86,27 +92,39 @@ public:
 
   /// Imports one node of `count` inputs; the first is `first`, the others are `rest`.
   void import(const std::string &op, ArrayRef<int64_t> shape, size_t count, Kind first, Kind rest, const Attributes *values) {
+    std::vector<OddInput> inputs;
+    for (size_t i = 0; i < count; ++i) {
+      Kind kind = i == 0 ? first : rest;
+      std::vector<int64_t> numbers = values ? values->numbers : std::vector<int64_t>{1, 2};
+      if (kind == Kind::Known)
+        inputs.push_back({onnx::ElementType::I64, {int64_t(numbers.size())}, numbers});
+      else
+        inputs.push_back({kind == Kind::Floats     ? onnx::ElementType::F32
+                          : kind == Kind::Booleans ? onnx::ElementType::Bool
+                                                   : onnx::ElementType::I64,
+                          shape.vec(),
+                          {}});
+    }
+    import(oddNode(op, values), inputs);
+  }
+
+  void import(onnx::Node node, ArrayRef<OddInput> inputs) {
     onnx::Model model;
     model.path = "odd.onnx";
     model.opset = 23;
     model.opsets = {{"", 23}};
-    onnx::Node node = oddNode(op, values);
     ImportOptions options;
-    for (size_t i = 0; i < count; ++i) {
-      Kind kind = i == 0 ? first : rest;
-      std::string name = "x" + std::to_string(i);
+    for (const OddInput &input : inputs) {
       onnx::ValueInfo info;
-      info.name = name;
+      info.name = "x" + std::to_string(node.inputs.size());
       info.isTensor = info.hasShape = true;
-      info.type = kind == Kind::Floats ? onnx::ElementType::F32 : kind == Kind::Booleans ? onnx::ElementType::Bool : onnx::ElementType::I64;
-      std::vector<int64_t> numbers = values ? values->numbers : std::vector<int64_t>{1, 2};
-      std::vector<int64_t> dims = kind == Kind::Known ? std::vector<int64_t>{int64_t(numbers.size())} : shape.vec();
-      for (int64_t dim : dims)
+      info.type = input.type;
+      for (int64_t dim : input.shape)
         info.shape.push_back({dim, ""});
-      if (kind == Kind::Known)
-        options.known[name] = StaticTensor::ofInts(onnx::ElementType::I64, dims, numbers);
+      if (input.known)
+        options.known[info.name] = StaticTensor::ofInts(input.type, input.shape, *input.known);
       model.inputs.push_back(info);
-      node.inputs.push_back(name);
+      node.inputs.push_back(info.name);
     }
     model.nodes = {node};
     model.outputs.resize(1);
@@ -117,7 +135,7 @@ public:
       return success();
     });
     OwningOpRef<ModuleOp> module = importModel(model, options, &context);
-    EXPECT_NE(bool(module), refused) << op;
+    EXPECT_NE(bool(module), refused) << node.opType;
     (module ? read : notRead) += 1;
   }
 
@@ -154,6 +172,52 @@ void importVariations(const std::string &op, int from, Progress &progress) {
   progress.faults += testing::Test::HasFailure();
 }
 
+/// A node whose inputs and attributes are drawn one by one.
+void importRandom(EveryOperator &every, const std::string &op, int seed) {
+  std::mt19937_64 random(seed);
+  auto below = [&](size_t n) { return size_t(random() % n); };
+  constexpr onnx::ElementType types[] = {onnx::ElementType::F32, onnx::ElementType::F32, onnx::ElementType::F32,
+                                         onnx::ElementType::F16, onnx::ElementType::I64, onnx::ElementType::I64,
+                                         onnx::ElementType::U8,  onnx::ElementType::U64, onnx::ElementType::Bool};
+  constexpr int64_t numbers[] = {-9, -3, -2, -1, 0, 0, 1, 1, 2, 2, 3, 4, 7, int64_t(1) << 33};
+  std::vector<OddInput> inputs(below(7));
+  onnx::ElementType type = types[below(std::size(types))];
+  std::vector<int64_t> shape = shapes[below(shapes.size())];
+  for (OddInput &input : inputs) {
+    input.type = below(3) ? type : types[below(std::size(types))];
+    input.shape = below(3) ? shape : shapes[below(shapes.size())];
+    if (onnx::isFloat(input.type) || below(2))
+      continue;
+    input.known.emplace();
+    for (int64_t i = 0; i < countElements(input.shape); ++i)
+      input.known->push_back(numbers[below(std::size(numbers))]);
+  }
+  onnx::Node node = oddNode(op, below(2) ? &odd[0] : nullptr);
+  llvm::erase_if(node.attributes, [&](const onnx::Attribute &) { return below(3) > 0; });
+  for (onnx::Attribute &attribute : node.attributes) {
+    attribute.i = numbers[below(std::size(numbers))];
+    attribute.ints.resize(below(6));
+    for (int64_t &number : attribute.ints)
+      number = numbers[below(std::size(numbers))];
+  }
+  every.import(node, inputs);
+}
+
+void importRandomNodes(const std::string &op, int from, Progress &progress) {
+  EveryOperator every;
+  const char *isLong = std::getenv("PAR_LONG");
+  int randomNodes = isLong && *isLong == '1' ? 6000 : 400;
+  for (int seed = from; seed < randomNodes; ++seed) {
+    progress.at = seed + 1;
+    importRandom(every, op, seed);
+  }
+  progress.read += every.read;
+  progress.notRead += every.notRead;
+  progress.faults += testing::Test::HasFailure();
+}
+
+std::string describeSeed(int at) { return "seed " + std::to_string(at); }
+
 std::string describe(int at) {
   int odds = at % (odd.size() + 1), rest = at / (odd.size() + 1);
   auto [first, others] = kinds[rest % std::size(kinds)];
@@ -165,15 +229,16 @@ std::string describe(int at) {
   return text + ", attributes " + std::to_string(odds);
 }
 
-TEST(EveryOperatorTest, SurvivesWhatNoExporterWrites) {
+/// Runs `body` on every operator, each in a process of its own, which may come to an end.
+void survive(void (*body)(const std::string &, int, Progress &), std::string (*describe)(int)) {
   auto *progress = static_cast<Progress *>(
       ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (const std::string &op : operatorNames())
     for (int from = 0, crashes = 0; crashes < 3;) {
       pid_t child = ::fork();
       if (child == 0) {
-        ::alarm(60);
-        importVariations(op, from, *progress);
+        ::alarm(120);
+        body(op, from, *progress);
         ::_exit(0);
       }
       int status = 0;
@@ -188,5 +253,9 @@ TEST(EveryOperatorTest, SurvivesWhatNoExporterWrites) {
   EXPECT_GT(progress->read, 1000);
   EXPECT_GT(progress->notRead, 1000);
 }
+
+TEST(EveryOperatorTest, SurvivesWhatNoExporterWrites) { survive(importVariations, describe); }
+
+TEST(EveryOperatorTest, SurvivesRandomNodes) { survive(importRandomNodes, describeSeed); }
 
 } // namespace
