@@ -4,9 +4,10 @@ PyTorch from the same random weights on the same random data: the losses must be
 
     python3 python/tests/train_architectures.py --bin build/bin [--only gpt2,resnet18] [--work DIR] [--plan 'mesh: {dp: 2}']
 
-Needs torch, torchvision, transformers, onnx, onnxscript and safetensors. Sgd at lr 0.01. Par's losses must lie within 1e-5
-(relative above 1) of PyTorch's float64 run, 1e-4 for nets with batch norm, which amplify rounding; how far PyTorch's own
-float32 run lies from it is printed beside. Seeds are fixed.
+Needs torch, torchvision, transformers, onnx, onnxscript and safetensors. Sgd at lr 0.01, and 0.001 for nets with batch
+norm. Par's losses must lie within 1e-5 (relative above 1) of PyTorch's float64 run. Some nets with batch norm amplify
+rounding until float32 says little: there the bound is three times as far as PyTorch's own float32 run lies from float64,
+which is printed beside. Seeds are fixed.
 """
 import argparse
 import copy
@@ -24,7 +25,7 @@ from safetensors.torch import save_file
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import par  # noqa: E402
 
-STEPS, LR = 10, 0.01
+STEPS = 10
 
 
 class Classifier(torch.nn.Module):
@@ -124,9 +125,17 @@ ARCHITECTURES = {
 }
 
 
+def has_batch_norm(module):
+    return any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
+
+
+def rate(module):
+    return 1e-3 if has_batch_norm(module) else 1e-2
+
+
 def torch_losses(module, data):
     module.train()
-    optimizer = torch.optim.SGD(module.parameters(), lr=LR)
+    optimizer = torch.optim.SGD(module.parameters(), lr=rate(module))
     losses = []
     for step in range(STEPS):
         loss = module(**{name: values.chunk(STEPS)[step] for name, values in data.items()})
@@ -170,12 +179,12 @@ def trial(name, options, folder):
     par.export(module, {name: values.chunk(STEPS)[0] for name, values in data.items()}, folder / "model.onnx")
     save_file(data, str(folder / "data.safetensors"))
     plan = folder / "plan.yaml"
-    plan.write_text(f"train: {{optimizer: {{kind: sgd, lr: {LR}}}}}\n{options.plan}\n")
+    plan.write_text(f"train: {{optimizer: {{kind: sgd, lr: {rate(module)}}}}}\n{options.plan}\n")
     got, wanted = par_losses(options, folder, plan), torch_losses(*doubled(module, data))
     if len(got) != STEPS:
         raise RuntimeError(f"{len(got)} losses, expected {STEPS}")
-    normed = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
-    return apart(got, wanted), apart(torch_losses(module, data), wanted), 1e-4 if normed else 1e-5
+    theirs = apart(torch_losses(module, data), wanted)
+    return apart(got, wanted), theirs, max(1e-5, 3 * theirs if has_batch_norm(module) else 0)
 
 
 def main():
@@ -190,7 +199,7 @@ def main():
     for name in options.only.split(","):
         try:
             worst, theirs, bound = trial(name, options, pathlib.Path(options.work) / name)
-            print(f"{name:14} losses within {worst:.1e} of PyTorch's in float64, bound {bound:g}; PyTorch's in float32 within"
+            print(f"{name:14} losses within {worst:.1e} of PyTorch's in float64, bound {bound:.1e}; PyTorch's in float32 within"
                   f" {theirs:.1e}", flush=True)
             failures += not worst <= bound
         except (par.Error, RuntimeError) as error:
