@@ -156,8 +156,16 @@ def _run_exporter(torch, module, names, values, dynamic, outputs, opset):
     except Error:
         raise
     except Exception as reason:  # the exporter's own errors have many types
-        text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
-        raise Error(f"torch.onnx.export failed: {text[0] if text else type(reason).__name__}") from reason
+        root = reason
+        while root.__cause__ is not None:
+            root = root.__cause__
+        raise Error(f"torch.onnx.export failed: {_first_line(reason)}",
+                    notes=[] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]) from reason
+
+
+def _first_line(reason):
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
+    return text[0] if text else type(reason).__name__
 
 
 def _check(module, program):

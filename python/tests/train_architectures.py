@@ -99,7 +99,7 @@ ARCHITECTURES = {
     "albert": (lambda: Language(hf.AlbertForMaskedLM(small("AlbertConfig", embedding_size=16, **BERT))), words),
     "bloom": (lambda: Language(hf.BloomForCausalLM(small("BloomConfig", hidden_size=32, n_layer=2, n_head=4))), words),
     "t5": (lambda: Language(hf.T5ForConditionalGeneration(small(
-        "T5Config", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0))), words),
+        "T5Config", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0, attn_implementation="eager"))), words),
     "vit": (lambda: Classifier(hf.ViTForImageClassification(hf.ViTConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8,
         num_labels=10, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))), lambda: images(32)),
