@@ -75,9 +75,11 @@ FailureOr<Value> GraphImporter::attachLoss() {
     return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;
   auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
-  Value labels = step.getBlock().addArgument(labelType, loc);
-  inputNames.push_back(loss.labels);
-  batchDims.push_back(0);
+  // Labels have the batch where the output has it.
+  int64_t batchDim = batchDimOf(*output, labelType.getShape());
+  Value labels = addInput(loss.labels, classes ? onnx::ElementType::I64 : output->type, labelType,
+                          batchDim < labelType.getRank() ? std::max<int64_t>(batchDim, 0) : 0)
+                     .computed;
   if (loss.shift != 0) {
     // Position i of the scores predicts label i + shift.
     if (loss.shift < 0 || labelType.getRank() < 2 || loss.shift >= labelType.getDimSize(1))

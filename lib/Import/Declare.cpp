@@ -94,10 +94,19 @@ std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
 
-std::optional<int64_t> exportedBatch(const onnx::Model &model) {
-  if (model.inputs.empty() || model.inputs.front().shape.empty() || model.inputs.front().shape.front().size < 0)
+static std::optional<int64_t> fixedBatch(const onnx::Model &model, int64_t dim) {
+  if (model.inputs.empty() || dim < 0 || dim >= int64_t(model.inputs.front().shape.size()) ||
+      model.inputs.front().shape[dim].size < 0)
     return std::nullopt;
-  return model.inputs.front().shape.front().size;
+  return model.inputs.front().shape[dim].size;
+}
+
+std::optional<int64_t> exportedBatch(const onnx::Model &model) { return fixedBatch(model, 0); }
+
+/// Which dim of the first input is the batch, if no symbol says it.
+static int64_t firstBatchDim(const onnx::Model &model, const ImportOptions &options) {
+  auto given = model.inputs.empty() ? options.batchDims.end() : options.batchDims.find(model.inputs.front().name);
+  return given == options.batchDims.end() ? 0 : given->second;
 }
 
 LogicalResult GraphImporter::bindDims() {
@@ -105,7 +114,9 @@ LogicalResult GraphImporter::bindDims() {
   std::string batch = options.batchSymbol.value_or(batchSymbol(model));
   if (options.batch && !batch.empty())
     dims[batch] = *options.batch;
-  std::optional<int64_t> fixed = exportedBatch(model);
+  std::optional<int64_t> fixed;
+  if (batch.empty())
+    fixed = fixedBatch(model, firstBatchDim(model, options));
   if (options.batch && fixed && *fixed != *options.batch)
     return error() << "the model was exported with a batch of " << *fixed << ", the plan's is " << *options.batch
                    << "; say batch.size: " << *fixed << ", or export it with a symbolic batch dim";
@@ -156,28 +167,42 @@ FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, 
   return GraphValue{std::make_shared<StaticTensor>(one.expanded(type.getShape())), {}, {}, false};
 }
 
-/// The dim of an input that is the batch: the one with the batch's symbol, or dim 0 where it has the size that the
-/// first input's has; -1 if there is none.
+/// The dim of an input that is the batch: the one with the batch's symbol, or the same as the first input's, or dim 0,
+/// where it has the size that the first input's has; -1 if there is none.
 int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t> shape) const {
   auto given = options.batchDims.find(input.name);
   if (given != options.batchDims.end())
     return given->second;
   std::string symbol = options.batchSymbol.value_or(batchSymbol(model));
-  if (symbol.empty())
-    return !shape.empty() && shape[0] == exportedBatch(model) ? 0 : -1;
+  if (symbol.empty()) {
+    int64_t first = firstBatchDim(model, options);
+    for (int64_t dim : {first, int64_t(0)})
+      if (dim >= 0 && dim < int64_t(shape.size()) && shape[dim] == fixedBatch(model, first))
+        return dim;
+    return -1;
+  }
   for (auto [i, dim] : llvm::enumerate(input.shape))
     if (dim.symbol == symbol)
       return i;
   return -1;
 }
 
+/// An argument of the step has the batch first, as its data has the samples; what the graph reads has it where it was.
 GraphValue GraphImporter::addInput(StringRef name, onnx::ElementType type, RankedTensorType tensor, int64_t batchDim) {
   inputNames.push_back(name.str());
-  batchDims.push_back(batchDim);
+  batchDims.push_back(std::min<int64_t>(batchDim, 0));
   bool isUnsigned = onnx::isUnsigned(type);
   if (isUnsigned)
     unsignedValues.insert(builder.getStringAttr(name));
-  return {nullptr, step.getBlock().addArgument(tensor, fileLoc), {}, false, isUnsigned};
+  if (batchDim <= 0 || batchDim >= tensor.getRank())
+    return {nullptr, step.getBlock().addArgument(tensor, fileLoc), {}, false, isUnsigned};
+  SmallVector<int64_t> shape(tensor.getShape()), order = llvm::to_vector(llvm::seq<int64_t>(1, tensor.getRank()));
+  shape.erase(shape.begin() + batchDim);
+  shape.insert(shape.begin(), tensor.getDimSize(batchDim));
+  order.insert(order.begin() + batchDim, 0);
+  Value first = step.getBlock().addArgument(tensor.clone(shape), fileLoc);
+  Location loc = makeLocation(context, {name.str(), "", name.str(), "", 0});
+  return {nullptr, TransposeOp::create(builder, loc, tensor, first, order), {}, false, isUnsigned};
 }
 
 LogicalResult GraphImporter::declareHeld(const onnx::ValueInfo &input) {
@@ -234,7 +259,10 @@ LogicalResult GraphImporter::declareInputs() {
       values[input.name] = *value;
       continue;
     }
-    values[input.name] = addInput(input.name, input.type, type, batchDimOf(input, shape));
+    int64_t batchDim = batchDimOf(input, shape);
+    if (batchDim > 0 && batchDim >= type.getRank())
+      return error() << "the batch is said to be dim " << batchDim << " of input \"" << input.name << "\", which is " << type;
+    values[input.name] = addInput(input.name, input.type, type, batchDim);
   }
   return success();
 }

@@ -32,8 +32,13 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
   bool isNumber = !llvm::StringRef(*plan.batch.dim).getAsInteger(10, dim);
   if (!plan.batch.dim->empty() && !isNumber)
     options.batchSymbol = *plan.batch.dim;
-  if (isNumber && !names.inputs.empty())
+  if (isNumber && !names.inputs.empty()) {
     options.batchDims[names.inputs.front().name] = dim;
+    const auto &shape = names.inputs.front().shape;
+    int64_t size = 0;
+    bool named = dim >= 0 && dim < int64_t(shape.size()) && llvm::StringRef(shape[dim]).getAsInteger(10, size);
+    options.batchSymbol = named ? shape[dim] : ""; // other inputs and the labels have it where they have the symbol
+  }
   for (const PlanInput &input : plan.inputs)
     for (unsigned index : resolvePattern(input.name, names, errors).inputs) {
       const std::string &name = names.inputs[index].name;
