@@ -71,14 +71,16 @@ FailureOr<ClassLoss> readClassLoss(NodeImporter &importer) {
   FailureOr<Value> scores = importer.tensor(0), labels = importer.tensor(1);
   if (failed(scores) || failed(labels))
     return failure();
-  auto type = cast<RankedTensorType>(scores->getType()), labelType = cast<RankedTensorType>(labels->getType());
+  auto type = cast<RankedTensorType>(scores->getType()),
+       labelType = cast<RankedTensorType>(labels->getType());
   bool fits = type.getRank() >= 2 && labelType.getRank() == type.getRank() - 1 && isa<FloatType>(type.getElementType()) &&
               labelType.getElementType().isSignlessInteger() && labelType.getDimSize(0) == type.getDimSize(0);
   for (int64_t i = 2; i < type.getRank() && fits; ++i)
     fits = type.getDimSize(i) == labelType.getDimSize(i - 1);
   if (!fits)
     return importer.error() << "scores are " << type << ", labels " << labelType;
-  ClassLoss loss{moveClassesLast(importer, *scores), *labels, {}, importer.node.stringAttribute("reduction", "mean")};
+  ClassLoss loss{
+      moveClassesLast(importer, *scores), *labels, {}, importer.node.stringAttribute("reduction", "mean")};
   if (importer.node.attribute("ignore_index"))
     loss.ignore = importer.node.intAttribute("ignore_index", 0);
   if (!llvm::is_contained({"mean", "sum", "none"}, loss.reduction))
@@ -98,7 +100,8 @@ Term safeLabels(NodeImporter &importer, const ClassLoss &loss) {
   return loss.ignore ? countingLabels(importer, loss).select(labels, labels.splat(0)) : labels;
 }
 
-/// What the loss of every label weighs: the weight of its class, 1 where classes have none; 0 if it is ignored.
+/// What the loss of every label weighs: the weight of its class, 1 where classes have none; 0 if it is
+/// ignored.
 FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
   RankedTensorType type = loss.type().clone(loss.labelType().getShape());
   Term ones = termOf(importer, importer.splat(type, 1)), weights = ones;
@@ -110,7 +113,8 @@ FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
     if (given != type.clone(ArrayRef<int64_t>(loss.type().getShape().back())))
       return importer.error() << "class weights are " << given << ", the scores have "
                               << loss.type().getShape().back() << " classes of " << type.getElementType();
-    weights = ones.with(GatherOp::create(importer.builder, importer.loc, type, *classes, safeLabels(importer, loss), 0));
+    weights = ones.with(
+        GatherOp::create(importer.builder, importer.loc, type, *classes, safeLabels(importer, loss), 0));
   }
   return loss.ignore ? countingLabels(importer, loss).select(weights, weights.splat(0)) : weights;
 }
@@ -121,7 +125,8 @@ LogicalResult bindReduced(NodeImporter &importer, const ClassLoss &loss, Value l
     return importer.bind(losses);
   Value sum = buildTotal(importer.builder, importer.loc, losses);
   if (loss.reduction == "mean")
-    sum = DivideOp::create(importer.builder, importer.loc, sum, buildTotal(importer.builder, importer.loc, weights));
+    sum = DivideOp::create(importer.builder, importer.loc, sum,
+                           buildTotal(importer.builder, importer.loc, weights));
   return importer.bind(sum);
 }
 
@@ -136,12 +141,14 @@ LogicalResult importNegativeLogLikelihoodLoss(NodeImporter &importer) {
   one.push_back(1);
   Value labels = importer.reshape(safeLabels(importer, *loss), one);
   int64_t classes = loss->type().getRank() - 1;
-  Value picked = TakeOp::create(importer.builder, importer.loc, loss->type().clone(one), loss->scores, labels, classes);
+  Value picked =
+      TakeOp::create(importer.builder, importer.loc, loss->type().clone(one), loss->scores, labels, classes);
   Term losses = -weights->with(importer.reshape(picked, loss->labelType().getShape())) * *weights;
   return bindReduced(importer, *loss, losses, *weights);
 }
 
-/// Scores and labels whose leading dims the exporter merged are better left apart: the plain mean has a way for it.
+/// Scores and labels whose leading dims the exporter merged are better left apart: the plain mean has a way
+/// for it.
 LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter &importer) {
   FailureOr<ClassLoss> loss = readClassLoss(importer);
   if (failed(loss))

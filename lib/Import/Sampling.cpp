@@ -21,7 +21,8 @@ Term roundEven(Term x) {
   return x.with(AndOp::create(x.getBuilder(), x.getLoc(), isTie, isOdd)).select(up - 1.0, up);
 }
 
-/// Keys' cubic convolution with a = -0.75, at distances 1 + f, f, 1 - f and 2 - f (IEEE ASSP 29(6), 1981, eq. 4).
+/// Keys' cubic convolution with a = -0.75, at distances 1 + f, f, 1 - f and 2 - f (IEEE ASSP 29(6), 1981, eq.
+/// 4).
 SmallVector<Term> cubicWeights(Term f) {
   constexpr double a = -0.75;
   auto near = [&](Term d) { return ((a + 2) * d - (a + 3)) * d * d + 1.0; };
@@ -33,7 +34,8 @@ Term both(Term a, Term b) { return a.with(AndOp::create(a.getBuilder(), a.getLoc
 
 /// In [low, high]; NaN becomes `low`, so that an index made of it exists.
 Term clampTo(Term x, double low, double high) {
-  return x.compare(Predicate::ge, low).select(x.compare(Predicate::le, high).select(x, x.splat(high)), x.splat(low));
+  return x.compare(Predicate::ge, low)
+      .select(x.compare(Predicate::le, high).select(x, x.splat(high)), x.splat(low));
 }
 
 /// v reflected to and fro between two borders: a triangular wave of twice their distance.
@@ -56,7 +58,8 @@ Tap tapAt(Term position, std::optional<Term> weight, int64_t size, const Samplin
   double last = double(size - 1);
   if (sampling.outside == Outside::Zero) {
     Term inside = both(position.compare(Predicate::ge, 0), position.compare(Predicate::le, last));
-    weight = weight ? inside.select(*weight, weight->splat(0)) : inside.convert(position.getType().getElementType());
+    weight = weight ? inside.select(*weight, weight->splat(0))
+                    : inside.convert(position.getType().getElementType());
   } else if (sampling.outside == Outside::Reflect) {
     Border border = borderOf(size, sampling);
     position = reflect(position, border.low, border.high);
@@ -84,10 +87,12 @@ Term bringInside(Term at, int64_t size, const Sampling &sampling) {
   Border border = borderOf(size, sampling);
   Term inside = both(at.compare(Predicate::ge, border.low), at.compare(Predicate::le, border.high));
   bool reflects = sampling.outside == Outside::Reflect;
-  return inside.select(at, reflects ? reflect(at, border.low, border.high) : clampTo(at, 0, double(size - 1)));
+  return inside.select(at,
+                       reflects ? reflect(at, border.low, border.high) : clampTo(at, 0, double(size - 1)));
 }
 
-SmallVector<Term> sampleTerms(Term image, ArrayRef<int64_t> dims, ArrayRef<Term> at, const Sampling &sampling) {
+SmallVector<Term> sampleTerms(Term image, ArrayRef<int64_t> dims, ArrayRef<Term> at,
+                              const Sampling &sampling) {
   // Every combination of one tap along each dim.
   SmallVector<Tap> combined;
   for (auto [size, coordinate] : llvm::zip(dims, at)) {
@@ -126,7 +131,8 @@ Term sampleSum(Term image, ArrayRef<int64_t> dims, ArrayRef<Term> at, const Samp
   return sum;
 }
 
-Term progression(NodeImporter &importer, Type element, ArrayRef<int64_t> shape, int64_t dim, double first, double step) {
+Term progression(NodeImporter &importer, Type element, ArrayRef<int64_t> shape, int64_t dim, double first,
+                 double step) {
   auto type = RankedTensorType::get(shape, importer.builder.getI64Type());
   Term index = termOf(importer, IotaOp::create(importer.builder, importer.loc, type, dim)).convert(element);
   return index * step + first;

@@ -196,7 +196,8 @@ LogicalResult importOptionalHasElement(NodeImporter &importer) {
 
 /// Parts of shape arithmetic stay known.
 constexpr int64_t knownLimit = 4096;
-LogicalResult bindKnownParts(NodeImporter &importer, const StaticTensor &whole, int64_t dim, ArrayRef<int64_t> sizes) {
+LogicalResult bindKnownParts(NodeImporter &importer, const StaticTensor &whole, int64_t dim,
+                             ArrayRef<int64_t> sizes) {
   int64_t start = 0;
   for (auto [k, size] : llvm::enumerate(sizes)) {
     Shape shape(whole.getShape());

@@ -182,12 +182,14 @@ LogicalResult importHann(NodeImporter &importer) { return importWindow(importer,
 LogicalResult importHamming(NodeImporter &importer) { return importWindow(importer, 25.0 / 46, -21.0 / 46, 0); }
 LogicalResult importBlackman(NodeImporter &importer) { return importWindow(importer, 0.42, -0.5, 0.08); }
 
-/// Triangles over the spectrum's bins, evenly spaced on the mel scale, as the standard has them: a band rises from the bin
-/// of its lower edge to that of its middle and falls to that of its upper edge.
+/// Triangles over the spectrum's bins, evenly spaced on the mel scale, as the standard has them: a band rises
+/// from the bin of its lower edge to that of its middle and falls to that of its upper edge.
 std::vector<double> melWeights(int64_t bands, int64_t length, ArrayRef<int64_t> edges) {
   int64_t bins = length / 2 + 1;
   std::vector<double> weights(bins * bands);
-  auto at = [&](int64_t bin, int64_t band) -> double & { return weights[std::clamp<int64_t>(bin, 0, bins - 1) * bands + band]; };
+  auto at = [&](int64_t bin, int64_t band) -> double & {
+    return weights[std::clamp<int64_t>(bin, 0, bins - 1) * bands + band];
+  };
   for (int64_t band = 0; band < bands; ++band) {
     int64_t low = edges[band], middle = edges[band + 1], high = edges[band + 2];
     for (int64_t bin = low; bin <= middle; ++bin)
@@ -203,15 +205,16 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
   for (auto [i, number] : llvm::enumerate(numbers)) {
     const StaticTensor *known = importer.known(i);
     if (!known || known->getElements() != 1)
-      return importer.error() << "its input " << i << " depends on data, which an ahead-of-time program cannot hold";
+      return importer.error() << "its input " << i
+                              << " depends on data, which an ahead-of-time program cannot hold";
     number = known->floatAt(0);
   }
   auto [bands, length, rate, lowest, highest] = numbers;
   bool fits = bands >= 1 && bands <= 4096 && length >= 1 && length <= (1 << 20) && rate > 0 && lowest >= 0 &&
               lowest <= highest && highest <= rate;
   if (!fits)
-    return importer.error() << "makes " << bands << " bands from " << lowest << " to " << highest << " Hz of a spectrum of "
-                            << length << " samples at " << rate << " Hz";
+    return importer.error() << "makes " << bands << " bands from " << lowest << " to " << highest
+                            << " Hz of a spectrum of " << length << " samples at " << rate << " Hz";
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   double step = (mel(highest) - mel(lowest)) / (bands + 2);
   SmallVector<int64_t> edges;
@@ -219,8 +222,9 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
     double hertz = 700 * (std::pow(10, (mel(lowest) + double(i) * step) / 2595) - 1);
     edges.push_back(int64_t(std::floor((length + 1) * hertz / rate)));
   }
-  FailureOr<Type> element = importer.node.attribute("output_datatype") ? importer.elementType("output_datatype")
-                                                                      : FailureOr<Type>(importer.builder.getF32Type());
+  FailureOr<Type> element = importer.node.attribute("output_datatype")
+                                ? importer.elementType("output_datatype")
+                                : FailureOr<Type>(importer.builder.getF32Type());
   if (failed(element))
     return failure();
   FailureOr<Value> matrix = importer.constant(*element, {int64_t(length) / 2 + 1, int64_t(bands)},

@@ -1,7 +1,7 @@
-// Import meets nodes that no exporter writes: operands of any rank, sizes of 0, attributes out of all bounds. Each is read
-// or refused with an error; none ends the compiler.
-#include "par/Import/Import.h"
+// Import meets nodes that no exporter writes: operands of any rank, sizes of 0, attributes out of all bounds.
+// Each is read or refused with an error; none ends the compiler.
 #include "par/Dialect/Par.h"
+#include "par/Import/Import.h"
 #include "par/Import/Operators.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -35,7 +35,8 @@ std::vector<std::string> operatorNames() {
   return names;
 }
 
-const std::vector<std::vector<int64_t>> shapes = {{}, {0}, {1}, {3}, {2, 3}, {0, 3}, {1, 2, 3}, {1, 2, 3, 3}, {1, 0, 0, 4}};
+const std::vector<std::vector<int64_t>> shapes = {{},     {0},       {1},          {3},         {2, 3},
+                                                  {0, 3}, {1, 2, 3}, {1, 2, 3, 3}, {1, 0, 0, 4}};
 
 /// What an input is: data of the shape, or a known vector of integers.
 enum class Kind { Floats, Integers, Booleans, Known };
@@ -49,16 +50,49 @@ struct Attributes {
   int64_t number;
   std::vector<int64_t> numbers;
 };
-const std::vector<Attributes> odd = {
-    {0, {0, 0}}, {-1, {-1, -1, -1, -1}}, {9, {9}}, {int64_t(1) << 40, {int64_t(1) << 40, 3}}, {INT64_MIN, {INT64_MIN, INT64_MAX}}};
+const std::vector<Attributes> odd = {{0, {0, 0}},
+                                     {-1, {-1, -1, -1, -1}},
+                                     {9, {9}},
+                                     {int64_t(1) << 40, {int64_t(1) << 40, 3}},
+                                     {INT64_MIN, {INT64_MIN, INT64_MAX}}};
 
-const char *const numberNames[] = {"axis", "group", "to", "k", "blocksize", "num_outputs", "hidden_size", "q_num_heads",
-                                   "kv_num_heads", "output_height", "sampling_ratio", "keepdims", "num_groups", "batch_dims",
-                                   "offset_group", "size", "p", "ceil_mode", "diagonal", "stash_type", "num_heads",
-                                   "rotary_embedding_dim", "batch_axis", "time_axis", "new_axis", "stride", "dtype",
-                                   "output_datatype", "detect_negative", "upper", "exclusive", "reverse", "start", "end"};
-const char *const numbersNames[] = {"kernel_shape", "strides", "pads", "dilations", "perm", "axes", "split", "shape",
-                                    "output_shape", "output_padding", "scales", "starts", "ends", "repeats", "axes"};
+const char *const numberNames[] = {"axis",
+                                   "group",
+                                   "to",
+                                   "k",
+                                   "blocksize",
+                                   "num_outputs",
+                                   "hidden_size",
+                                   "q_num_heads",
+                                   "kv_num_heads",
+                                   "output_height",
+                                   "sampling_ratio",
+                                   "keepdims",
+                                   "num_groups",
+                                   "batch_dims",
+                                   "offset_group",
+                                   "size",
+                                   "p",
+                                   "ceil_mode",
+                                   "diagonal",
+                                   "stash_type",
+                                   "num_heads",
+                                   "rotary_embedding_dim",
+                                   "batch_axis",
+                                   "time_axis",
+                                   "new_axis",
+                                   "stride",
+                                   "dtype",
+                                   "output_datatype",
+                                   "detect_negative",
+                                   "upper",
+                                   "exclusive",
+                                   "reverse",
+                                   "start",
+                                   "end"};
+const char *const numbersNames[] = {"kernel_shape", "strides", "pads",  "dilations",    "perm",
+                                    "axes",         "split",   "shape", "output_shape", "output_padding",
+                                    "scales",       "starts",  "ends",  "repeats",      "axes"};
 
 onnx::Node oddNode(const std::string &op, const Attributes *values) {
   onnx::Node node;
@@ -91,7 +125,8 @@ public:
   }
 
   /// Imports one node of `count` inputs; the first is `first`, the others are `rest`.
-  void import(const std::string &op, ArrayRef<int64_t> shape, size_t count, Kind first, Kind rest, const Attributes *values) {
+  void import(const std::string &op, ArrayRef<int64_t> shape, size_t count, Kind first, Kind rest,
+              const Attributes *values) {
     std::vector<OddInput> inputs;
     for (size_t i = 0; i < count; ++i) {
       Kind kind = i == 0 ? first : rest;
@@ -155,7 +190,12 @@ constexpr std::pair<Kind, Kind> kinds[] = {{Kind::Floats, Kind::Floats},     {Ki
                                            {Kind::Booleans, Kind::Integers}, {Kind::Floats, Kind::Integers}};
 constexpr size_t counts[] = {0, 1, 2, 3, 6};
 
-/// Imports everything of one operator from variation `from` on.
+bool isLong() {
+  const char *asked = std::getenv("PAR_LONG");
+  return asked && *asked == '1';
+}
+
+/// Imports everything of one operator from variation `from` on; one in five of it in a short run.
 void importVariations(const std::string &op, int from, Progress &progress) {
   EveryOperator every;
   int at = 0;
@@ -163,7 +203,7 @@ void importVariations(const std::string &op, int from, Progress &progress) {
     for (size_t count : counts)
       for (auto [first, rest] : kinds)
         for (size_t odds = 0; odds <= odd.size(); ++odds)
-          if (at++ >= from) {
+          if (at++ >= from && (isLong() || at % 5 == 0)) {
             progress.at = at;
             every.import(op, shape, count, first, rest, odds ? &odd[odds - 1] : nullptr);
           }
@@ -176,9 +216,10 @@ void importVariations(const std::string &op, int from, Progress &progress) {
 void importRandom(EveryOperator &every, const std::string &op, int seed) {
   std::mt19937_64 random(seed);
   auto below = [&](size_t n) { return size_t(random() % n); };
-  constexpr onnx::ElementType types[] = {onnx::ElementType::F32, onnx::ElementType::F32, onnx::ElementType::F32,
-                                         onnx::ElementType::F16, onnx::ElementType::I64, onnx::ElementType::I64,
-                                         onnx::ElementType::U8,  onnx::ElementType::U64, onnx::ElementType::Bool};
+  constexpr onnx::ElementType types[] = {
+      onnx::ElementType::F32, onnx::ElementType::F32, onnx::ElementType::F32,
+      onnx::ElementType::F16, onnx::ElementType::I64, onnx::ElementType::I64,
+      onnx::ElementType::U8,  onnx::ElementType::U64, onnx::ElementType::Bool};
   constexpr int64_t numbers[] = {-9, -3, -2, -1, 0, 0, 1, 1, 2, 2, 3, 4, 7, int64_t(1) << 33};
   std::vector<OddInput> inputs(below(7));
   onnx::ElementType type = types[below(std::size(types))];
@@ -205,8 +246,7 @@ void importRandom(EveryOperator &every, const std::string &op, int seed) {
 
 void importRandomNodes(const std::string &op, int from, Progress &progress) {
   EveryOperator every;
-  const char *isLong = std::getenv("PAR_LONG");
-  int randomNodes = isLong && *isLong == '1' ? 6000 : 400;
+  int randomNodes = isLong() ? 6000 : 400;
   for (int seed = from; seed < randomNodes; ++seed) {
     progress.at = seed + 1;
     importRandom(every, op, seed);
@@ -222,8 +262,8 @@ std::string describe(int at) {
   int odds = at % (odd.size() + 1), rest = at / (odd.size() + 1);
   auto [first, others] = kinds[rest % std::size(kinds)];
   rest /= std::size(kinds);
-  std::string text = std::to_string(counts[rest % std::size(counts)]) + " inputs (" + std::to_string(int(first)) + ", " +
-                     std::to_string(int(others)) + ") of shape";
+  std::string text = std::to_string(counts[rest % std::size(counts)]) + " inputs (" +
+                     std::to_string(int(first)) + ", " + std::to_string(int(others)) + ") of shape";
   for (int64_t dim : shapes[rest / std::size(counts)])
     text += " " + std::to_string(dim);
   return text + ", attributes " + std::to_string(odds);

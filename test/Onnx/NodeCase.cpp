@@ -27,11 +27,14 @@ struct Datum {
   std::vector<onnx::Tensor> tensors;
 
   /// What the step calls tensor i of it.
-  std::string nameOf(size_t i) const { return info.isSequence ? info.name + "." + std::to_string(i) : info.name; }
+  std::string nameOf(size_t i) const {
+    return info.isSequence ? info.name + "." + std::to_string(i) : info.name;
+  }
 };
 using Data = std::vector<Datum>;
 
-/// PREFIX_0.pb, PREFIX_1.pb, ... of a case, one for each of `infos`; nothing and the reason if one is not of its type.
+/// PREFIX_0.pb, PREFIX_1.pb, ... of a case, one for each of `infos`; nothing and the reason if one is not of
+/// its type.
 std::optional<Data> readData(const fs::path &folder, const std::string &prefix,
                              const std::vector<onnx::ValueInfo> &infos, std::string &reason) {
   Data data;
@@ -74,14 +77,18 @@ interp::Tensor toTensor(const StaticTensor &value, RankedTensorType type) {
 /// Relative bound of ONNX's own runner, wider where the element type resolves less; integers are equal.
 double boundOf(onnx::ElementType type) {
   switch (type) {
-  case onnx::ElementType::BF16: return 2e-2;
-  case onnx::ElementType::F16: return 4e-3;
-  default: return onnx::isFloat(type) ? 1e-3 : 0;
+  case onnx::ElementType::BF16:
+    return 2e-2;
+  case onnx::ElementType::F16:
+    return 4e-3;
+  default:
+    return onnx::isFloat(type) ? 1e-3 : 0;
   }
 }
 
-/// `largest`: of the expected tensor. The expected numbers were computed in their own type, and where terms of a sum
-/// cancel (an inverse transform's zeros), what is left is the rounding of the large ones: an ulp of theirs is no error.
+/// `largest`: of the expected tensor. The expected numbers were computed in their own type, and where terms
+/// of a sum cancel (an inverse transform's zeros), what is left is the rounding of the large ones: an ulp of
+/// theirs is no error.
 bool agree(double actual, double expected, double largest, onnx::ElementType type) {
   if (std::isnan(expected) || std::isnan(actual))
     return std::isnan(expected) && std::isnan(actual);
@@ -106,18 +113,21 @@ bool isUnsigned(StepOp step, StringRef name) {
 std::string describeDifference(RankedTensorType actual, bool isUnsigned, const onnx::Tensor &expected) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "is " << actual << (isUnsigned ? " without a sign" : "") << ", expected " << onnx::spell(expected.type) << "[";
+  out << "is " << actual << (isUnsigned ? " without a sign" : "") << ", expected "
+      << onnx::spell(expected.type) << "[";
   llvm::interleaveComma(expected.dims, out);
   out << "]";
   return text;
 }
 
-/// "" if the output is what is expected, else the first difference. Of `random` ones, type and shape alone are.
-std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected, bool random) {
+/// "" if the output is what is expected, else the first difference. Of `random` ones, type and shape alone
+/// are.
+std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected,
+                    bool random) {
   std::string type;
   llvm::raw_string_ostream(type) << actual.getType().getElementType();
-  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) || type != signless(expected.type) ||
-      isUnsigned != (onnx::spell(expected.type)[0] == 'u'))
+  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) ||
+      type != signless(expected.type) || isUnsigned != (onnx::spell(expected.type)[0] == 'u'))
     return describeDifference(actual.getType(), isUnsigned, expected);
   if (random)
     return "";
@@ -171,7 +181,8 @@ public:
     });
     OwningOpRef<ModuleOp> module = import();
     if (!module)
-      return {located ? Verdict::Refused : Verdict::Wrong, error.empty() ? "refused without an error" : error};
+      return {located ? Verdict::Refused : Verdict::Wrong,
+              error.empty() ? "refused without an error" : error};
     if (!gradients)
       return interpret(*module);
     CaseResult result = checkGradients(*module, dataOf(module->lookupSymbol<StepOp>("predict")));
@@ -224,8 +235,8 @@ private:
   /// True where the outputs are drawn: the standard fixes their type, shape and distribution alone.
   bool isRandom() const {
     return llvm::any_of(model->nodes, [&](const onnx::Node &node) {
-      return llvm::is_contained({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-                                 "RandomUniformLike"},
+      return llvm::is_contained({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike",
+                                 "RandomUniform", "RandomUniformLike"},
                                 node.opType) ||
              (node.opType == "Dropout" && numberOf(node, 2, 0) != 0 && numberOf(node, 1, 0.5) != 0);
     });
@@ -247,7 +258,8 @@ private:
   interp::Named dataOf(StepOp step) const {
     interp::Named data;
     llvm::StringMap<RankedTensorType> types;
-    for (auto [argument, name] : llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
+    for (auto [argument, name] :
+         llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
       types[name.getValue()] = cast<RankedTensorType>(argument.getType());
     for (const Datum &datum : inputs)
       for (auto [i, tensor] : llvm::enumerate(datum.tensors))
@@ -274,7 +286,8 @@ private:
         ++expected;
       }
     if (outcome->outputs.size() != expected)
-      return {Verdict::Wrong, llvm::formatv("{0} outputs, expected {1}", outcome->outputs.size(), expected).str()};
+      return {Verdict::Wrong,
+              llvm::formatv("{0} outputs, expected {1}", outcome->outputs.size(), expected).str()};
     std::string given;
     for (const auto &[name, value] : options.known)
       given += (given.empty() ? "" : ", ") + name;
@@ -314,17 +327,20 @@ CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradie
   int status = 0;
   ::waitpid(child, &status, 0);
   if (count <= 0)
-    return {Verdict::Crashed, WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "ended silently"};
+    return {Verdict::Crashed,
+            WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "ended silently"};
   return {Verdict(text[0] - '0'), text.substr(1, count - 1)};
 }
 
-const char *const scopeRule =
-    "- inputs and outputs are tensors of f64, f32, f16, bf16, integers of 8 to 64 bits with or without a sign, or bool;\n"
-    "- no operator of quantized numbers;\n"
-    "- no operator whose output shape depends on the elements of its inputs: Compress, ImageDecoder, NonMaxSuppression,\n"
-    "  NonZero, Unique. Shapes, axes and the like that are inputs are given when compiling; how many cases needed it is\n"
-    "  counted too;\n"
-    "- of every domain and opset that has a node test.";
+const char *const scopeRule = "- inputs and outputs are tensors of f64, f32, f16, bf16, integers of 8 to 64 "
+                              "bits with or without a sign, or bool;\n"
+                              "- no operator of quantized numbers;\n"
+                              "- no operator whose output shape depends on the elements of its inputs: "
+                              "Compress, ImageDecoder, NonMaxSuppression,\n"
+                              "  NonZero, Unique. Shapes, axes and the like that are inputs are given when "
+                              "compiling; how many cases needed it is\n"
+                              "  counted too;\n"
+                              "- of every domain and opset that has a node test.";
 
 namespace {
 
@@ -347,7 +363,8 @@ std::string outsideOf(const onnx::Model &model, const std::string &op) {
 } // namespace
 
 CaseScope scopeOf(const std::string &folder) {
-  fs::path path = folder, original = path.parent_path() / path.filename().string().substr(0, path.filename().string().find("_expanded"));
+  fs::path path = folder, original = path.parent_path() / path.filename().string().substr(
+                                                              0, path.filename().string().find("_expanded"));
   std::string reason;
   auto read = [&](const fs::path &from) { return onnx::readModel((from / "model.onnx").string(), reason); };
   std::optional<onnx::Model> model = read(path), whole = fs::exists(original) ? read(original) : std::nullopt;

@@ -1,10 +1,11 @@
 // Runs ONNX's node tests and prints what became of them:
 //   par-node-tests --operators
 //   par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
-// FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line for every
-// case that did not pass, --table one for every operator. The last lines count all cases, and those in scope. Exits with
-// 1 where a case crashed or differs. --gradients holds gradients against differences instead of outputs against what is
-// expected; refused is then what has none. --operators prints docs/onnx.md.
+// FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line
+// for every case that did not pass, --table one for every operator. The last lines count all cases, and those
+// in scope. Exits with 1 where a case crashed or differs. --gradients holds gradients against differences
+// instead of outputs against what is expected; refused is then what has none. --operators prints
+// docs/onnx.md.
 #include "NodeCase.h"
 
 #include "par/Import/Operators.h"
@@ -64,7 +65,8 @@ void print(StringRef title, const Counts &counts) {
   llvm::outs() << '\n';
 }
 
-/// Cases that should pass: how many do, and how many of these were given an input when compiling (a shape, axes).
+/// Cases that should pass: how many do, and how many of these were given an input when compiling (a shape,
+/// axes).
 struct Scope {
   int total = 0, passed = 0, given = 0;
 
@@ -75,8 +77,8 @@ struct Scope {
   }
 };
 
-constexpr const char *usage =
-    "usage: par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER\n";
+constexpr const char *usage = "usage: par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] "
+                              "[--table] [--seconds=N] FOLDER\n";
 
 bool isWanted(const Arguments &arguments, const fs::path &folder) {
   return fs::exists(folder / "model.onnx") && StringRef(folder.filename().string()).contains(arguments.match);
@@ -87,10 +89,13 @@ bool isWanted(const Arguments &arguments, const fs::path &folder) {
 int main(int argc, char **argv) {
   if (argc == 2 && StringRef(argv[1]) == "--operators") {
     par::printOperators(llvm::outs());
-    llvm::outs() << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and so expected to pass, "
+    llvm::outs() << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and "
+                    "so expected to pass, "
                     "those with these properties:\n\n"
-                 << scopeRule << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n\n"
-                    "`par-node-tests --gradients` makes parameters of a case's float inputs and holds their gradients against\n"
+                 << scopeRule
+                 << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n\n"
+                    "`par-node-tests --gradients` makes parameters of a case's float inputs and holds their "
+                    "gradients against\n"
                     "central differences in float64.\n";
     return 0;
   }
@@ -130,7 +135,8 @@ int main(int argc, char **argv) {
   print("total", total);
   if (arguments.gradients)
     return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
-  llvm::outs() << llvm::format("in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n",
-                               scope.passed, scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
+  llvm::outs() << llvm::format(
+      "in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n", scope.passed,
+      scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
   return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
 }
