@@ -1,4 +1,5 @@
 #include "CPU/EmitLoops.h"
+#include "CPU/ExpandFormats.h"
 #include "CPU/ExpandMath.h"
 #include "CPU/NativeCode.h"
 #include "LowerBody.h"
@@ -74,7 +75,10 @@ LogicalResult buildKernel(KernelOp kernel, KernelInfo &info, Job &job) {
   }
   cpu::emitLoops(*function, plan, buffers, info.symbol);
   function->erase();
-  return cpu::expandMath(*job.module);
+  if (failed(cpu::expandMath(*job.module)))
+    return failure();
+  cpu::expandFormats(*job.module);
+  return success();
 }
 
 /// LLVM refuses what it was given. No input is known that it does refuse, so no test quotes this.

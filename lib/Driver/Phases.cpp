@@ -27,12 +27,11 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
   // An inference bundle has nothing to derive.
-  if (plan.train) {
-    PlanErrors known; // the driver has checked the patterns
-    phases.push_back({"train", [options = trainOptions(plan, model.names, known)](OpPassManager &manager) {
-                        buildTrainPipeline(manager, options);
+  PlanErrors known; // the driver has checked the patterns
+  if (TrainOptions options = trainOptions(plan, model.names, known); plan.train || options.compute != "f32")
+    phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
+                        trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
                       }});
-  }
   SplitOptions split;
   split.microbatches = **plan.batch.microbatches;
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});

@@ -76,7 +76,7 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
     }
   os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " "
-     << *plan.precision << "\n";
+     << *plan.precision.compute << "\n";
 }
 
 /// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for

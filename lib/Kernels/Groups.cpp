@@ -6,8 +6,18 @@ namespace par {
 
 bool isKernelOp(Operation *op) { return isTensorOp(op) || isa<AxisIndexOp>(op); }
 
+/// From bf16 or f16: made anew where it is read, so that what is kept is the narrow value.
+static bool widens(Operation *op) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  if (!convert)
+    return false;
+  auto from = dyn_cast<FloatType>(convert.getOperand().getType().getElementType()),
+       to = dyn_cast<FloatType>(convert.getType().getElementType());
+  return from && to && from.getWidth() < 32 && to.getWidth() == 32;
+}
+
 bool isFree(Operation *op) {
-  return isKernelOp(op) && (op->hasTrait<OpTrait::ConstantLike>() ||
+  return isKernelOp(op) && (op->hasTrait<OpTrait::ConstantLike>() || widens(op) ||
                             isa<IotaOp, AxisIndexOp, BroadcastInDimOp, ReshapeOp>(op));
 }
 

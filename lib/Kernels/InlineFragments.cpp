@@ -75,6 +75,7 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 void buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createChainSumsPass());
+  manager.addPass(createWidenArithmeticPass());
   manager.addPass(createFormKernelsPass());
   manager.addPass(createVerifyKernelsPass());
 }

@@ -43,7 +43,7 @@ Plan PlanBuilder::run() {
   batch(plan);
   if (const PlanEntry *entry = root.find("train"))
     train(plan.train.emplace(), entry->origin);
-  plan.precision = word("precision", "f32");
+  precision(plan.precision);
   shards(plan);
   pipeline(plan);
   recompute(plan);
@@ -55,6 +55,29 @@ Plan PlanBuilder::run() {
   plan.batchNorm = word("batch_norm", "microbatch");
   plan.seed = integer("seed", 0);
   return plan;
+}
+
+void PlanBuilder::precision(PlanPrecision &precision) {
+  const PlanNode *compute = shorthand("precision", "compute");
+  precision.compute = {compute ? compute->text : "f32", compute ? compute->origin : Origin()};
+  if (const PlanNode *params = root.at("precision.params"); params && params->text != *precision.compute)
+    errors.error(params->origin, PlanMessage::wrongValue, "precision.params",
+                 *precision.compute + ", which compute is", params->text);
+  const PlanNode *scale = shorthand("precision.loss_scale", "initial");
+  bool dynamic = !scale || scale->text == "dynamic" || root.at("precision.loss_scale.initial");
+  if (!root.at("precision.loss_scale") && *precision.compute != "fp16")
+    precision.lossScale = {0, Origin()};
+  else if (!scale || scale->text == "dynamic")
+    precision.lossScale = {65536, scale ? scale->origin : Origin()};
+  else
+    precision.lossScale = {scale->text == "none" ? 0 : toNumber(*scale), scale->origin};
+  if (*precision.lossScale < 0)
+    errors.error(precision.lossScale.origin, PlanMessage::wrongValue, "precision.loss_scale", "a positive number",
+                 scale->text);
+  precision.growth = integer("precision.loss_scale.growth", dynamic ? 2000 : 0);
+  if (const PlanNode *node = root.at("precision.keep"))
+    for (const PlanEntry &entry : node->entries)
+      precision.keep.push_back(pattern(entry.key, entry.origin));
 }
 
 void PlanBuilder::target(PlanTarget &target) {

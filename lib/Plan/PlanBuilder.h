@@ -65,6 +65,7 @@ private:
       result.push_back(pattern(item.text, item.origin));
     return result;
   }
+  void precision(PlanPrecision &precision);
   void target(PlanTarget &target);
   void meshAndDims(Plan &plan);
   void inputs(Plan &plan);

@@ -65,7 +65,7 @@ public:
     batch();
     if (plan.train)
       train(*plan.train);
-    line(0, "precision", *plan.precision, plan.precision.origin);
+    precision(plan.precision);
     shard();
     pipeline();
     if (plan.recompute.each) {
@@ -86,6 +86,23 @@ public:
   }
 
 private:
+  void precision(const PlanPrecision &precision) {
+    if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16")
+      return line(0, "precision", *precision.compute, precision.compute.origin);
+    open(0, "precision");
+    line(1, "compute", *precision.compute, precision.compute.origin);
+    if (*precision.lossScale == 0) {
+      line(1, "loss_scale", "none", precision.lossScale.origin);
+    } else {
+      open(1, "loss_scale");
+      number(2, "initial", precision.lossScale);
+      integer(2, "growth", precision.growth);
+    }
+    if (!precision.keep.empty())
+      open(1, "keep");
+    for (const SaidPattern &pattern : precision.keep)
+      line(2, patternText(pattern), "f32", pattern.origin);
+  }
   void open(unsigned depth, StringRef key) { os.indent(2 * depth) << key << ":\n"; }
   void line(unsigned depth, StringRef key, StringRef value, const Origin &origin) {
     std::string text = (std::string(2 * depth, ' ') + key + ": " + value).str();

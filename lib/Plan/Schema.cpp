@@ -90,7 +90,18 @@ static const PlanKey optimizerKeys[] = {
 
 /// Where values lie and in which format.
 static const PlanKey layoutKeys[] = {
-  {"precision", "f32|!bf16|!fp16|!<map>", "f32", "number formats"},
+  {"precision", "f32|bf16|fp16|<map>", "f32", "number formats"},
+  {"precision.compute", "f32|bf16|fp16", "f32", "of products and activations"},
+  {"precision.params", "f32|bf16|fp16", "(compute)", "of the weights that products read"},
+  {"precision.master", "f32|!bf16|!fp16", "f32", "of the weights that are updated and saved"},
+  {"precision.states", "f32|!bf16|!fp16", "f32", "of the optimizer's state"},
+  {"precision.accumulate", "f32|!bf16|!fp16", "f32", "of sums over microbatches"},
+  {"precision.reduce", "f32|!bf16|!fp16", "f32", "of gradients summed over ranks"},
+  {"precision.loss_scale", "none|dynamic|<number>|<map>", "(dynamic with fp16, else none)", "factor on the loss"},
+  {"precision.loss_scale.initial", "<number>", "65536", "before the first step"},
+  {"precision.loss_scale.growth", "<int>", "2000", "good steps until it doubles; 0: it stays"},
+  {"precision.keep", "<map>", "{}", "parameters in another format"},
+  {"precision.keep.<pattern>", "f32|!bf16|!fp16", "", "format of these"},
   {"shard", "<map>", "{}", "shardings of parameters and values"},
   {"shard.<pattern>", "replicated|<map>", "", "one rule"},
   {"shard.<pattern>.<dim>", "<axes>", "", "axes of the dim, major first"},

@@ -1,6 +1,8 @@
 #include "par/Dialect/Par.h"
 #include "par/Split/Passes.h"
 
+#include "mlir/IR/IRMapping.h"
+
 #include <map>
 #include <set>
 
@@ -26,6 +28,7 @@ private:
   void bindFromUsers(Operation *op);
   void spreadFree(Operation *op);
   void combine(StageReduceOp reduce);
+  void spreadCounter(WriteOp write);
   void copyWrite(WriteOp write, Value value) {
     OpBuilder builder(write->getContext());
     builder.setInsertionPointAfter(write);
@@ -46,6 +49,7 @@ private:
   DenseMap<Operation *, bool> free;
   DenseMap<Operation *, bool> backward;
   llvm::StringMap<int64_t> owners; ///< first stage that uses a parameter
+  std::vector<std::map<int64_t, Value>> wholes; ///< of each stage_reduce: what it gives to each stage
 };
 
 } // namespace
@@ -247,6 +251,44 @@ void Stages::combine(StageReduceOp reduce) {
   for (auto [operand, result] : llvm::zip(reduce.getOperands(), reduce.getResults()))
     result.replaceAllUsesWith(whole[std::max<int64_t>(ofValue(operand), 0)]);
   reduce.erase();
+  wholes.push_back(std::move(whole));
+}
+
+/// A counter whose new value depends on a stage_reduce: every other stage computes it from the equal value that it got
+/// itself or, without a part in the reduction, from the first stage's.
+void Stages::spreadCounter(WriteOp write) {
+  Operation *source = write.getOperand().getDefiningOp();
+  if (!source || free.lookup(source) || !isTensorOp(source))
+    return;
+  llvm::SetVector<Operation *> slice;
+  DenseMap<Value, const std::map<int64_t, Value> *> leaves;
+  auto visit = [&](auto &self, Value value) -> void {
+    for (const auto &whole : wholes)
+      for (auto &[stage, own] : whole)
+        if (own == value) {
+          leaves[value] = &whole;
+          return;
+        }
+    Operation *op = value.getDefiningOp();
+    if (!op || !isTensorOp(op) || free.lookup(op) || slice.contains(op))
+      return;
+    for (Value operand : op->getOperands())
+      self(self, operand);
+    slice.insert(op);
+  };
+  visit(visit, write.getOperand());
+  int64_t home = getStage(source).value_or(0);
+  OpBuilder builder(write);
+  for (int64_t stage = 0; stage < count; ++stage) {
+    if (stage == home)
+      continue;
+    IRMapping mapping;
+    for (auto &[value, whole] : leaves)
+      mapping.map(value, whole->count(stage) ? whole->at(stage) : whole->begin()->second);
+    for (Operation *op : slice)
+      set(builder.clone(*op, mapping), stage);
+    copyWrite(write, mapping.lookup(write.getOperand()));
+  }
 }
 
 LogicalResult Stages::run() {
@@ -280,6 +322,10 @@ LogicalResult Stages::run() {
       bindFromUsers(op);
   for (auto reduce : llvm::make_early_inc_range(step.getBlock().getOps<StageReduceOp>()))
     combine(reduce);
+  for (WriteOp write : llvm::to_vector(step.getBlock().getOps<WriteOp>()))
+    if (auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
+        variable.getKind() == VariableKind::counter)
+      spreadCounter(write);
   SmallVector<Operation *> spread;
   for (Operation *op : ops)
     if (free.lookup(op))

@@ -8,15 +8,21 @@ namespace par {
 #define GEN_PASS_DEF_CLIPGRADIENTSPASS
 #include "par/Train/Passes.h.inc"
 
+/// What updates read of a gradient: of a scaled one its product with the inverse scale.
+static Value findRead(GradientOp gradient) {
+  auto scaled = gradient->hasOneUse() ? dyn_cast<MultiplyOp>(*gradient->getUsers().begin()) : MultiplyOp();
+  return scaled ? scaled.getResult() : gradient.getResult();
+}
+
 /// The sum of all squares once a gradient: each is a scalar of its own until stages are known.
-static SmallVector<Term> sumSquares(ArrayRef<GradientOp> gradients, OpBuilder &builder) {
+static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builder) {
   SmallVector<Value> squares;
-  for (GradientOp gradient : gradients) {
+  for (Value gradient : gradients) {
     Term g(builder, gradient.getLoc(), gradient);
     Term sum = (g * g).reduce(ReduceKind::sum, dimRange(0, g.getType().getRank()));
     squares.push_back(sum.convert(builder.getF32Type()));
   }
-  Location loc = gradients.front()->getParentOp()->getLoc();
+  Location loc = gradients.front().getDefiningOp()->getParentOp()->getLoc();
   auto whole = StageReduceOp::create(builder, loc, ValueRange(squares).getTypes(), ReduceKind::sum, squares);
   return llvm::map_to_vector(whole.getResults(), [&](Value value) { return Term(builder, loc, value); });
 }
@@ -39,14 +45,14 @@ static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &build
 }
 
 /// Everything that used the gradient uses `norm`'s share of it.
-static void clipGradient(GradientOp gradient, Term norm, Value threshold) {
+static void clipGradient(Value gradient, Term norm, Value threshold) {
   Term coefficient = norm.with(threshold) / (norm + 1e-6);
   coefficient = minimum(coefficient, coefficient.splat(1));
   Term g(norm.getBuilder(), gradient.getLoc(), gradient);
   Value clipped = g * coefficient.convert(g.getType().getElementType()).broadcast(g.getShape());
   // The uses so far behind it are the updates'; those before it make the norm.
   Operation *last = clipped.getDefiningOp();
-  gradient.getResult().replaceUsesWithIf(
+  gradient.replaceUsesWithIf(
       clipped, [&](OpOperand &use) { return last->isBeforeInBlock(use.getOwner()); });
 }
 
@@ -66,12 +72,14 @@ static void addResult(StepOp step, Value value, StringRef name) {
 static LogicalResult clipGradients(StepOp step, double clip) {
   if (clip < 0)
     return step.emitOpError() << "has the clipping norm " << clip << ", expected a positive number";
-  SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
+  SmallVector<Value> gradients;
+  for (auto gradient : step.getBlock().getOps<GradientOp>())
+    gradients.push_back(findRead(gradient));
   if (gradients.empty())
     return success();
   // Updates stand behind all gradients, so what is built here does too.
   OpBuilder builder(step.getContext());
-  builder.setInsertionPointAfter(gradients.back());
+  builder.setInsertionPointAfter(gradients.back().getDefiningOp());
   SmallVector<Term> sums = sumSquares(gradients, builder);
   Term norm = sqrt(sums.front());
   addResult(step, norm, "grad_norm");

@@ -20,6 +20,12 @@ static void addGroup(const PlanGroup &group, double peak, TrainOptions::Paramete
 
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   TrainOptions options;
+  options.compute = *plan.precision.compute;
+  options.lossScale = *plan.precision.lossScale;
+  options.lossScaleGrowth = *plan.precision.growth;
+  for (const SaidPattern &pattern : plan.precision.keep)
+    for (unsigned index : resolveParameters(pattern, names, errors))
+      options.keep.push_back(names.parameters[index].name);
   if (!plan.train)
     return options;
   const PlanOptimizer &optimizer = plan.train->optimizer;

@@ -130,6 +130,15 @@ struct VerifyTrainPass : impl::VerifyTrainPassBase<VerifyTrainPass> {
 };
 } // namespace
 
+void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options) {
+  if (options.compute == "f32")
+    return;
+  MixPrecisionPassOptions mix;
+  mix.compute = options.compute;
+  mix.keep.assign(options.keep.begin(), options.keep.end());
+  manager.addPass(createMixPrecisionPass(mix));
+}
+
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   AddOptimizerPassOptions optimizer{options.kind,
                                     options.lr,
@@ -150,9 +159,17 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   }
   ClipGradientsPassOptions clip;
   clip.clip = options.clip.value_or(0);
+  buildPrecisionPipeline(manager, options);
   manager.addPass(createDifferentiatePass());
+  if (options.compute != "f32")
+    manager.addPass(createWidenSumsPass());
+  bool scales = options.lossScale > 0;
   manager.addPass(createAddOptimizerPass(optimizer));
+  if (scales)
+    manager.addPass(createScaleLossPass({options.lossScale}));
   manager.addPass(createClipGradientsPass(clip));
+  if (scales)
+    manager.addPass(createSkipOverflowPass({options.lossScaleGrowth}));
   manager.addPass(createVerifyTrainPass());
 }
 

@@ -7,6 +7,14 @@
 // CHECK: par.write {{.*}} to @step
 // CHECK: par.write {{.*}} to @step
 
+// What depends on a sum over stages too: each computes the counter from what it got itself.
+// RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-slice-microbatches=microbatches=2 --par-assign-stages | FileCheck %s --check-prefix=SCALE
+// RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments'
+// SCALE: %[[SUM:.*]]:2 = par.stage_reduce
+// SCALE: par.is_finite %[[SUM]]#0 {stage = 0
+// SCALE: par.is_finite %[[SUM]]#1 {stage = 1
+// SCALE-COUNT-2: par.write {{.*}} to @loss_scale
+
 par.stage @s0 <> ranks [0]
 par.stage @s1 <> ranks [1]
 par.variable @w parameter : tensor<4xf32>

@@ -39,6 +39,27 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
+  let summary = "computes in f32 what bf16 and f16 values enter";
+  let description = [{
+    Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 in buffers, communication, movements and
+    converts alone; every other op on them computes in f32, between converts, and its result is rounded once. Products,
+    builtins and generated kernels need no form of their own for narrow formats, at the price of an f32 copy of what a
+    library call reads.
+    Fails: never.
+
+    ```
+    %1 = par.exp %0 : tensor<4xbf16>
+    ```
+    becomes
+    ```
+    %2 = par.convert %0 : tensor<4xbf16> to tensor<4xf32>
+    %3 = par.exp %2 : tensor<4xf32>
+    %1 = par.convert %3 : tensor<4xf32> to tensor<4xbf16>
+    ```
+  }];
+}
+
 def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
   let summary = "moves the tensor ops of blocks into kernels, and launches those";
   let description = [{

@@ -144,6 +144,14 @@ struct PlanCollectives {
   Said<bool> deterministic;
 };
 
+/// Number formats; masters, states, sums of gradients and the loss are f32.
+struct PlanPrecision {
+  Said<std::string> compute;   ///< "f32", "bf16" or "fp16": products, activations and the weights they read
+  Said<double> lossScale;      ///< factor on the loss before the first step; 0: none
+  Said<int64_t> growth;        ///< good steps until it doubles, and it halves after a bad one; 0: it stays
+  std::vector<SaidPattern> keep; ///< parameters that stay f32, and what they meet
+};
+
 /// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is
 /// open with what the model says.
 struct Plan {
@@ -155,7 +163,7 @@ struct Plan {
   std::vector<PlanInput> inputs;
   PlanBatch batch;
   std::optional<PlanTrain> train; ///< none: inference
-  Said<std::string> precision;
+  PlanPrecision precision;
   std::vector<PlanShard> shard;
   PlanPipeline pipeline;
   PlanRecompute recompute;

@@ -32,12 +32,19 @@ struct TrainOptions {
   double weightDecay = 0;
   std::vector<Parameter> parameters;
   std::optional<double> clip; ///< largest norm of all gradients together
+  std::string compute = "f32"; ///< f32, bf16 or fp16: of products and activations
+  std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
+  double lossScale = 0;          ///< factor on the loss before the first step; 0: none
+  int64_t lossScaleGrowth = 0;   ///< good steps until it doubles; 0: it stays
 };
 
 /// What a completed plan says about training the model of those names; of two groups that meet a parameter
 /// the later one holds, key by key. Errors where a pattern means no parameter, or a group's own learning rate
 /// has no peak to be a share of. A plan without `train` gives the defaults.
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// The phase without a backward part, for an inference bundle: the number formats.
+void buildPrecisionPipeline(mlir::OpPassManager &manager, const TrainOptions &options);
 
 /// The phase: passes and gate.
 void buildTrainPipeline(mlir::OpPassManager &manager, const TrainOptions &options);

@@ -3,6 +3,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
+  let summary = "lets products and activations be bf16 or fp16, and keeps variables, sums and the loss in f32";
+  let description = [{
+    Expects: forward steps on one device (before -par-differentiate). Leaves: variables, inputs, outputs and what is
+    written as they were. An f32 product takes and gives the narrow format; what is elementwise, or moves elements,
+    follows its operands, and is f32 as soon as one of them is; sums are f32; composites take the narrow format and
+    compute in f32 what they say (statistics, the loss). Parameters are converted at each use, so that their gradients
+    come out in f32; constants take the format of what they meet. A number that the narrow format does not have is not
+    rounded: its op is computed in f32 and its result is rounded. Values of other float types stay as they are.
+    Fails: on another format than bf16 and fp16.
+
+    Example: `%y = par.dot %x, %w contracting [1] x [0]` of f32 becomes
+    ```
+    %0 = par.convert %x : tensor<8x4xf32> to tensor<8x4xbf16>
+    %1 = par.convert %w : tensor<4x2xf32> to tensor<4x2xbf16>
+    %y = par.dot %0, %1 contracting [1] x [0] : (tensor<8x4xbf16>, tensor<4x2xbf16>) -> tensor<8x2xbf16>
+    ```
+  }];
+  let options = [
+    Option<"compute", "compute", "std::string", "\"bf16\"", "bf16 or fp16">,
+    ListOption<"keep", "keep", "std::string", "parameters that stay f32, and what they meet">,
+  ];
+}
+
 def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
   let summary = "makes @train of @eval: forward, then backward by reverse mode";
   let description = [{
@@ -23,6 +47,27 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
     %b = par.broadcast_in_dim %ct dims [] : tensor<f32> to tensor<4xf32>
     %d = par.multiply %b, %x : tensor<4xf32>
     %g = par.gradient %d of @w : tensor<4xf32>
+    ```
+  }];
+}
+
+def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
+  let summary = "lets products whose result is widened give it unrounded";
+  let description = [{
+    Expects: steps after -par-mix-precision and -par-differentiate. Leaves: a product of narrow operands that a widening
+    convert alone reads, perhaps behind movements, with the wide result, so that a weight's gradient is never rounded;
+    every other widening convert, and every convert of a variable, once for each use, so that backward keeps the
+    narrow value and makes the wide one again.
+    Fails: never.
+
+    Example:
+    ```
+    %0 = par.dot %x, %ct contracting [0] x [0] : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> tensor<4x2xbf16>
+    %1 = par.convert %0 : tensor<4x2xbf16> to tensor<4x2xf32>
+    ```
+    becomes
+    ```
+    %1 = par.dot %x, %ct contracting [0] x [0] : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> tensor<4x2xf32>
     ```
   }];
 }
@@ -72,6 +117,46 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"clip", "clip", "double", "0", "largest norm; 0: gradients are not clipped">];
+}
+
+def ScaleLossPass : Pass<"par-scale-loss", "::mlir::ModuleOp"> {
+  let summary = "multiplies the loss's cotangent by @loss_scale, and gradients by its inverse";
+  let description = [{
+    Expects: `@train` after -par-add-optimizer. Leaves: the counters `@loss_scale`, from `initial`
+    on, and `@good_steps`; the cotangent's seed is the scale, so that small cotangents survive a narrow format. A
+    gradient stays the scaled sum; what reads it reads its product with 1 / scale, in f32.
+    Fails: on a scale that is not positive, or where a name is taken.
+
+    Example:
+    ```
+    %s = par.read @loss_scale : tensor<f32>
+    %ct = par.cotangent %l, %s : tensor<f32>
+    ...
+    %g = par.gradient %d of @w : tensor<4xf32>
+    %i = par.divide %one, %s : tensor<f32>
+    %u = par.multiply %g, (%i at every element) : tensor<4xf32>
+    ```
+  }];
+  let options = [Option<"initial", "initial", "double", "65536", "loss scale before the first step">];
+}
+
+def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
+  let summary = "writes nothing in a step whose gradients are not finite, and adapts the loss scale";
+  let description = [{
+    Expects: `@train` after -par-scale-loss and -par-clip-gradients. Leaves: every write a select between the new value
+    and the old one, by whether the norm of all gradients is finite; so the counter of steps stands too. With `growth`
+    above 0 `@loss_scale` halves after a bad step and doubles after so many good ones in a row (Micikevicius et al.
+    2018, as PyTorch's GradScaler), and is the step's result "loss_scale". Without `@loss_scale` nothing changes.
+    Fails: on a negative growth, or without the norm of -par-clip-gradients.
+
+    Example:
+    ```
+    %ok = par.is_finite %squares : tensor<f32>
+    %w2 = par.select (%ok at every element), %w1, %w : tensor<4xi1>, tensor<4xf32>
+    par.write %w2 to @w : tensor<4xf32>
+    ```
+  }];
+  let options = [Option<"growth", "growth", "int64_t", "2000", "good steps until the scale doubles; 0: it stays">];
 }
 
 def DecomposePass : Pass<"par-decompose", "::mlir::ModuleOp"> {

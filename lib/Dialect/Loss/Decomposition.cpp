@@ -15,7 +15,9 @@ struct CrossEntropyDecomposition
     : DecomposableOpInterface::ExternalModel<CrossEntropyDecomposition, CrossEntropyOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto loss = cast<CrossEntropyOp>(op);
-    Term z(builder, op->getLoc(), loss.getLogits()), labels = z.with(loss.getLabels());
+    // In the format of the loss, which is never a narrow one.
+    Term z = Term(builder, op->getLoc(), loss.getLogits()).convert(getElementTypeOrSelf(loss.getLse().getType()));
+    Term labels = z.with(loss.getLabels());
     int64_t classes = z.getType().getRank() - 1;
     Term largest = z.reduce(ReduceKind::max, classes);
     Term sum = exp(z - largest.broadcast(tokenDims(z), z.getShape())).reduce(ReduceKind::sum, classes);
@@ -35,7 +37,8 @@ struct CrossEntropyGradDecomposition
     : DecomposableOpInterface::ExternalModel<CrossEntropyGradDecomposition, CrossEntropyGradOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto grad = cast<CrossEntropyGradOp>(op);
-    Term z(builder, op->getLoc(), grad.getLogits()), labels = z.with(grad.getLabels());
+    Term z = Term(builder, op->getLoc(), grad.getLogits()).convert(getElementTypeOrSelf(grad.getLse().getType()));
+    Term labels = z.with(grad.getLabels());
     Term ct = z.with(grad.getCotangent());
     auto spread = [&](Term value) { return value.broadcast(tokenDims(z), z.getShape()); };
     Term softmax = exp(z - spread(z.with(grad.getLse())));
@@ -46,7 +49,8 @@ struct CrossEntropyGradDecomposition
     Term isLabel = z.with(classes).compare(Predicate::eq, spread(labels));
     Term counts = labels.compare(Predicate::ne, static_cast<int64_t>(grad.getIgnore()));
     Term weight = counts.select(ct, ct.splat(0));
-    return {spread(weight) * (softmax - isLabel.convert(z.getType().getElementType()))};
+    Term result = spread(weight) * (softmax - isLabel.convert(z.getType().getElementType()));
+    return {result.convert(getElementTypeOrSelf(grad.getResult().getType()))};
   }
 };
 

@@ -18,7 +18,8 @@ struct CrossEntropyGradient : DifferentiableOpInterface::ExternalModel<CrossEntr
     if (Value ct = cotangents[1]) { // of log(sum e^z): ct softmax(z)
       SmallVector<int64_t> tokens = dimRange(0, logits.getType().getRank() - 1);
       auto spread = [&](Value value) { return logits.with(value).broadcast(tokens, logits.getShape()); };
-      Term part = spread(ct) * exp(logits - spread(loss.getLse()));
+      Term wide = logits.convert(getElementTypeOrSelf(ct.getType())); // of narrow logits the losses are f32
+      Term part = (spread(ct) * exp(wide - spread(loss.getLse()))).convert(logits.getType().getElementType());
       sum = sum ? Value(logits.with(sum) + part) : Value(part);
     }
     return SmallVector<Value>{sum, Value()};

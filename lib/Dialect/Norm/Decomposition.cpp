@@ -6,12 +6,18 @@ using namespace mlir;
 namespace par {
 namespace {
 
+/// The format in which composites compute on elements of a type: f32 at least.
+Type computedIn(Type element) {
+  return element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(element.getContext())) : element;
+}
+
 struct SoftmaxDecomposition : DecomposableOpInterface::ExternalModel<SoftmaxDecomposition, SoftmaxOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     int64_t dim = cast<SoftmaxOp>(op).getDim();
-    Term x(builder, op->getLoc(), op->getOperand(0));
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    Term x = Term(builder, op->getLoc(), op->getOperand(0)).convert(computedIn(element));
     Term e = exp(x - x.reduceKeeping(ReduceKind::max, dim));
-    return {e / e.reduceKeeping(ReduceKind::sum, dim)};
+    return {(e / e.reduceKeeping(ReduceKind::sum, dim)).convert(element)};
   }
 };
 
@@ -19,8 +25,11 @@ struct SoftmaxGradDecomposition
     : DecomposableOpInterface::ExternalModel<SoftmaxGradDecomposition, SoftmaxGradOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto grad = cast<SoftmaxGradOp>(op);
-    Term ct(builder, op->getLoc(), grad.getCotangent()), y = ct.with(grad.getSoftmax());
-    return {y * (ct - (ct * y).reduceKeeping(ReduceKind::sum, static_cast<int64_t>(grad.getDim())))};
+    Type element = getElementTypeOrSelf(op->getResult(0).getType()), inner = computedIn(element);
+    Term ct = Term(builder, op->getLoc(), grad.getCotangent()).convert(inner);
+    Term y = ct.with(grad.getSoftmax()).convert(inner);
+    Term sum = (ct * y).reduceKeeping(ReduceKind::sum, static_cast<int64_t>(grad.getDim()));
+    return {(y * (ct - sum)).convert(element)};
   }
 };
 

@@ -25,13 +25,15 @@ struct LayerNormGradient : DifferentiableOpInterface::ExternalModel<LayerNormGra
     Value input = LayerNormGradOp::create(builder, op->getLoc(), ct.getType(), ct, norm.getOperand(),
                                           norm.getScale(), norm.getMean(), norm.getRstd());
     ArrayRef<int64_t> shape = ct.getShape();
-    SmallVector<int64_t> leading = dimRange(0, cast<RankedTensorType>(norm.getMean().getType()).getRank());
-    auto spread = [&](Value statistic) {
-      return ct.with(statistic).convert(ct.getType().getElementType()).broadcast(leading, shape);
-    };
-    Term normed = (ct.with(norm.getOperand()) - spread(norm.getMean())) * spread(norm.getRstd());
-    return SmallVector<Value>{input, (ct * normed).reduce(ReduceKind::sum, leading),
-                              ct.reduce(ReduceKind::sum, leading)};
+    auto statistic = cast<RankedTensorType>(norm.getMean().getType());
+    SmallVector<int64_t> leading = dimRange(0, statistic.getRank());
+    auto spread = [&](Value value) { return ct.with(value).broadcast(leading, shape); };
+    // Sums over the batch in the format of the statistics, which is never a narrow one.
+    Type element = statistic.getElementType(), own = getElementTypeOrSelf(norm.getScale().getType());
+    Term wide = ct.convert(element), operand = ct.with(norm.getOperand()).convert(element);
+    Term normed = (operand - spread(norm.getMean())) * spread(norm.getRstd());
+    return SmallVector<Value>{input, (wide * normed).reduce(ReduceKind::sum, leading).convert(own),
+                              wide.reduce(ReduceKind::sum, leading).convert(own)};
   }
 };
 

@@ -82,6 +82,7 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   };
   summary.hasLoss = value("loss", summary.loss);
   summary.hasGradNorm = value("grad_norm", summary.gradNorm);
+  summary.hasLossScale = value("loss_scale", summary.lossScale);
   return summary;
 }
 
@@ -133,6 +134,8 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
     json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
     if (s.hasGradNorm)
       line["grad_norm"] = s.gradNorm;
+    if (s.hasLossScale)
+      line["loss_scale"] = s.lossScale;
     line["ms"] = s.ms;
     line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
     line["sent_bytes"] = s.sentBytes;
@@ -141,12 +144,14 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
   }
   if (job.options.quiet)
     return;
-  if (s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
+  if (!s.skipped() && s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
     return;
   std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
                            static_cast<unsigned long long>(job.steps), s.loss, s.lr);
-  if (s.hasGradNorm)
+  if (s.hasGradNorm && !s.skipped())
     line += print("  |g| %.2f", s.gradNorm);
+  if (s.hasLossScale)
+    line += print(s.skipped() ? "  skipped: gradients overflow, loss scale %g" : "  loss scale %g", s.lossScale);
   line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
   say(line + (saved.empty() ? "" : "   saved " + saved));
 }

@@ -4,6 +4,7 @@
 #include "par/core/Job.h"
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 
 namespace par::core {
@@ -21,8 +22,10 @@ struct StepReport {
 /// A step seen over all ranks.
 struct StepSummary {
   uint64_t step = 0;
-  double loss = 0, lr = 0, gradNorm = 0, ms = 0;
-  bool hasLoss = false, hasGradNorm = false;
+  double loss = 0, lr = 0, gradNorm = 0, lossScale = 0, ms = 0;
+  bool hasLoss = false, hasGradNorm = false, hasLossScale = false;
+  /// With loss scaling gradients that are not finite: the step has written nothing.
+  bool skipped() const { return hasLossScale && !std::isfinite(gradNorm); }
   uint64_t sentBytes = 0, peakBytes = 0;
   int badRank = -1; ///< the first whose loss is not finite
 };

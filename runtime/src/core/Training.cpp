@@ -74,6 +74,10 @@ private:
       StepSummary summary = step(order);
       if (summary.badRank >= 0)
         failNonFinite(summary, control.allGather("nan", session.firstNonFinite()), saved);
+      // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
+      if (summary.skipped() && summary.lossScale < 1)
+        throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
+            .exitsWith(exitNan);
       lastLoss = summary.loss;
       std::string savedNow = savesAfter(position.step) ? save() : "";
       saved = savedNow.empty() ? saved : savedNow;
