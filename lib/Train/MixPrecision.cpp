@@ -186,7 +186,7 @@ void Mixer::visitComposite(Operation *op) {
   if (!infers || !isNarrow(op->getOperand(0)))
     return convertOperands(op, builder.getF32Type());
   SmallVector<Type> types;
-  if (failed(infers.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(), op->getAttrDictionary(),
+  if (failed(infers.inferReturnTypes(op->getContext(), std::nullopt, op->getOperands(), op->getAttrDictionary(),
                                      op->getPropertiesStorage(), op->getRegions(), types)))
     return convertOperands(op, builder.getF32Type());
   for (auto [result, type] : llvm::zip(op->getResults(), types))

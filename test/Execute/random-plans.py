@@ -241,8 +241,11 @@ class Case:
         clip = choose.choice([0, 0, 0.5])
         over = f"{{batch-axes={','.join(batch)}}}" if batch else ""
         propagate, expand = "par-propagate-shardings" + over, "par-expand-composites" + over
-        first = ["par-differentiate", f"par-add-optimizer{{kind={kind} decay=0.1}}", f"par-clip-gradients{{clip={clip}}}",
-                 "par-verify-train"]
+        compute, scales = choose.choice(["f32", "f32", "bf16", "fp16"]), choose.random() < 0.25
+        narrow = compute != "f32"
+        first = [*[f"par-mix-precision{{compute={compute}}}"] * narrow, "par-differentiate", *["par-widen-sums"] * narrow,
+                 f"par-add-optimizer{{kind={kind} decay=0.1}}", *["par-scale-loss{initial=64}"] * scales,
+                 f"par-clip-gradients{{clip={clip}}}", *["par-skip-overflow{growth=1}"] * scales, "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
@@ -250,7 +253,7 @@ class Case:
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
                 "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
-                "par-inline-fragments", "par-chain-sums", "par-form-kernels", "par-verify-kernels",
+                "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels", "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
                 *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", "par-verify-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
