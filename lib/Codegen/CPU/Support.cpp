@@ -73,6 +73,24 @@ declare FLOAT @llvm.fabs.WIDTH(FLOAT)
 declare FLOAT @llvm.copysign.WIDTH(FLOAT, FLOAT)
 )";
 
+// LLVM rounds a bf16 that it computes by itself (a choice between two, a sum that it forms) with a call. To nearest even.
+static const char *const formatFunctions = R"(
+define hidden bfloat @__truncsfbf2(float %x) #0 {
+  %bits = bitcast float %x to i32
+  %high = lshr i32 %bits, 16
+  %odd = and i32 %high, 1
+  %half = add i32 %odd, 32767
+  %sum = add i32 %bits, %half
+  %rounded = lshr i32 %sum, 16
+  %quiet = or i32 %high, 64
+  %isNan = fcmp uno float %x, %x
+  %chosen = select i1 %isNan, i32 %quiet, i32 %rounded
+  %low = trunc i32 %chosen to i16
+  %result = bitcast i16 %low to bfloat
+  ret bfloat %result
+}
+)";
+
 static std::string replaced(std::string text, StringRef word, StringRef by) {
   for (size_t at = 0; (at = text.find(word.data(), at, word.size())) != std::string::npos; at += by.size())
     text.replace(at, word.size(), by.data(), by.size());
@@ -91,6 +109,7 @@ static std::string roundingOf(StringRef type, StringRef integer, StringRef suffi
 
 FailureOr<std::string> compileSupport(StringRef isa) {
   std::string text = memoryFunctions;
+  text += formatFunctions;
   text += roundingOf("float", "i32", "f", "f32", "8388608.0");          // 2^23
   text += roundingOf("double", "i64", "", "f64", "4503599627370496.0"); // 2^52
   llvm::LLVMContext context;
