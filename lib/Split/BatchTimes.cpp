@@ -89,6 +89,10 @@ LogicalResult BatchTimes::classify(Operation *op) {
     // sum.
     joined.time = Time::After;
     joined.dataOnly = false;
+  } else if (whole && sliced && after) {
+    // The only microbatch is done: a moving statistic that stands where the gradients overflow.
+    joined.time = Time::After;
+    joined.dataOnly = false;
   } else if (sliced && (sum || after) && microbatches == 1) {
     needsWhole = true;
     return failure();
