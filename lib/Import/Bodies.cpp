@@ -9,12 +9,22 @@ using namespace mlir;
 static constexpr int64_t innerNodeLimit = 200000;
 static constexpr unsigned depthLimit = 32;
 
+LogicalResult GraphImporter::countInner(int64_t times, int64_t nodes, NodeImporter &caller) {
+  if (times <= innerNodeLimit)
+    innerNodes += times * nodes;
+  if (times > innerNodeLimit || innerNodes > innerNodeLimit)
+    return caller.error() << "unrolls to more than " << innerNodeLimit << " nodes, which is not supported yet";
+  return success();
+}
+
+LogicalResult NodeImporter::unroll(int64_t times, int64_t nodes) { return graph.countInner(times, nodes, *this); }
+
 LogicalResult GraphImporter::importInner(ArrayRef<onnx::Node> nodes, NodeImporter &caller) {
   if (++depth > depthLimit)
     return caller.error() << "holds functions and bodies nested deeper than " << depthLimit;
-  innerNodes += nodes.size();
-  if (innerNodes > innerNodeLimit)
-    return caller.error() << "unrolls to more than " << innerNodeLimit << " nodes, which is not supported yet";
+  // The round counts too: a body without nodes would be repeated without end.
+  if (failed(countInner(1, nodes.size() + 1, caller)))
+    return failure();
   std::optional<Provenance> outer = getProvenance(caller.loc);
   llvm::StringMap<unsigned> seen;
   for (const onnx::Node &node : nodes) {

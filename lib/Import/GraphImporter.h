@@ -87,6 +87,8 @@ public:
   llvm::FailureOr<mlir::Value> materialize(const GraphValue &value);
   /// Imports the graph in `attribute` once more, its inputs being `inputs`, and gives its outputs.
   llvm::FailureOr<std::vector<GraphValue>> runBody(llvm::StringRef attribute, llvm::ArrayRef<GraphValue> inputs);
+  /// Counts what `times` rounds of `nodes` nodes unroll to; an error where the graph grows beyond all use.
+  mlir::LogicalResult unroll(int64_t times, int64_t nodes);
   /// Number of inputs of the graph in `attribute`; nothing if there is no such graph.
   std::optional<size_t> bodyInputs(llvm::StringRef attribute) const;
   /// True if some node or the graph uses result k.
@@ -164,6 +166,7 @@ private:
   mlir::LogicalResult declareInitializers();
   mlir::LogicalResult importNodes();
   mlir::LogicalResult importNode(const onnx::Node &node, const Provenance &place);
+  mlir::LogicalResult countInner(int64_t times, int64_t nodes, NodeImporter &caller);
   /// Nodes of a body or a function, which `caller` stands for.
   mlir::LogicalResult importInner(llvm::ArrayRef<onnx::Node> nodes, NodeImporter &caller);
   llvm::FailureOr<std::vector<GraphValue>> importBody(const onnx::Graph &body, llvm::ArrayRef<GraphValue> inputs,

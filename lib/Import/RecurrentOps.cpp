@@ -8,6 +8,9 @@ namespace {
 
 using namespace mlir;
 
+/// About as many nodes would a step be that an exporter writes out.
+constexpr int64_t nodesOfStep = 10;
+
 /// What one direction of a recurrent node computes with.
 struct Direction {
   Value input;              ///< (steps, batch, gates * hidden): products with the input weight, biases added
@@ -21,7 +24,8 @@ struct Direction {
 
 class Recurrent {
 public:
-  Recurrent(NodeImporter &importer, int64_t gates) : importer(importer), builder(importer.builder), loc(importer.loc), gates(gates) {}
+  Recurrent(NodeImporter &importer, int64_t gates)
+      : importer(importer), builder(importer.builder), loc(importer.loc), gates(gates) {}
 
   LogicalResult run();
 
@@ -238,6 +242,8 @@ LogicalResult Recurrent::step(Direction &direction, int64_t at) {
 
 LogicalResult Recurrent::run() {
   if (failed(readShapes()))
+    return failure();
+  if (failed(importer.unroll(steps, nodesOfStep * directionCount)))
     return failure();
   SmallVector<Direction> directions(directionCount);
   std::vector<SmallVector<Value>> outputs(directionCount, SmallVector<Value>(steps));
