@@ -229,6 +229,8 @@ StaticTensor StaticTensor::expanded(ArrayRef<int64_t> newShape) const {
 }
 
 StaticTensor StaticTensor::reshaped(ArrayRef<int64_t> newShape) const {
+  if (countElements(shape) == 0)
+    return StaticTensor(type, newShape, newShape);
   llvm::SmallVector<DimGroup> groups = groupDims(shape, newShape);
   Shape newStored(newShape);
   for (const DimGroup &group : groups) {

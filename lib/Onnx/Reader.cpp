@@ -104,11 +104,11 @@ Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, c
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   if (tensor.dims.size() > 64)
     fail("tensor \"" + tensor.name + "\" has " + std::to_string(tensor.dims.size()) + " dims");
+  tensor.length = expectedBytes(tensor);
   if (byteSize(tensor.type) == 0) {
     tensor.storage = Storage::Absent; // strings and narrow types: no op of ours reads them
     return tensor;
   }
-  tensor.length = expectedBytes(tensor);
   if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     convertExternal(proto, modelPath, tensor);
     return tensor;

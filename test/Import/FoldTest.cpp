@@ -134,6 +134,12 @@ TEST_F(FoldTest, ReshapeKeepsWhatItDoesNotMix) {
   EXPECT_EQ(llvm::ArrayRef(mixed).take_back(4), llvm::ArrayRef<int64_t>({1, 0, 1, 1}));
 }
 
+TEST_F(FoldTest, ReshapeOfNoElements) {
+  StaticTensor none = ints({1, 1}, {7}).expanded({0, 2});
+  EXPECT_EQ(none.reshaped({1, 0, 2}).getShape(), llvm::ArrayRef<int64_t>({1, 0, 2}));
+  EXPECT_TRUE(none.reshaped({0}).toInts().empty());
+}
+
 TEST_F(FoldTest, TooManyElementsAreNotFolded) {
   std::vector<int64_t> many(1 << 13);
   for (size_t i = 0; i < many.size(); ++i)

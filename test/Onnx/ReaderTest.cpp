@@ -192,6 +192,8 @@ TEST_F(ReaderTest, SizesMustAgree) {
             "tensor \"w\" holds 8 bytes, its shape takes 12");
   tensor = number(1, uint64_t(-1)) + number(2, 1) + bytesField(8, "w");
   EXPECT_EQ(errorOf(write("negative.onnx", model(bytesField(5, tensor)))), "tensor \"w\" has the negative dim -1");
+  tensor = number(1, uint64_t(-1)) + number(2, 8) + bytesField(8, "w"); // of strings, which nothing reads
+  EXPECT_EQ(errorOf(write("words.onnx", model(bytesField(5, tensor)))), "tensor \"w\" has the negative dim -1");
   tensor = number(1, uint64_t(1) << 40) + number(1, uint64_t(1) << 40) + number(2, 1) + bytesField(8, "w");
   EXPECT_EQ(errorOf(write("huge.onnx", model(bytesField(5, tensor)))), "tensor \"w\" is larger than any memory");
 }
