@@ -22,9 +22,9 @@ TEST(Kernels, Elementwise) {
   for (std::string type : {"tensor<f32>", "tensor<3x37xf32>"}) {
     std::string text;
     for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh",
-                           "erf", "sigmoid", "sin", "cos", "floor", "ceil", "gelu"})
+                           "erf", "sigmoid", "sin", "cos", "atan", "round", "floor", "ceil", "gelu"})
       text += unary(op, type);
-    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power"})
+    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder"})
       text += binary(op, type);
     runAll(text);
   }
@@ -46,8 +46,63 @@ TEST(Kernels, Integers) {
     })");
 }
 
+TEST(Kernels, ShiftsAndRandomBits) {
+  runAll(binary("random_bits", "tensor<5x7xi64>") + R"(
+    par.kernel @shift(%a: tensor<9xi64>, %b: tensor<9xi32>) -> (tensor<9xi64>, tensor<9xi64>, tensor<9xi32>)
+        attributes {implementation = "generated"} {
+      %by = par.iota dim 0 : tensor<9xi64>
+      %eight = par.constant dense<8> : tensor<9xi64>
+      %wide = par.multiply %by, %eight : tensor<9xi64>
+      %0 = par.shift_left %a, %wide : tensor<9xi64>
+      %1 = par.shift_right %a, %wide : tensor<9xi64>
+      %small = par.convert %by : tensor<9xi64> to tensor<9xi32>
+      %2 = par.shift_right %b, %small : tensor<9xi32>
+      par.return %0, %1, %2 : tensor<9xi64>, tensor<9xi64>, tensor<9xi32>
+    })");
+}
+
+TEST(Kernels, Sorting) {
+  runAll(R"(
+    par.kernel @position(%a: tensor<3x9x4xf32>) -> (tensor<3x9x4xi64>, tensor<3x9x4xi64>) attributes {implementation = "generated"} {
+      %0 = par.sorted_position %a dim 1 : tensor<3x9x4xf32> to tensor<3x9x4xi64>
+      %1 = par.sorted_position %a dim 1 {descending = true} : tensor<3x9x4xf32> to tensor<3x9x4xi64>
+      par.return %0, %1 : tensor<3x9x4xi64>, tensor<3x9x4xi64>
+    }
+    par.kernel @ties(%a: tensor<3x9xi1>) -> (tensor<3x9xi64>) attributes {implementation = "generated"} {
+      %c = par.convert %a : tensor<3x9xi1> to tensor<3x9xi32>
+      %0 = par.sorted_position %c dim 1 {descending = true} : tensor<3x9xi32> to tensor<3x9xi64>
+      par.return %0 : tensor<3x9xi64>
+    }
+    par.kernel @extreme(%a: tensor<3x9x4xf32>, %b: tensor<5x6xi64>) -> (tensor<3x4xi64>, tensor<9x4xi64>, tensor<5xi64>)
+        attributes {implementation = "generated"} {
+      %0 = par.arg_reduce max %a dim 1 : tensor<3x9x4xf32> to tensor<3x4xi64>
+      %1 = par.arg_reduce min %a dim 0 : tensor<3x9x4xf32> to tensor<9x4xi64>
+      %2 = par.arg_reduce max %b dim 1 : tensor<5x6xi64> to tensor<5xi64>
+      par.return %0, %1, %2 : tensor<3x4xi64>, tensor<9x4xi64>, tensor<5xi64>
+    }
+    par.kernel @running(%a: tensor<3x9x4xf32>) -> (tensor<3x9x4xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>)
+        attributes {implementation = "generated"} {
+      %0 = par.cumulative sum %a dim 1 : tensor<3x9x4xf32>
+      %1 = par.cumulative product %a dim 1 {exclusive = true} : tensor<3x9x4xf32>
+      %2 = par.cumulative max %a dim 2 {reverse = true} : tensor<3x9x4xf32>
+      par.return %0, %1, %2 : tensor<3x9x4xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>
+    }
+    par.kernel @put(%a: tensor<3x9xf32>, %m: tensor<3x9xi1>) -> (tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>)
+        attributes {implementation = "generated"} {
+      %i = par.convert %m : tensor<3x9xi1> to tensor<3x9xi64>
+      %0 = par.put_reduce max %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      %1 = par.put_reduce min %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      %2 = par.put_reduce product %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      par.return %0, %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+    })");
+}
+
 TEST(Kernels, Movement) {
   runAll(R"(
+    par.kernel @reverse(%a: tensor<3x4x5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+      %0 = par.reverse %a dims [0, 2] : tensor<3x4x5xf32>
+      par.return %0 : tensor<3x4x5xf32>
+    }
     par.kernel @broadcast(%a: tensor<5xf32>, %b: tensor<3x1xf32>) -> tensor<3x5xf32> attributes {implementation = "generated"} {
       %0 = par.broadcast_in_dim %a dims [1] : tensor<5xf32> to tensor<3x5xf32>
       %1 = par.broadcast_in_dim %b dims [0, 1] : tensor<3x1xf32> to tensor<3x5xf32>

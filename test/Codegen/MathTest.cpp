@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
                     Function{"tanh", std::tanh, -12, 12, 3}, Function{"erf", std::erf, -5, 5, 3},
                     Function{"sin", std::sin, -1e5, 1e5, 2}, Function{"cos", std::cos, -1e5, 1e5, 2},
-                    Function{"sigmoid", sigmoid, -86, 120, 3}),
+                    Function{"atan", std::atan, -1e3, 1e3, 3}, Function{"sigmoid", sigmoid, -86, 120, 3}),
     [](const auto &info) { return info.param.op; });
 
 } // namespace

@@ -58,6 +58,16 @@ par.step @reductions(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   %1 = par.arg_reduce max %x dim 1 : tensor<4x8xf32> to tensor<4xi64>
   // CHECK: par.cumulative{{ +}}sum %{{.*}} dim 1 {exclusive = true, reverse = true} : tensor<4x8xf32>
   %2 = par.cumulative sum %x dim 1 {exclusive = true, reverse = true} : tensor<4x8xf32>
+  // CHECK: par.sorted_position %{{.*}} dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>
+  %p = par.sorted_position %2 dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>
+  // CHECK: par.put_reduce max %{{.*}}, %{{.*}} dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
+  %q = par.put_reduce max %2, %p dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
+  // CHECK: par.reverse %{{.*}} dims [1] : tensor<4x8xf32>
+  %r = par.reverse %q dims [1] : tensor<4x8xf32>
+  // CHECK: par.random_bits %{{.*}}, %{{.*}} : tensor<4x8xi64>
+  %s = par.random_bits %p, %p : tensor<4x8xi64>
+  // CHECK: par.shift_right %{{.*}}, %{{.*}} : tensor<4x8xi64>
+  %t = par.shift_right %s, %p : tensor<4x8xi64>
   // CHECK: par.dot %{{.*}}, %{{.*}} contracting [1] x [1] batching [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4xf32>
   %3 = par.dot %x, %2 contracting [1] x [1] batching [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4xf32>
   par.return %3 : tensor<4xf32>

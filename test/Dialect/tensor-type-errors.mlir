@@ -152,3 +152,21 @@ par.step @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = par.transpose %x [0] : tensor<4x8xf32> to tensor<4x8xf32>
   par.return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x9xf32> {
+  // expected-error @below {{updates 'tensor<4x8xf32>' and indices 'tensor<3xi64>' must have one shape}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.put_reduce max %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
+  par.return %0 : tensor<4x9xf32>
+}
+
+// -----
+
+par.step @f(%x: tensor<4xf32>) -> tensor<4xi64> {
+  // expected-error @below {{dim is 1, the operand has rank 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = par.sorted_position %x dim 1 : tensor<4xf32> to tensor<4xi64>
+  par.return %0 : tensor<4xi64>
+}

@@ -120,6 +120,11 @@ inline OpCase concatCase(Chooser &choose) {
           {{first}, {second}},
           result};
 }
+inline OpCase reverseCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3);
+  std::vector<int64_t> dims = choose.pick(choose.number(1, shape.size()), shape.size());
+  return {llvm::formatv("%y = par.reverse %0 dims {0} : {1}", listOf(dims), typeOf(shape)), {{shape}}, shape};
+}
 inline OpCase dynamicSliceCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3), result = shape;
   int64_t dim = choose.number(0, shape.size() - 1);
@@ -155,13 +160,15 @@ inline MakeCase reduce(const char *kind) {
                   result};
   };
 }
-inline OpCase cumulativeCase(Chooser &choose) {
-  Shape shape = choose.anyShape(1, 3);
-  return {llvm::formatv("%y = par.cumulative sum %0 dim {0} {{exclusive = {1}, reverse = {2}} : {3}",
-                        choose.number(0, shape.size() - 1), choose.number(0, 1) ? "true" : "false",
-                        choose.number(0, 1) ? "true" : "false", typeOf(shape)),
-          {{shape}},
-          shape};
+inline MakeCase cumulative(const char *kind) {
+  return [=](Chooser &choose) {
+    Shape shape = choose.anyShape(1, 3);
+    return OpCase{llvm::formatv("%y = par.cumulative {0} %0 dim {1} {{exclusive = {2}, reverse = {3}} : {4}", kind,
+                                choose.number(0, shape.size() - 1), choose.number(0, 1) ? "true" : "false",
+                                choose.number(0, 1) ? "true" : "false", typeOf(shape)),
+                  {{shape}},
+                  shape};
+  };
 }
 /// Batching, contracting and free dims in any order in either operand.
 inline OpCase dotCase(Chooser &choose) {
@@ -236,6 +243,24 @@ inline OpCase putAddCase(Chooser &choose) {
                         typeOf(updates), typeOf(updates, "i64"), typeOf(result)),
           {{updates}, {updates, 0, double(result[dim] - 1), "i64"}},
           result};
+}
+
+/// Every row has an update, as a scatter that starts from an operand sees to: infinities have no difference quotient.
+inline MakeCase putReduce(const char *kind) {
+  return [=](Chooser &choose) {
+    Shape updates = choose.anyShape(1, 3), rest = updates, wide = updates, result = updates;
+    int64_t dim = choose.number(0, updates.size() - 1), size = choose.dim();
+    rest[dim] = size;
+    wide[dim] += size;
+    result[dim] = size;
+    std::string text = llvm::formatv(
+        "%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
+        "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
+        "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
+        dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"), typeOf(updates), typeOf(rest), typeOf(wide),
+        kind, size);
+    return OpCase{text, {{updates}, {rest}, {updates, 0, double(size - 1), "i64"}}, result};
+  };
 }
 
 //===-- Composites
@@ -362,6 +387,8 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
           {"cos", unary("cos")},
           {"floor", unary("floor", 0.1, 0.9)},
           {"ceil", unary("ceil", 0.1, 0.9)},
+          {"atan", unary("atan")},
+          {"round", unary("round", 0.6, 1.4)},
           {"add", binary("add")},
           {"subtract", binary("subtract")},
           {"multiply", binary("multiply")},
@@ -382,16 +409,22 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
           {"concat", concatCase},
           {"dynamic_slice", dynamicSliceCase},
           {"update_slice", updateSliceCase},
+          {"reverse", reverseCase},
           {"reduce", reduce("sum")},
           {"reduce", reduce("max")},
           {"reduce", reduce("min")},
           {"reduce", reduce("product")},
-          {"cumulative", cumulativeCase},
+          {"cumulative", cumulative("sum")},
+          {"cumulative", cumulative("product")},
           {"dot", dotCase},
           {"gather", gatherCase},
           {"scatter_add", scatterAddCase},
           {"take", takeCase},
           {"put_add", putAddCase},
+          {"put_reduce", putReduce("max")},
+          {"put_reduce", putReduce("min")},
+          {"put_reduce", putReduce("product")},
+          {"put_reduce", putReduce("sum")},
           {"softmax", softmaxCase},
           {"layer_norm", layerNormCase},
           {"cross_entropy", crossEntropy(false)},

@@ -24,8 +24,10 @@ def Par_ErfOp : Par_UnaryOp<"erf", Par_FloatTensor, "error function">;
 def Par_SigmoidOp : Par_UnaryOp<"sigmoid", Par_FloatTensor, "1 / (1 + e^-x)">;
 def Par_SinOp : Par_UnaryOp<"sin", Par_FloatTensor, "sine">;
 def Par_CosOp : Par_UnaryOp<"cos", Par_FloatTensor, "cosine">;
+def Par_AtanOp : Par_UnaryOp<"atan", Par_FloatTensor, "inverse tangent, within [-pi / 2, pi / 2]">;
 def Par_FloorOp : Par_UnaryOp<"floor", Par_FloatTensor, "largest integer not above x">;
 def Par_CeilOp : Par_UnaryOp<"ceil", Par_FloatTensor, "smallest integer not below x">;
+def Par_RoundOp : Par_UnaryOp<"round", Par_FloatTensor, "nearest integer; the even one of two">;
 def Par_NotOp : Par_UnaryOp<"not", Par_IntTensor, "bitwise complement; logical negation of i1">;
 
 class Par_TestOp<string mnemonic, string meaning>
@@ -56,6 +58,9 @@ def Par_PowerOp : Par_BinaryOp<"power", Par_FloatTensor, "x to the y">;
 def Par_AndOp : Par_BinaryOp<"and", Par_IntTensor, "bitwise and", [Commutative]>;
 def Par_OrOp : Par_BinaryOp<"or", Par_IntTensor, "bitwise or", [Commutative]>;
 def Par_XorOp : Par_BinaryOp<"xor", Par_IntTensor, "bitwise exclusive or", [Commutative]>;
+def Par_ShiftLeftOp : Par_BinaryOp<"shift_left", Par_IntTensor, "x shifted by y bits, 0 from the width on; y as unsigned">;
+def Par_ShiftRightOp : Par_BinaryOp<"shift_right", Par_IntTensor,
+    "x as unsigned, shifted by y bits, 0 from the width on; y as unsigned">;
 
 def Par_CompareOp : Par_TensorOp<"compare", (ins Par_PredicateAttr:$predicate, Par_NumberTensor:$lhs,
     Par_NumberTensor:$rhs), (outs Par_BoolTensor:$result),
@@ -101,6 +106,20 @@ def Par_GeluGradOp : Par_TensorOp<"gelu_grad", (ins Par_FloatTensor:$cotangent, 
   let summary = "cotangent of gelu's operand";
   let description = "Example: `%2 = par.gelu_grad %ct, %x : tensor<4xf32>`";
   let assemblyFormat = "$cotangent `,` $operand attr-dict `:` type($result)";
+}
+
+// Random numbers are a function of what counts them, so that no sharding, schedule or recomputation changes them.
+def Par_RandomBitsOp : Par_TensorOp<"random_bits", (ins Par_IntTensor:$key, Par_IntTensor:$counter),
+    (outs Par_IntTensor:$result), [SameOperandsAndResultType, Elementwise]> {
+  let summary = "64 random bits for each counter under its key: Philox4x32-10";
+  let description = [{
+    Salmon, Moraes, Dror and Shaw 2011. All three are i64. The counter and the key fill the low words of the block and
+    the key words, low half first; the result is the first two words of the output, the first one lowest.
+
+    Example: `%2 = par.random_bits %key, %counter : tensor<4xi64>`
+  }];
+  let assemblyFormat = "$key `,` $counter attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 #endif

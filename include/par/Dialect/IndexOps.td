@@ -51,4 +51,16 @@ def Par_PutAddOp : Par_TensorOp<"put_add", (ins Par_NumberTensor:$updates, Par_I
     `:` type($updates) `,` type($indices) `to` type($result)}];
 }
 
+def Par_PutReduceOp : Par_TensorOp<"put_reduce", (ins Par_ReduceKindAttr:$kind, Par_NumberTensor:$updates,
+    Par_IntTensor:$indices, I64Attr:$dim, I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "put_add with another combination: max, min or product of the updates that point to one place";
+  let description = [{
+    Where nothing points stands what changes nothing: 1 for a product, the least number for a maximum.
+
+    Example: `%2 = par.put_reduce max %u, %i dim 1 size 8 : tensor<4x3xf32>, tensor<4x3xi64> to tensor<4x8xf32>`
+  }];
+  let assemblyFormat = [{$kind $updates `,` $indices `dim` $dim `size` $size attr-dict
+    `:` type($updates) `,` type($indices) `to` type($result)}];
+}
+
 #endif

@@ -26,4 +26,16 @@ def Par_CumulativeOp : Par_TensorOp<"cumulative", (ins Par_ReduceKindAttr:$kind,
   let assemblyFormat = "$kind $operand `dim` $dim attr-dict `:` type($result)";
 }
 
+def Par_SortedPositionOp : Par_TensorOp<"sorted_position", (ins Par_NumberTensor:$operand, I64Attr:$dim,
+    DefaultValuedAttr<BoolAttr, "false">:$descending), (outs Par_IntTensor:$result), [InferTypeOpAdaptor]> {
+  let summary = "place (i64) of each element among those along a dim, once they are sorted";
+  let description = [{
+    Equal elements keep their order; NaN counts as largest. Putting each element's index at its position gives the
+    indices that sort: `par.put_add %iota, %positions`.
+
+    Example: `%1 = par.sorted_position %0 dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>`
+  }];
+  let assemblyFormat = "$operand `dim` $dim attr-dict `:` type($operand) `to` type($result)";
+}
+
 #endif

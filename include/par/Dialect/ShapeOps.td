@@ -58,6 +58,14 @@ def Par_SliceOp : Par_TensorOp<"slice", (ins Par_Tensor:$operand, DenseI64ArrayA
   let hasFolder = 1;
 }
 
+def Par_ReverseOp : Par_TensorOp<"reverse", (ins Par_Tensor:$operand, DenseI64ArrayAttr:$dims), (outs Par_Tensor:$result),
+    [SameOperandsAndResultType]> {
+  let summary = "the last element along each of some dims becomes the first";
+  let description = "Example: `%1 = par.reverse %0 dims [1] : tensor<4x8xf32>`";
+  let assemblyFormat = "$operand `dims` $dims attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Par_DynamicSliceOp : Par_TensorOp<"dynamic_slice", (ins Par_Tensor:$operand, Par_IntTensor:$start, I64Attr:$dim,
     I64Attr:$size), (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
   let summary = "`size` elements along one dim from a start known when running";

@@ -203,6 +203,22 @@ Value FloatMath::sine(Value x, bool cosine) {
   return select(isBit(2), arith::NegFOp::create(builder, loc, value), value);
 }
 
+Value FloatMath::atan(Value x) {
+  // Above 1 by the reciprocal's angle, above tan(pi / 8) by that to pi / 4: the series then runs in |r| <= 0.4143.
+  Value a = abs(x), one = number(1);
+  Value isLarge = compare(CmpFPredicate::OGT, a, one);
+  a = select(isLarge, divide(one, a), a);
+  Value isMiddle = compare(CmpFPredicate::OGT, a, number(std::numbers::sqrt2 - 1));
+  Value r = select(isMiddle, divide(subtract(a, one), add(a, one)), a);
+  SmallVector<double> series;
+  for (unsigned k = 0; k < (wide ? 21 : 10); ++k)
+    series.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
+  Value angle = multiply(r, polynomial(multiply(r, r), series));
+  angle = select(isMiddle, add(angle, number(std::numbers::pi / 4)), angle);
+  angle = select(isLarge, subtract(number(std::numbers::pi / 2), angle), angle);
+  return withSign(angle, x);
+}
+
 Value FloatMath::power(Value x, Value y) {
   Value magnitude = exp(multiply(y, log(abs(x))));
   // A negative base has a power where the exponent is an integer, of its sign where that is odd.

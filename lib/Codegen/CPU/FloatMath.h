@@ -37,6 +37,7 @@ public:
   /// f32 alone.
   mlir::Value erf(mlir::Value x);
   mlir::Value sine(mlir::Value x, bool cosine);
+  mlir::Value atan(mlir::Value x);
   mlir::Value power(mlir::Value x, mlir::Value y);
 
 private:

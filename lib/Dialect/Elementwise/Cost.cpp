@@ -23,11 +23,12 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, AddOp, SubtractOp,
+    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, NotOp, IsNanOp, IsFiniteOp, AddOp, SubtractOp,
            MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, CompareOp, SelectOp, ConvertOp>(context);
     attach<4, SqrtOp, RsqrtOp, ReciprocalOp, DivideOp, RemainderOp>(context);
-    attach<12, ExpOp, LogOp, TanhOp, ErfOp, SigmoidOp, SinOp, CosOp, PowerOp, GeluOp>(context);
+    attach<12, ExpOp, LogOp, TanhOp, AtanOp, ErfOp, SigmoidOp, SinOp, CosOp, PowerOp, GeluOp>(context);
     attach<24, GeluGradOp>(context);
+    attach<100, RandomBitsOp>(context); // ten rounds
   });
 }
 

@@ -52,6 +52,7 @@ Term ofTanh(Term ct, Term, Term y) { return ct * (1.0 - y * y); }
 Term ofErf(Term ct, Term x, Term) { return ct * 2.0 * std::numbers::inv_sqrtpi * exp(-(x * x)); }
 Term ofSigmoid(Term ct, Term, Term y) { return ct * (y * (1.0 - y)); }
 Term ofSin(Term ct, Term x, Term) { return ct * cos(x); }
+Term ofAtan(Term ct, Term x, Term) { return ct / (1.0 + x * x); }
 Term ofCos(Term ct, Term x, Term) { return -(ct * sin(x)); }
 
 std::pair<Term, Term> ofAdd(Term ct, Term, Term, Term) { return {ct, ct}; }
@@ -141,6 +142,7 @@ void registerElementwiseGradients(DialectRegistry &registry) {
     attach<SigmoidOp, ofSigmoid>(context);
     attach<SinOp, ofSin>(context);
     attach<CosOp, ofCos>(context);
+    attach<AtanOp, ofAtan>(context);
     attach<AddOp, ofAdd>(context);
     attach<SubtractOp, ofSubtract>(context);
     attach<MultiplyOp, ofMultiply>(context);
@@ -152,6 +154,7 @@ void registerElementwiseGradients(DialectRegistry &registry) {
     SignOp::attachInterface<FlatGradient<SignOp>>(*context);
     FloorOp::attachInterface<FlatGradient<FloorOp>>(*context);
     CeilOp::attachInterface<FlatGradient<CeilOp>>(*context);
+    RoundOp::attachInterface<FlatGradient<RoundOp>>(*context);
     SelectOp::attachInterface<SelectGradient>(*context);
     ConvertOp::attachInterface<ConvertGradient>(*context);
     GeluOp::attachInterface<GeluGradient>(*context);

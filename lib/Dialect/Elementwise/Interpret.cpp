@@ -47,6 +47,8 @@ PAR_UNARY(Erf, std::erf(x))
 PAR_UNARY(Sigmoid, sigmoid(x))
 PAR_UNARY(Sin, std::sin(x))
 PAR_UNARY(Cos, std::cos(x))
+PAR_UNARY(Atan, std::atan(x))
+PAR_UNARY(Round, std::nearbyint(x))
 PAR_UNARY(Floor, std::floor(x))
 PAR_UNARY(Ceil, std::ceil(x))
 #undef PAR_UNARY
@@ -113,6 +115,49 @@ PAR_BINARY(And, x, x &y)
 PAR_BINARY(Or, x, x | y)
 PAR_BINARY(Xor, x, x ^ y)
 #undef PAR_BINARY
+
+/// The bits that the type has; booleans have one.
+uint64_t bitsOf(int64_t value, unsigned width) {
+  return width >= 64 ? value : static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
+}
+
+template <typename Op, bool left>
+struct ShiftMeaning : InterpretableOpInterface::ExternalModel<ShiftMeaning<Op, left>, Op> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    Type element = resultType(op).getElementType();
+    unsigned width = element.getIntOrFloatBitWidth();
+    for (auto [to, x, y] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints())) {
+      uint64_t value = bitsOf(x, width), by = bitsOf(y, width);
+      to = by >= width ? 0 : wrap(static_cast<int64_t>(left ? value << by : value >> by), element);
+    }
+    return SmallVector<Tensor>{result};
+  }
+};
+using ShiftLeftMeaning = ShiftMeaning<ShiftLeftOp, true>;
+using ShiftRightMeaning = ShiftMeaning<ShiftRightOp, false>;
+
+/// Philox4x32-10 with the counter in the low half of its block.
+uint64_t philox(uint64_t key, uint64_t counter) {
+  uint32_t k0 = key, k1 = key >> 32, c0 = counter, c1 = counter >> 32, c2 = 0, c3 = 0;
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    uint64_t first = uint64_t(0xD2511F53u) * c0, second = uint64_t(0xCD9E8D57u) * c2;
+    c0 = uint32_t(second >> 32) ^ c1 ^ k0;
+    c2 = uint32_t(first >> 32) ^ c3 ^ k1;
+    c1 = uint32_t(second);
+    c3 = uint32_t(first);
+  }
+  return c0 | uint64_t(c1) << 32;
+}
+
+struct RandomBitsMeaning : InterpretableOpInterface::ExternalModel<RandomBitsMeaning, RandomBitsOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    for (auto [to, key, counter] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints()))
+      to = static_cast<int64_t>(philox(key, counter));
+    return SmallVector<Tensor>{result};
+  }
+};
 
 template <typename T>
 bool compare(Predicate predicate, T x, T y) {
@@ -237,11 +282,11 @@ void registerElementwiseInterpretations(DialectRegistry &registry) {
 #define PAR_ATTACH(Name) Name##Op::attachInterface<Name##Meaning>(*context);
     PAR_ATTACH(Exp)
     PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
-        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Floor) PAR_ATTACH(Ceil)
+        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan) PAR_ATTACH(Round) PAR_ATTACH(Floor) PAR_ATTACH(Ceil)
             PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign) PAR_ATTACH(Not) PAR_ATTACH(IsNan)
                 PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract) PAR_ATTACH(Multiply)
                     PAR_ATTACH(Divide) PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum)
-                        PAR_ATTACH(Power) PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare)
+                        PAR_ATTACH(Power) PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight) PAR_ATTACH(RandomBits) PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare)
                             PAR_ATTACH(Select) PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
 #undef PAR_ATTACH
                                 ConstrainOp::attachInterface<PassThrough<ConstrainOp, 0>>(*context);

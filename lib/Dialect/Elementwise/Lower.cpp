@@ -2,6 +2,8 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace par {
@@ -58,11 +60,45 @@ Value lowerElement(AndOp, Element e) { return e.make<arith::AndIOp>(e[0], e[1]);
 Value lowerElement(OrOp, Element e) { return e.make<arith::OrIOp>(e[0], e[1]); }
 Value lowerElement(XorOp, Element e) { return e.make<arith::XOrIOp>(e[0], e[1]); }
 Value lowerElement(PowerOp, Element e) { return e.make<math::PowFOp>(e[0], e[1]); }
-Value lowerElement(RemainderOp op, Element e) {
+Value lowerElement(RemainderOp, Element e) {
   if (!e.isFloat())
     return e.make<arith::RemSIOp>(e[0], e[1]);
-  op.emitOpError() << "on " << e.type() << " is not supported yet by Codegen";
-  return {};
+  // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
+  Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
+  Value rest = e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
+  Value infinite = e.compareFloats(arith::CmpFPredicate::OEQ, e.make<math::AbsFOp>(e[1]),
+                                   e.number(std::numeric_limits<double>::infinity()));
+  return e.make<arith::SelectOp>(infinite, e[0], rest);
+}
+/// A shift by the width or more is 0; an instruction's would not be.
+template <typename Op>
+Value shift(Element e) {
+  Value width = e.number(e.type().getIntOrFloatBitWidth());
+  Value inside = e.type().isInteger(1) ? e.make<arith::XOrIOp>(e[1], e.number(1))
+                                       : e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e[1], width);
+  Value by = e.make<arith::SelectOp>(inside, e[1], e.number(0));
+  return e.make<arith::SelectOp>(inside, e.make<Op>(e[0], by), e.number(0));
+}
+Value lowerElement(ShiftLeftOp, Element e) { return shift<arith::ShLIOp>(e); }
+Value lowerElement(ShiftRightOp, Element e) { return shift<arith::ShRUIOp>(e); }
+/// Philox4x32-10: words of 32 bits, each in an i64, whose products then are whole.
+Value lowerElement(RandomBitsOp, Element e) {
+  auto word = [&](uint64_t value) {
+    return e.make<arith::ConstantOp>(e.builder.getI64IntegerAttr(static_cast<int64_t>(value)));
+  };
+  auto low = [&](Value x) { return e.make<arith::AndIOp>(x, word(0xFFFFFFFFu)); };
+  auto high = [&](Value x) { return e.make<arith::ShRUIOp>(x, word(32)); };
+  Value k0 = low(e[0]), k1 = high(e[0]), c0 = low(e[1]), c1 = high(e[1]), c2 = word(0), c3 = word(0);
+  for (int round = 0; round < 10; ++round) {
+    Value first = e.make<arith::MulIOp>(c0, word(0xD2511F53u)), second = e.make<arith::MulIOp>(c2, word(0xCD9E8D57u));
+    c0 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(second), c1), k0);
+    c2 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(first), c3), k1);
+    c1 = low(second);
+    c3 = low(first);
+    k0 = low(e.make<arith::AddIOp>(k0, word(0x9E3779B9u)));
+    k1 = low(e.make<arith::AddIOp>(k1, word(0xBB67AE85u)));
+  }
+  return e.make<arith::OrIOp>(c0, e.make<arith::ShLIOp>(c1, word(32)));
 }
 
 Value lowerElement(NegateOp, Element e) {
@@ -93,6 +129,8 @@ Value lowerElement(TanhOp, Element e) { return e.make<math::TanhOp>(e[0]); }
 Value lowerElement(ErfOp, Element e) { return e.make<math::ErfOp>(e[0]); }
 Value lowerElement(SinOp, Element e) { return e.make<math::SinOp>(e[0]); }
 Value lowerElement(CosOp, Element e) { return e.make<math::CosOp>(e[0]); }
+Value lowerElement(AtanOp, Element e) { return e.make<math::AtanOp>(e[0]); }
+Value lowerElement(RoundOp, Element e) { return e.make<math::RoundEvenOp>(e[0]); }
 Value lowerElement(FloorOp, Element e) { return e.make<math::FloorOp>(e[0]); }
 Value lowerElement(CeilOp, Element e) { return e.make<math::CeilOp>(e[0]); }
 Value lowerElement(SigmoidOp, Element e) {
@@ -181,7 +219,7 @@ void registerElementwiseLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp,
            XorOp, NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp,
-           SigmoidOp, SinOp, CosOp, FloorOp, CeilOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp,
+           SigmoidOp, SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp,
            ConvertOp>(context);
   });
 }

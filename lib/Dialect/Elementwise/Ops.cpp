@@ -28,6 +28,12 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *, std::optional<Location>
   return success();
 }
 
+LogicalResult RandomBitsOp::verify() {
+  if (!getType().getElementType().isInteger(64))
+    return emitOpError() << "result is " << getType() << ", expected elements of i64";
+  return success();
+}
+
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
   if (getOperand().getType() == getType())
     return getOperand();

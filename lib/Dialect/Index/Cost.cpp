@@ -21,6 +21,7 @@ void registerIndexCosts(DialectRegistry &registry) {
     GatherOp::attachInterface<Addressed<GatherOp, 0>>(*context);
     ScatterAddOp::attachInterface<Addressed<ScatterAddOp, 1>>(*context);
     TakeOp::attachInterface<Addressed<TakeOp, 0>>(*context);
+    PutReduceOp::attachInterface<Addressed<PutReduceOp, 1>>(*context);
     PutAddOp::attachInterface<Addressed<PutAddOp, 1>>(*context);
   });
 }

@@ -1,6 +1,6 @@
 #include "par/Interfaces/Differentiable.h"
 
-#include "par/Dialect/Par.h"
+#include "par/Dialect/Term.h"
 
 using namespace mlir;
 
@@ -29,6 +29,39 @@ struct AddGradient : DifferentiableOpInterface::ExternalModel<AddGradient<Add, P
   }
 };
 
+struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGradient, PutReduceOp> {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
+                                              ArrayRef<Value> cotangents) const {
+    auto put = cast<PutReduceOp>(op);
+    Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(put.getUpdates());
+    Value indices = put.getIndices();
+    int64_t dim = put.getDim(), size = put.getSize();
+    // What stands where each update points, and the sum of what points there.
+    auto at = [&](Term whole) { return ct.with(TakeOp::create(builder, op->getLoc(), whole, indices, dim)); };
+    auto count = [&](Term parts) {
+      return at(ct.with(PutAddOp::create(builder, op->getLoc(), parts, indices, dim, size)));
+    };
+    Type element = u.getType().getElementType();
+    if (put.getKind() == ReduceKind::sum)
+      return SmallVector<Value>{at(ct), Value()};
+    if (put.getKind() == ReduceKind::max || put.getKind() == ReduceKind::min) {
+      // Equal ones share the cotangent, as PyTorch's amax has it.
+      Term chosen = u.compare(Predicate::eq, at(ct.with(put.getResult()))).convert(element);
+      Term many = count(chosen);
+      return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many), Value()};
+    }
+    if (put.getKind() != ReduceKind::product)
+      return failure();
+    // The product of the others without dividing by 0: a lone 0 gets that of the rest, and leaves 0 for these.
+    Term isZero = u.compare(Predicate::eq, 0), one = u.splat(1), zero = u.splat(0);
+    Term safe = isZero.select(one, u);
+    Term rest = at(ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
+    Term others = count(isZero.convert(element)) - isZero.convert(element);
+    Term product = others.compare(Predicate::eq, 0).select(rest / safe, zero);
+    return SmallVector<Value>{at(ct) * product, Value()};
+  }
+};
+
 } // namespace
 
 void registerIndexGradients(DialectRegistry &registry) {
@@ -36,6 +69,7 @@ void registerIndexGradients(DialectRegistry &registry) {
     GatherOp::attachInterface<PickGradient<GatherOp, ScatterAddOp>>(*context);
     TakeOp::attachInterface<PickGradient<TakeOp, PutAddOp>>(*context);
     ScatterAddOp::attachInterface<AddGradient<ScatterAddOp, GatherOp>>(*context);
+    PutReduceOp::attachInterface<PutReduceGradient>(*context);
     PutAddOp::attachInterface<AddGradient<PutAddOp, TakeOp>>(*context);
   });
 }

@@ -1,5 +1,8 @@
 #include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace par::interp;
@@ -109,6 +112,35 @@ struct PutAddMeaning : InterpretableOpInterface::ExternalModel<PutAddMeaning, Pu
   }
 };
 
+template <typename T>
+T neutralOf(ReduceKind kind) {
+  using Limits = std::numeric_limits<T>;
+  T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  return kind == ReduceKind::max ? low : kind == ReduceKind::min ? high : kind == ReduceKind::product ? 1 : 0;
+}
+
+struct PutReduceMeaning : InterpretableOpInterface::ExternalModel<PutReduceMeaning, PutReduceOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto put = cast<PutReduceOp>(op);
+    ReduceKind kind = put.getKind();
+    Tensor result(resultType(op));
+    if (result.isFloat())
+      llvm::fill(result.mutableFloats(), neutralOf<double>(kind));
+    else
+      llvm::fill(result.mutableInts(), neutralOf<int64_t>(kind));
+    auto join = [&](int64_t at, int64_t to) {
+      if (result.isFloat())
+        result.mutableFloats()[to] = combine(kind, result.floats()[to], operands[0].floats()[at]);
+      else
+        result.mutableInts()[to] = combine(kind, result.ints()[to], operands[0].ints()[at]);
+    };
+    if (failed(alongIndices(op, operands[1], result.getShape(), put.getDim(), join)))
+      return failure();
+    return SmallVector<Tensor>{result};
+  }
+};
+
 } // namespace
 
 void registerIndexInterpretations(DialectRegistry &registry) {
@@ -116,6 +148,7 @@ void registerIndexInterpretations(DialectRegistry &registry) {
     GatherOp::attachInterface<GatherMeaning>(*context);
     ScatterAddOp::attachInterface<ScatterAddMeaning>(*context);
     TakeOp::attachInterface<TakeMeaning>(*context);
+    PutReduceOp::attachInterface<PutReduceMeaning>(*context);
     PutAddOp::attachInterface<PutAddMeaning>(*context);
   });
 }

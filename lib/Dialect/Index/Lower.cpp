@@ -55,19 +55,20 @@ struct TakeLowering : LowerableOpInterface::ExternalModel<TakeLowering, TakeOp> 
   }
 };
 
-/// result[.., r, ..] = sum over i of (index i == r ? update i : 0): no order of stores to keep, and it
-/// vectorises along the dims behind. Big tables are the builtin's work.
-Value buildOneHotSum(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands,
-                     AffineMap updates, AffineMap indices, AffineMap result, int64_t dim) {
-  Type element = type.getElementType();
+/// result[.., r, ..] = combination over i of (index i == r ? update i : what changes nothing): no order of stores to
+/// keep, and it vectorises along the dims behind. Big tables are the builtin's work.
+Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands, AffineMap updates,
+                  AffineMap indices, AffineMap result, int64_t dim, ReduceKind kind = ReduceKind::sum) {
+  TypedAttr neutral = getNeutral(builder, kind, type.getElementType());
   auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
     Value row = buildIndex(nested, loc, dim);
     Value here =
         arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
-    Value part = arith::SelectOp::create(nested, loc, here, args[0], buildNumber(nested, loc, element, 0));
-    return buildSum(nested, loc, args[2], part);
+    Value part = arith::SelectOp::create(nested, loc, here, args[0],
+                                         arith::ConstantOp::create(nested, loc, neutral));
+    return buildCombination(nested, loc, kind, args[2], part);
   };
-  return buildReduction(builder, loc, type, builder.getZeroAttr(element), operands, {updates, indices},
+  return buildReduction(builder, loc, type, neutral, operands, {updates, indices},
                         result, body);
 }
 
@@ -83,14 +84,19 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
     auto map = [&](ArrayRef<AffineExpr> exprs) {
       return AffineMap::get(rank + many, 0, exprs, builder.getContext());
     };
-    return SmallVector<Value>{buildOneHotSum(builder, op->getLoc(), type, operands, map(update), map(index),
+    return SmallVector<Value>{buildOneHot(builder, op->getLoc(), type, operands, map(update), map(index),
                                              map(dimExprs(builder, 0, rank)), dim)};
   }
 };
 
-struct PutAddLowering : LowerableOpInterface::ExternalModel<PutAddLowering, PutAddOp> {
+/// put_add and put_reduce.
+template <typename Op>
+struct PutLowering : LowerableOpInterface::ExternalModel<PutLowering<Op>, Op> {
+  static ReduceKind kindOf(PutAddOp) { return ReduceKind::sum; }
+  static ReduceKind kindOf(PutReduceOp put) { return put.getKind(); }
+
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
-    auto put = cast<PutAddOp>(op);
+    auto put = cast<Op>(op);
     RankedTensorType type = typeOf(put.getResult());
     int64_t rank = type.getRank(), dim = put.getDim();
     SmallVector<AffineExpr> update = dimExprs(builder, 0, rank);
@@ -98,7 +104,7 @@ struct PutAddLowering : LowerableOpInterface::ExternalModel<PutAddLowering, PutA
     AffineMap updates = AffineMap::get(rank + 1, 0, update, builder.getContext());
     AffineMap result = AffineMap::get(rank + 1, 0, dimExprs(builder, 0, rank), builder.getContext());
     return SmallVector<Value>{
-        buildOneHotSum(builder, op->getLoc(), type, operands, updates, updates, result, dim)};
+        buildOneHot(builder, op->getLoc(), type, operands, updates, updates, result, dim, kindOf(put))};
   }
 };
 
@@ -109,7 +115,8 @@ void registerIndexLowerings(DialectRegistry &registry) {
     GatherOp::attachInterface<GatherLowering>(*context);
     TakeOp::attachInterface<TakeLowering>(*context);
     ScatterAddOp::attachInterface<ScatterAddLowering>(*context);
-    PutAddOp::attachInterface<PutAddLowering>(*context);
+    PutAddOp::attachInterface<PutLowering<PutAddOp>>(*context);
+    PutReduceOp::attachInterface<PutLowering<PutReduceOp>>(*context);
   });
 }
 

@@ -75,4 +75,17 @@ LogicalResult PutAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
+LogicalResult PutReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  RankedTensorType type = typeOf(adaptor.getUpdates()), indices = typeOf(adaptor.getIndices());
+  if (type.getShape() != indices.getShape())
+    return emitOptionalError(loc, "updates ", type, " and indices ", indices, " must have one shape");
+  if (failed(checkDim(loc, adaptor.getDim(), type.getRank())))
+    return failure();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[adaptor.getDim()] = adaptor.getSize();
+  types.push_back(type.clone(shape));
+  return success();
+}
+
 } // namespace par

@@ -1,3 +1,4 @@
+#include "par/Dialect/Lower.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -34,13 +35,15 @@ struct ShiftedIndices {
   Value local, here;
 };
 
-/// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else zero.
-Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim) {
+/// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else `otherwise`.
+Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim,
+                TypedAttr otherwise = {}) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t rank = cast<RankedTensorType>(here.getType()).getRank();
   here = buildBroadcast(builder, loc, here, llvm::to_vector(llvm::seq<int64_t>(dim, dim + rank)),
                         type.getShape());
-  return SelectOp::create(builder, loc, type, here, value, buildSplat(builder, loc, type, 0));
+  auto rest = SplatElementsAttr::get(type, otherwise ? Attribute(otherwise) : builder.getZeroAttr(type.getElementType()));
+  return SelectOp::create(builder, loc, type, here, value, ConstantOp::create(builder, loc, rest));
 }
 
 /// The axes that cut the addressed dim; none when slicing in time.
@@ -178,6 +181,41 @@ struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp>
   }
 };
 
+struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, PutReduceOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto put = cast<PutReduceOp>(op);
+    ReduceKind kind = put.getKind();
+    FactorKind inner = kind == ReduceKind::sum   ? FactorKind::Sum
+                       : kind == ReduceKind::max ? FactorKind::Max
+                       : kind == ReduceKind::min ? FactorKind::Min
+                                                 : FactorKind::Whole;
+    ShardingRule rule;
+    AlongDims dims(rule, shapeOf(put.getResult()), shapeOf(put.getIndices()), put.getDim(), inner);
+    rule.operands = {dims.picked, dims.picked};
+    rule.results = {dims.table};
+    if (kind == ReduceKind::sum)
+      rule.linear = {{0}};
+    return rule;
+  }
+  /// What points elsewhere changes nothing in row 0.
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
+                                         const LocalizeContext &context) const {
+    auto put = cast<PutReduceOp>(op);
+    int64_t dim = put.getDim(), shard = context.localTypes[0].getDimSize(dim);
+    ArrayRef<StringAttr> axes = axesAlong(context.resultShardings, dim);
+    Value updates = context.operands[0], indices = context.operands[1];
+    if (!axes.empty()) {
+      ShiftedIndices shifted(builder, op->getLoc(), indices, axes, shard);
+      Type element = context.localTypes[0].getElementType();
+      updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0, getNeutral(builder, put.getKind(), element));
+      indices = shifted.local;
+    }
+    Value result = PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates, indices,
+                                       dim, shard);
+    return SmallVector<Value>{result};
+  }
+};
+
 } // namespace
 
 void registerIndexRules(DialectRegistry &registry) {
@@ -185,6 +223,7 @@ void registerIndexRules(DialectRegistry &registry) {
     GatherOp::attachInterface<GatherRule>(*context);
     ScatterAddOp::attachInterface<ScatterAddRule>(*context);
     TakeOp::attachInterface<TakeRule>(*context);
+    PutReduceOp::attachInterface<PutReduceRule>(*context);
     PutAddOp::attachInterface<PutAddRule>(*context);
   });
 }

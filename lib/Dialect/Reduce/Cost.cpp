@@ -14,6 +14,15 @@ struct Swept : CostOpInterface::ExternalModel<Swept<Op, perElement>, Op> {
   bool isFusable(Operation *) const { return false; }
 };
 
+/// Every element meets every other along the dim.
+struct SortedPositionCost : CostOpInterface::ExternalModel<SortedPositionCost, SortedPositionOp> {
+  int64_t getFlops(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+    return 2 * type.getNumElements() * type.getDimSize(cast<SortedPositionOp>(op).getDim());
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
 } // namespace
 
 void registerReduceCosts(DialectRegistry &registry) {
@@ -21,6 +30,7 @@ void registerReduceCosts(DialectRegistry &registry) {
     ReduceOp::attachInterface<Swept<ReduceOp, 1>>(*context);
     ArgReduceOp::attachInterface<Swept<ArgReduceOp, 1>>(*context);
     CumulativeOp::attachInterface<Swept<CumulativeOp, 1>>(*context);
+    SortedPositionOp::attachInterface<SortedPositionCost>(*context);
   });
 }
 

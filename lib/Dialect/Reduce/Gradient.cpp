@@ -61,12 +61,34 @@ struct ReduceGradient : DifferentiableOpInterface::ExternalModel<ReduceGradient,
   }
 };
 
+/// Element i of the operand is in product k where i comes before k (or is k, unless exclusive): its cotangent is the sum
+/// over those k of ct[k] times the running product at k of the operand with element i replaced by 1. Every i has a row
+/// of its own, dim `dim` of the square, so that no division meets a 0.
+Term ofRunningProduct(CumulativeOp op, Term ct) {
+  Term x = ct.with(op.getOperand());
+  int64_t dim = op.getDim(), rank = x.getType().getRank();
+  SmallVector<int64_t> square(x.getShape()), columns = otherDims(rank + 1, {dim});
+  square.insert(square.begin() + dim, square[dim]);
+  auto indices = RankedTensorType::get(square, ct.getBuilder().getI64Type());
+  Term i = ct.with(IotaOp::create(ct.getBuilder(), ct.getLoc(), indices, dim));
+  Term k = ct.with(IotaOp::create(ct.getBuilder(), ct.getLoc(), indices, dim + 1));
+  Term wide = x.broadcast(columns, square);
+  Term others = i.compare(Predicate::eq, k).select(wide.splat(1), wide);
+  Term products = cumulate(others, ReduceKind::product, dim + 1, op.getExclusive(), op.getReverse());
+  Predicate takesPart = op.getReverse() ? (op.getExclusive() ? Predicate::gt : Predicate::ge)
+                                        : (op.getExclusive() ? Predicate::lt : Predicate::le);
+  Term parts = i.compare(takesPart, k).select(products * ct.broadcast(columns, square), wide.splat(0));
+  return parts.reduce(ReduceKind::sum, {dim + 1});
+}
+
 struct CumulativeGradient : DifferentiableOpInterface::ExternalModel<CumulativeGradient, CumulativeOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto cumulative = cast<CumulativeOp>(op);
+    Term ct(builder, op->getLoc(), cotangents.front());
+    if (cumulative.getKind() == ReduceKind::product)
+      return SmallVector<Value>{ofRunningProduct(cumulative, ct)};
     if (cumulative.getKind() != ReduceKind::sum)
       return failure();
-    Term ct(builder, op->getLoc(), cotangents.front());
     return SmallVector<Value>{cumulate(ct, ReduceKind::sum, cumulative.getDim(), cumulative.getExclusive(),
                                        !cumulative.getReverse())};
   }

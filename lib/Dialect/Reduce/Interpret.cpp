@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace par::interp;
@@ -84,6 +85,35 @@ struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeani
   }
 };
 
+/// a before b in rising order; NaN is largest.
+bool isLess(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+
+struct SortedPositionMeaning
+    : InterpretableOpInterface::ExternalModel<SortedPositionMeaning, SortedPositionOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto sorted = cast<SortedPositionOp>(op);
+    const Tensor &x = operands[0];
+    Along along(x.getShape(), sorted.getDim());
+    Tensor result(resultType(op));
+    std::vector<int64_t> order(along.size);
+    for (int64_t o = 0; o < along.outer; ++o)
+      for (int64_t i = 0; i < along.inner; ++i) {
+        auto place = [&](int64_t s) { return (o * along.size + s) * along.inner + i; };
+        auto before = [&](int64_t a, int64_t b) {
+          if (sorted.getDescending())
+            std::swap(a, b);
+          return x.isFloat() ? isLess(x.floats()[place(a)], x.floats()[place(b)])
+                             : x.ints()[place(a)] < x.ints()[place(b)];
+        };
+        std::iota(order.begin(), order.end(), 0);
+        llvm::stable_sort(order, before);
+        for (auto [position, s] : llvm::enumerate(order))
+          result.mutableInts()[place(s)] = position;
+      }
+    return SmallVector<Tensor>{result};
+  }
+};
+
 template <typename T>
 void accumulate(CumulativeOp op, ArrayRef<T> from, MutableArrayRef<T> to, ArrayRef<int64_t> shape) {
   Along along(shape, op.getDim());
@@ -118,6 +148,7 @@ void registerReduceInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     ReduceOp::attachInterface<ReduceMeaning>(*context);
     ArgReduceOp::attachInterface<ArgReduceMeaning>(*context);
+    SortedPositionOp::attachInterface<SortedPositionMeaning>(*context);
     CumulativeOp::attachInterface<CumulativeMeaning>(*context);
   });
 }

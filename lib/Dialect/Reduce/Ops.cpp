@@ -24,6 +24,16 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
   return {};
 }
 
+LogicalResult SortedPositionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
+  int64_t dim = adaptor.getDim();
+  if (dim < 0 || dim >= type.getRank())
+    return emitOptionalError(loc, "dim is ", dim, ", the operand has rank ", type.getRank());
+  types.push_back(type.clone(IntegerType::get(context, 64)));
+  return success();
+}
+
 LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());

@@ -56,6 +56,17 @@ struct ArgReduceRule : ShardingRuleOpInterface::ExternalModel<ArgReduceRule, Arg
   }
 };
 
+struct SortedPositionRule : ShardingRuleOpInterface::ExternalModel<SortedPositionRule, SortedPositionOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto sorted = cast<SortedPositionOp>(op);
+    ShardingRule rule =
+        ShardingRule::getElementwise(cast<RankedTensorType>(sorted.getOperand().getType()).getShape(), 1, 1);
+    for (unsigned factor : rule.operands[0][sorted.getDim()])
+      rule.factors[factor].kind = FactorKind::Whole;
+    return rule;
+  }
+};
+
 struct CumulativeRule : ShardingRuleOpInterface::ExternalModel<CumulativeRule, CumulativeOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto cumulative = cast<CumulativeOp>(op);
@@ -75,6 +86,7 @@ void registerReduceRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     ReduceOp::attachInterface<ReduceRule>(*context);
     ArgReduceOp::attachInterface<ArgReduceRule>(*context);
+    SortedPositionOp::attachInterface<SortedPositionRule>(*context);
     CumulativeOp::attachInterface<CumulativeRule>(*context);
   });
 }

@@ -33,6 +33,7 @@ void registerShapeCosts(DialectRegistry &registry) {
     DynamicSliceOp::attachInterface<Moved<DynamicSliceOp, 0>>(*context);
     PadOp::attachInterface<Moved<PadOp, 0>>(*context);
     TransposeOp::attachInterface<Copied<TransposeOp>>(*context);
+    ReverseOp::attachInterface<Moved<ReverseOp, 0>>(*context);
     UpdateSliceOp::attachInterface<Copied<UpdateSliceOp>>(*context);
     ConcatOp::attachInterface<Copied<ConcatOp>>(*context);
   });

@@ -90,6 +90,13 @@ struct SliceGradient : DifferentiableOpInterface::ExternalModel<SliceGradient, S
   }
 };
 
+struct ReverseGradient : DifferentiableOpInterface::ExternalModel<ReverseGradient, ReverseOp> {
+  Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
+    return SmallVector<Value>{
+        ReverseOp::create(builder, op->getLoc(), cotangents.front(), cast<ReverseOp>(op).getDims())};
+  }
+};
+
 struct PadGradient : DifferentiableOpInterface::ExternalModel<PadGradient, PadOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto pad = cast<PadOp>(op);
@@ -142,6 +149,7 @@ void registerShapeGradients(DialectRegistry &registry) {
     ReshapeOp::attachInterface<ReshapeGradient>(*context);
     TransposeOp::attachInterface<TransposeGradient>(*context);
     SliceOp::attachInterface<SliceGradient>(*context);
+    ReverseOp::attachInterface<ReverseGradient>(*context);
     PadOp::attachInterface<PadGradient>(*context);
     ConcatOp::attachInterface<ConcatGradient>(*context);
     DynamicSliceOp::attachInterface<DynamicSliceGradient>(*context);

@@ -69,6 +69,18 @@ struct SliceMeaning : InterpretableOpInterface::ExternalModel<SliceMeaning, Slic
   }
 };
 
+struct ReverseMeaning : InterpretableOpInterface::ExternalModel<ReverseMeaning, ReverseOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    SmallVector<int64_t> strides = getStrides(operands[0].getShape());
+    int64_t start = 0;
+    for (int64_t dim : cast<ReverseOp>(op).getDims()) {
+      start += (operands[0].getShape()[dim] - 1) * strides[dim];
+      strides[dim] = -strides[dim];
+    }
+    return SmallVector<Tensor>{pick(operands[0], resultType(op), strides, start)};
+  }
+};
+
 /// A start that lies outside is an error, not a clamp.
 FailureOr<int64_t> startOf(Operation *op, const Tensor &start, int64_t whole, int64_t part) {
   int64_t value = start.ints().front();
@@ -139,6 +151,7 @@ void registerShapeInterpretations(DialectRegistry &registry) {
     SliceOp::attachInterface<SliceMeaning>(*context);
     DynamicSliceOp::attachInterface<DynamicSliceMeaning>(*context);
     UpdateSliceOp::attachInterface<UpdateSliceMeaning>(*context);
+    ReverseOp::attachInterface<ReverseMeaning>(*context);
     PadOp::attachInterface<PadMeaning>(*context);
     ConcatOp::attachInterface<ConcatMeaning>(*context);
   });

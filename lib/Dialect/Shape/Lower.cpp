@@ -131,6 +131,19 @@ struct SliceLowering : LowerableOpInterface::ExternalModel<SliceLowering, SliceO
   }
 };
 
+struct ReverseLowering : LowerableOpInterface::ExternalModel<ReverseLowering, ReverseOp> {
+  Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    auto reverse = cast<ReverseOp>(op);
+    RankedTensorType type = typeOf(reverse.getResult());
+    SmallVector<AffineExpr> exprs;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      exprs.push_back(llvm::is_contained(reverse.getDims(), dim)
+                          ? type.getDimSize(dim) - 1 - builder.getAffineDimExpr(dim)
+                          : builder.getAffineDimExpr(dim));
+    return SmallVector<Value>{buildMove(builder, op->getLoc(), type, operands[0], exprs)};
+  }
+};
+
 struct DynamicSliceLowering : LowerableOpInterface::ExternalModel<DynamicSliceLowering, DynamicSliceOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto slice = cast<DynamicSliceOp>(op);
@@ -238,6 +251,7 @@ void registerShapeLowerings(DialectRegistry &registry) {
     SliceOp::attachInterface<SliceLowering>(*context);
     DynamicSliceOp::attachInterface<DynamicSliceLowering>(*context);
     UpdateSliceOp::attachInterface<UpdateSliceLowering>(*context);
+    ReverseOp::attachInterface<ReverseLowering>(*context);
     PadOp::attachInterface<PadLowering>(*context);
     ConcatOp::attachInterface<ConcatLowering>(*context);
   });

@@ -154,6 +154,13 @@ LogicalResult UpdateSliceOp::verify() {
   return success();
 }
 
+LogicalResult ReverseOp::verify() {
+  for (int64_t dim : getDims())
+    if (dim < 0 || dim >= getType().getRank() || llvm::count(getDims(), dim) != 1)
+      return emitOpError() << "dims must name different dims of " << getType() << ", found " << dim;
+  return success();
+}
+
 //===-- pad, concat
 //---------------------------------------------------------------------------------------------===//
 

@@ -201,6 +201,18 @@ struct UpdateSliceRule : ShardingRuleOpInterface::ExternalModel<UpdateSliceRule,
   }
 };
 
+struct ReverseRule : ShardingRuleOpInterface::ExternalModel<ReverseRule, ReverseOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto reverse = cast<ReverseOp>(op);
+    ShardingRule rule = ShardingRule::getElementwise(reverse.getType().getShape(), 1, 1);
+    for (int64_t dim : reverse.getDims())
+      for (unsigned factor : rule.operands[0][dim])
+        rule.factors[factor].kind = FactorKind::Whole;
+    rule.linear.push_back({0});
+    return rule;
+  }
+};
+
 struct PadRule : ShardingRuleOpInterface::ExternalModel<PadRule, PadOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto pad = cast<PadOp>(op);
@@ -237,6 +249,7 @@ void registerShapeRules(DialectRegistry &registry) {
     SliceOp::attachInterface<SliceRule>(*context);
     DynamicSliceOp::attachInterface<DynamicSliceRule>(*context);
     UpdateSliceOp::attachInterface<UpdateSliceRule>(*context);
+    ReverseOp::attachInterface<ReverseRule>(*context);
     PadOp::attachInterface<PadRule>(*context);
     ConcatOp::attachInterface<ConcatRule>(*context);
   });
