@@ -1,8 +1,6 @@
 #include "EmitManifest.h"
 #include "Layouts.h"
 
-#include "par/Dialect/Fetch.h"
-
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
@@ -237,7 +235,7 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
 LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   auto type = cast<RankedTensorType>(fetch.getOperand().getType());
   // A number is a metric, the same on all ranks; of a tensor, each has a part.
-  DistType dist = getPart(fetch);
+  DistType dist = fetch.getDist().value_or(DistType());
   bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
   if (!metric && !dist && program.getRanks().size() > 1)
     return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
@@ -245,7 +243,7 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   if (!metric && dist) {
     output.layout = layoutOf(dist, stageOf(program));
     output.shape = output.layout.shape;
-    output.microbatched = isSliced(fetch);
+    output.microbatched = fetch.getSliced();
     if (output.microbatched)
       output.shape[0] *= out.microbatches;
   }

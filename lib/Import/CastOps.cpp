@@ -99,26 +99,29 @@ StaticTensor castBits(const StaticTensor &from, onnx::ElementType to) {
   return result;
 }
 
-/// Integers of one width differ in their sign alone. Floats have no bits in the dialect, unless they are known.
+/// Integers of one width differ in their sign alone.
 LogicalResult importBitCast(NodeImporter &importer) {
   FailureOr<RankedTensorType> type = importer.type(0);
   if (failed(type))
     return failure();
   auto to = onnx::ElementType(importer.node.intAttribute("to", 0));
-  bool fromBool = type->getElementType().isInteger(1), integers = isa<IntegerType>(type->getElementType()) && !onnx::isFloat(to);
+  bool fromBool = type->getElementType().isInteger(1);
   unsigned width = fromBool ? 8 : type->getElementTypeBitWidth();
   if (8 * onnx::byteSize(to) != width || to == onnx::ElementType::Bool)
     return importer.error() << "casts the bits of " << *type << " to " << onnx::spell(to) << ", expected another type of "
                             << width << " bits";
-  if (integers && importer.value(0)->computed) {
-    FailureOr<Value> x = importer.tensor(0);
-    Value bits = fromBool ? buildConvert(importer.builder, importer.loc, *x, importer.builder.getI8Type()) : *x;
-    return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
-  }
-  const StaticTensor *known = importer.known(0);
-  if (!known)
-    return importer.unsupported("bits of floats that depend on data");
-  return importer.bindValue(GraphValue{std::make_shared<StaticTensor>(castBits(*known, to)), {}, {}, false});
+  if (const StaticTensor *known = importer.known(0))
+    return importer.bindValue(GraphValue{std::make_shared<StaticTensor>(castBits(*known, to)), {}, {}, false});
+  FailureOr<Value> x = importer.tensor(0);
+  FailureOr<Type> element = onnx::isUnsigned(to) ? FailureOr<Type>(importer.builder.getIntegerType(width))
+                                                 : importer.elementType("to");
+  if (failed(x) || failed(element))
+    return failure();
+  Value bits = fromBool ? buildConvert(importer.builder, importer.loc, *x, importer.builder.getI8Type()) : *x;
+  auto bitsType = cast<RankedTensorType>(bits.getType());
+  if (bitsType.getElementType() != *element)
+    bits = BitCastOp::create(importer.builder, importer.loc, bitsType.clone(*element), bits);
+  return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
 }
 
 LogicalResult importIdentity(NodeImporter &importer) {

@@ -20,14 +20,12 @@ LogicalResult importFunction(NodeImporter &importer) {
 
 Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
 Term tan(Term x) { return sin(x) / cos(x); }
-Term floorOf(Term x) { return x.with(FloorOp::create(x.getBuilder(), x.getLoc(), x)); }
-/// The nearest integer, of two the even one. x less its floor is exact, so that no sum rounds on the way.
-Term round(Term x) {
-  Term below = floorOf(x), rest = x - below;
-  Term odd = below - floorOf(below * 0.5) * 2.0;
-  Term tie = (rest.compare(Predicate::eq, 0.5)).select(odd, rest.splat(0));
-  return rest.compare(Predicate::gt, 0.5).select(below + 1.0, below + tie);
-}
+Term round(Term x) { return x.with(RoundOp::create(x.getBuilder(), x.getLoc(), x)); }
+Term atan(Term x) { return x.with(AtanOp::create(x.getBuilder(), x.getLoc(), x)); }
+/// The angle whose tangent is x / sqrt(1 - x^2); at 1 that is infinite, as the derivative is.
+Term asin(Term x) { return atan(x / sqrt((1.0 - x) * (1.0 + x))); }
+/// Twice the angle whose tangent is sqrt((1 - x) / (1 + x)), which is close near 1 too.
+Term acos(Term x) { return 2.0 * atan(sqrt((1.0 - x) / (1.0 + x))); }
 Term sinh(Term x) { return 0.5 * (exp(x) - exp(-x)); }
 Term cosh(Term x) { return 0.5 * (exp(x) + exp(-x)); }
 /// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x.
@@ -59,6 +57,9 @@ LogicalResult importIsInf(NodeImporter &importer) {
 
 void addFunctionImports(ImportTable &table) {
   table["Tan"] = importFunction<tan>;
+  table["Asin"] = importFunction<asin>;
+  table["Acos"] = importFunction<acos>;
+  table["Atan"] = importFunction<atan>;
   table["Sinh"] = importFunction<sinh>;
   table["Cosh"] = importFunction<cosh>;
   table["Asinh"] = importFunction<asinh>;

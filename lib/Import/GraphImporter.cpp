@@ -15,7 +15,7 @@ ImportTable importTable() {
   addFunctionImports(table);
   addPowerImports(table);
   addCastImports(table);
-  addDropoutImports(table);
+  addRandomImports(table);
   addSortImports(table);
   addScatterImports(table);
   addPositionImports(table);

@@ -26,6 +26,13 @@ class GraphImporter;
 
 /// One node, its inputs and its results. Builders below check nothing that the caller can violate silently: an op's
 /// function checks shapes first and reports with `error`.
+/// What the random numbers of one node depend on, besides the element: scalars of f32, and a name that no other node has.
+struct RandomState {
+  mlir::Value seed;
+  mlir::Value step; ///< the number of this training step, from 1; 0 where nothing is trained
+  std::string stream;
+};
+
 class NodeImporter {
 public:
   NodeImporter(GraphImporter &graph, const onnx::Node &node, mlir::Location loc);
@@ -75,6 +82,8 @@ public:
 
   /// Element type that an attribute names by ONNX's number; fails with an error if the dialect has none such.
   llvm::FailureOr<mlir::Type> elementType(llvm::StringRef attribute);
+  /// Of this node, once a node; declares the variables @seed and @draws.
+  llvm::FailureOr<RandomState> randomState();
   /// Makes `value` the node's result `k`.
   mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
   /// The same for integers without a sign, whose bits `value` holds.
@@ -99,6 +108,8 @@ public:
   mlir::LogicalResult unsupported(const llvm::Twine &what);
 
 private:
+  llvm::FailureOr<mlir::Value> readRandom(llvm::StringRef name, VariableKind kind, float value);
+
   GraphImporter &graph;
 };
 
@@ -110,7 +121,7 @@ void addElementwiseImports(ImportTable &table);
 void addFunctionImports(ImportTable &table);
 void addPowerImports(ImportTable &table);
 void addCastImports(ImportTable &table);
-void addDropoutImports(ImportTable &table);
+void addRandomImports(ImportTable &table);
 void addSortImports(ImportTable &table);
 void addScatterImports(ImportTable &table);
 void addPositionImports(ImportTable &table);
@@ -211,6 +222,8 @@ private:
   llvm::StringMap<GraphValue> values;
   llvm::StringSet<> used;
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
+  RandomState random;                  ///< null until a random op asks
+  llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;
   llvm::SmallVector<mlir::Value> results;

@@ -174,11 +174,7 @@ Value NodeImporter::slice(Value value, int64_t dim, int64_t start, int64_t size)
 }
 
 Value NodeImporter::reverse(Value value, int64_t dim) {
-  auto type = cast<RankedTensorType>(value.getType());
-  auto indices = RankedTensorType::get({type.getDimSize(dim)}, builder.getI64Type());
-  Value last = splat(indices, double(type.getDimSize(dim) - 1)), iota = IotaOp::create(builder, loc, indices, 0);
-  Value order = SubtractOp::create(builder, loc, last, iota);
-  return GatherOp::create(builder, loc, type, value, order, dim);
+  return ReverseOp::create(builder, loc, value, ArrayRef<int64_t>(dim));
 }
 
 Value NodeImporter::reduceSum(Value value, ArrayRef<int64_t> dims) {
@@ -214,6 +210,44 @@ FailureOr<Type> NodeImporter::elementType(StringRef attribute) {
   if (RankedTensorType type = onnx::isUnsigned(named) ? RankedTensorType() : graph.typeOf(named, {}))
     return type.getElementType();
   return error() << "its " << attribute << " is " << onnx::spell(named) << ", which is not supported";
+}
+
+/// A scalar that every random op reads, at the start of the step.
+FailureOr<Value> NodeImporter::readRandom(StringRef name, VariableKind kind, float value) {
+  if (Operation *taken = graph.module->lookupSymbol(name)) {
+    InFlightDiagnostic found = error() << "random numbers need a variable \"" << name << "\" of their own";
+    found.attachNote(taken->getLoc()) << "the name is taken here";
+    return failure();
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  builder.setInsertionPoint(graph.step);
+  VariableOp::create(builder, graph.fileLoc, name, kind, FlatSymbolRefAttr(), scalar, TypeAttr(), ShardingAttr(), ArrayAttr(),
+                     DenseElementsAttr::get(scalar, value), StringAttr(), DictionaryAttr());
+  builder.setInsertionPointToStart(&graph.step.getBlock());
+  return Value(ReadOp::create(builder, graph.fileLoc, scalar, name));
+}
+
+FailureOr<RandomState> NodeImporter::randomState() {
+  if (!graph.random.seed) {
+    FailureOr<Value> seed = readRandom("seed", VariableKind::hyper, float(graph.options.seed));
+    FailureOr<Value> step = seed;
+    if (!failed(seed) && graph.options.train)
+      step = readRandom("draws", VariableKind::counter, 0);
+    if (failed(step))
+      return failure();
+    if (!graph.options.train) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&graph.step.getBlock());
+      step = splat(cast<RankedTensorType>(seed->getType()), graph.options.serve ? 0 : 1);
+    }
+    graph.random = {*seed, *step, ""};
+  }
+  RandomState state = graph.random;
+  state.stream = node.outputs.empty() ? node.name : node.outputs[0];
+  if (unsigned times = graph.streams[state.stream]++)
+    state.stream += "#" + std::to_string(times);
+  return state;
 }
 
 LogicalResult NodeImporter::bind(Value value, size_t k) {

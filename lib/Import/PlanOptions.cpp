@@ -48,6 +48,7 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
         options.values[name] = **input.value;
     }
   options.batchNormGroups = countBatchNormGroups(plan);
+  options.seed = *plan.seed;
   options.train = plan.train.has_value();
   options.serve = !options.train;
   if (plan.train) {

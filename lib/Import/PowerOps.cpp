@@ -70,11 +70,29 @@ LogicalResult importBitwiseNot(NodeImporter &importer) {
   return bindElements(importer, NotOp::create(importer.builder, importer.loc, (*operands)[0]), *operands);
 }
 
+/// Shifts by the width or more give 0. Numbers that are signed here shift in zeros, as the unsigned ones of the model.
+LogicalResult importBitShift(NodeImporter &importer) {
+  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  if (failed(operands))
+    return failure();
+  StringRef direction(importer.node.stringAttribute("direction", ""));
+  if (!isa<IntegerType>(operands->element(0)) || (direction != "LEFT" && direction != "RIGHT"))
+    return importer.error() << "op BitShift of " << operands->element(0) << " with direction \"" << direction
+                            << "\", expected integers and LEFT or RIGHT";
+  Value x = (*operands)[0], by = (*operands)[1], result;
+  if (direction == "LEFT")
+    result = ShiftLeftOp::create(importer.builder, importer.loc, x, by);
+  else
+    result = ShiftRightOp::create(importer.builder, importer.loc, x, by);
+  return bindElements(importer, result, *operands);
+}
+
 } // namespace
 
 void addPowerImports(ImportTable &table) {
   table["Pow"] = importPow;
   table["Mod"] = importMod;
+  table["BitShift"] = importBitShift;
   table["BitwiseNot"] = importBitwiseNot;
 }
 

@@ -2,8 +2,6 @@
 #include "Indices.h"
 #include "Operands.h"
 
-#include <limits>
-
 namespace par {
 namespace {
 
@@ -31,23 +29,10 @@ struct Scatter {
   Term put(Value values) const {
     return operand.with(PutAddOp::create(operand.getBuilder(), operand.getLoc(), values, indices, dim, size()));
   }
-  /// `kind` of the updates that point to each place, and `neutral` where there is none: every place meets every update.
-  Term put(ReduceKind kind, Value from, Value at, Term neutral) const;
+  Term put(ReduceKind kind, Value values) const {
+    return operand.with(PutReduceOp::create(operand.getBuilder(), operand.getLoc(), kind, values, indices, dim, size()));
+  }
 };
-
-Term Scatter::put(ReduceKind kind, Value from, Value at, Term neutral) const {
-  OpBuilder &builder = operand.getBuilder();
-  Term values = operand.with(from), places = operand.with(at).convert(builder.getI64Type());
-  int64_t rank = values.getType().getRank();
-  SmallVector<int64_t> pairs(values.getShape());
-  pairs.insert(pairs.begin() + dim, size()); // the place, then the update
-  SmallVector<int64_t> dims = otherDims(rank + 1, {dim});
-  auto indexType = RankedTensorType::get(pairs, builder.getI64Type());
-  Term place = operand.with(IotaOp::create(builder, operand.getLoc(), indexType, dim));
-  Term here = places.broadcast(dims, pairs).compare(Predicate::eq, place);
-  Term parts = here.select(values.broadcast(dims, pairs), neutral.broadcast(pairs));
-  return parts.reduce(kind, {dim + 1});
-}
 
 /// Where an index points there is exactly one update, so that a sum places it (ONNX leaves the others undefined).
 Value replace(const Scatter &scatter) {
@@ -60,22 +45,6 @@ Value replace(const Scatter &scatter) {
   return isHit.select(boolean ? placed.convert(element) : placed, operand);
 }
 
-/// A number of the operand's element type.
-Term scalar(Term operand, double value) {
-  return operand.with(buildSplat(operand.getBuilder(), operand.getLoc(), operand.getType().clone(ArrayRef<int64_t>()), value));
-}
-/// The least number of the operand's element type, or the largest.
-Term extreme(Term operand, bool least) {
-  Type element = operand.getType().getElementType();
-  if (isa<FloatType>(element))
-    return scalar(operand, least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
-  unsigned width = element.getIntOrFloatBitWidth();
-  APInt value = least ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width);
-  auto type = operand.getType().clone(ArrayRef<int64_t>());
-  Attribute number = operand.getBuilder().getIntegerAttr(element, value);
-  return operand.with(ConstantOp::create(operand.getBuilder(), operand.getLoc(), cast<ElementsAttr>(SplatElementsAttr::get(type, number))));
-}
-
 Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
   if (!kind)
     return replace(scatter);
@@ -84,19 +53,18 @@ Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
   case ReduceKind::sum:
     return operand + scatter.put(scatter.updates);
   case ReduceKind::product:
-    return operand * scatter.put(*kind, scatter.updates, scatter.indices, scalar(operand, 1));
+    return operand * scatter.put(*kind, scatter.updates);
   default:
     break;
   }
-  // The operand is one of those that are compared: ties then share the cotangent as PyTorch's scatter_reduce does. Every
-  // place thus has an element; what takes the others' places is never the largest (smallest).
+  // The operand is one of those that are compared: ties then share the cotangent as PyTorch's scatter_reduce does.
   int64_t dim = scatter.dim;
   OpBuilder &builder = operand.getBuilder();
   auto indexType = cast<RankedTensorType>(scatter.indices.getType());
   Value own = IotaOp::create(builder, operand.getLoc(), operand.getType().clone(indexType.getElementType()), dim);
   Value indices = ConcatOp::create(builder, operand.getLoc(), ValueRange{own, scatter.indices}, dim);
   Value updates = ConcatOp::create(builder, operand.getLoc(), ValueRange{operand, scatter.updates}, dim);
-  return scatter.put(*kind, updates, indices, extreme(operand, *kind == ReduceKind::max));
+  return PutReduceOp::create(builder, operand.getLoc(), *kind, updates, indices, dim, scatter.size());
 }
 
 /// Indices that cover a part of the other dims: what they do not cover stays. The part is scattered into and put back.

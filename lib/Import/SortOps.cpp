@@ -73,32 +73,6 @@ FailureOr<int64_t> countOf(NodeImporter &importer, int64_t size) {
   return count;
 }
 
-/// How many elements along `dim` come before each one, equal ones in their order: its place once they are sorted. Every
-/// element meets every other; NaN counts as largest.
-Term sortedPositions(Term x, int64_t dim, bool descending) {
-  int64_t rank = x.getType().getRank();
-  OpBuilder &builder = x.getBuilder();
-  SmallVector<int64_t> pairs(x.getShape());
-  pairs.insert(pairs.begin() + dim + 1, pairs[dim]);
-  Term own = x.broadcast(otherDims(rank + 1, {dim + 1}), pairs), other = x.broadcast(otherDims(rank + 1, {dim}), pairs);
-  auto both = [&](Term a, Term b) { return a.with(AndOp::create(builder, a.getLoc(), a, b)); };
-  auto either = [&](Term a, Term b) { return a.with(OrOp::create(builder, a.getLoc(), a, b)); };
-  auto less = [&](Term a, Term b) {
-    Term smaller = a.compare(Predicate::lt, b);
-    if (!isa<FloatType>(a.getType().getElementType()))
-      return smaller;
-    return either(smaller, both(b.compare(Predicate::ne, b), a.compare(Predicate::eq, a)));
-  };
-  auto indices = RankedTensorType::get(pairs, builder.getI64Type());
-  Term at = own.with(IotaOp::create(builder, x.getLoc(), indices, dim));
-  Term earlier = at.compare(Predicate::gt, Value(IotaOp::create(builder, x.getLoc(), indices, dim + 1)));
-  Term smaller = less(other, own), larger = less(own, other);
-  if (descending)
-    std::swap(smaller, larger);
-  Term no = larger.splat(0), before = either(smaller, larger.select(no, earlier));
-  return before.convert(builder.getI64Type()).reduce(ReduceKind::sum, {dim + 1});
-}
-
 /// The indices that sort come from putting every index at its element's position; values are taken by them, so that
 /// their cotangents find the way back.
 LogicalResult importTopK(NodeImporter &importer) {
@@ -113,7 +87,7 @@ LogicalResult importTopK(NodeImporter &importer) {
   OpBuilder &builder = importer.builder;
   auto indices = x.getType().clone(builder.getI64Type());
   bool largest = importer.node.intAttribute("largest", 1) != 0;
-  Value position = sortedPositions(x, *dim, largest);
+  Value position = SortedPositionOp::create(builder, importer.loc, indices, x, *dim, largest);
   Value iota = IotaOp::create(builder, importer.loc, indices, *dim);
   Value order = PutAddOp::create(builder, importer.loc, indices, iota, position, *dim, x.getShape()[*dim]);
   Value chosen = importer.slice(order, *dim, 0, *count);

@@ -16,7 +16,7 @@ constexpr StringRef own[] = {"BitCast", "Cast", "CastLike", "ConcatFromSequence"
                              "OptionalGetElement", "OptionalHasElement", "Scan", "SequenceAt", "SequenceConstruct",
                              "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap"};
 constexpr StringRef bits[] = {
-    "Add",        "BitwiseAnd", "BitwiseNot",    "BitwiseOr",      "BitwiseXor", "CenterCropPad",   "Compress",
+    "Add",        "BitShift",   "BitwiseAnd",    "BitwiseNot",     "BitwiseOr",  "BitwiseXor",      "CenterCropPad", "Compress",
     "Concat",     "DepthToSpace", "Equal",       "Expand",         "Flatten",    "Gather",          "GatherElements",
     "GatherND",   "Identity",   "Mul",           "Pad",            "ReduceSum",  "Reshape",         "ReverseSequence",
     "Slice",      "SpaceToDepth", "Split",       "Squeeze",        "Sub",        "Sum",             "TensorScatter",

@@ -1,4 +1,3 @@
-#include "par/Dialect/Fetch.h"
 #include "Rendezvous.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -108,7 +107,8 @@ LogicalResult ProgramRun::fetch(Walk &walk, FetchOp op) {
   RankedTensorType type = cast<RankedTensorType>(op.getOperand().getType());
   auto sharding = ShardingAttr::getReplicated(module.getContext(), type.getRank());
   SmallVector<Tensor> shards(walk.shards(op.getOperand()));
-  if (DistType dist = getPart(op)) {
+  if (std::optional<Type> part = op.getDist()) {
+    auto dist = cast<DistType>(*part);
     type = dist.getTensor();
     sharding = dist.getSharding();
     for (Tensor &shard : shards)

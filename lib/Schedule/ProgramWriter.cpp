@@ -1,7 +1,5 @@
 #include "ProgramWriter.h"
 
-#include "par/Dialect/Fetch.h"
-
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -70,8 +68,8 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, V
     for (Operation *op : activity.tail)
       execute(builder, cast<RunOp>(op));
   for (auto &[value, name] : activity.fetches)
-    setPart(FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name),
-            cast<DistType>(value.getType()), activity.loop != nullptr);
+    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name,
+                    activity.loop != nullptr, TypeAttr::get(value.getType()));
   for (Value result : activities.resultsOf(activity)) {
     bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
     bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&

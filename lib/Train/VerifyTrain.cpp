@@ -161,6 +161,7 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   clip.clip = options.clip.value_or(0);
   buildPrecisionPipeline(manager, options);
   manager.addPass(createDifferentiatePass());
+  manager.addPass(createAdvanceCountersPass());
   if (options.compute != "f32")
     manager.addPass(createWidenSumsPass());
   bool scales = options.lossScale > 0;

@@ -24,7 +24,8 @@ TEST(Kernels, Elementwise) {
     for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh",
                            "erf", "sigmoid", "sin", "cos", "atan", "round", "floor", "ceil", "gelu"})
       text += unary(op, type);
-    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder"})
+    for (std::string op :
+         {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder"})
       text += binary(op, type);
     runAll(text);
   }
@@ -58,6 +59,18 @@ TEST(Kernels, ShiftsAndRandomBits) {
       %small = par.convert %by : tensor<9xi64> to tensor<9xi32>
       %2 = par.shift_right %b, %small : tensor<9xi32>
       par.return %0, %1, %2 : tensor<9xi64>, tensor<9xi64>, tensor<9xi32>
+    })");
+}
+
+TEST(Kernels, BitCasts) {
+  runAll(R"(
+    par.kernel @cast(%a: tensor<9xf32>, %b: tensor<9xi32>) -> (tensor<9xi32>, tensor<9xf32>)
+        attributes {implementation = "generated"} {
+      %0 = par.bit_cast %a : tensor<9xf32> to tensor<9xi32>
+      %one = par.constant dense<0x3f800000> : tensor<9xi32>
+      %bits = par.or %one, %b : tensor<9xi32>
+      %1 = par.bit_cast %bits : tensor<9xi32> to tensor<9xf32>
+      par.return %0, %1 : tensor<9xi32>, tensor<9xf32>
     })");
 }
 

@@ -70,7 +70,6 @@ TEST_F(Registry, EveryOpHasARoundTrip) {
 // code is made of it or of what it decomposes into.
 TEST_F(Registry, EveryTensorOpHasItsConcerns) {
   constexpr StringRef markers[] = {"par.constrain", "par.cotangent", "par.gradient"};
-  constexpr StringRef notLoweredYet[] = {"par.arg_reduce", "par.cumulative"}; // Codegen refuses them by name
   for (RegisteredOperationName op : ops) {
     std::string name = op.getStringRef().str();
     bool isMarker = llvm::is_contained(markers, op.getStringRef());
@@ -78,7 +77,6 @@ TEST_F(Registry, EveryTensorOpHasItsConcerns) {
     EXPECT_EQ(op.hasInterface<InterpretableOpInterface>(), isTensorOp) << name;
     EXPECT_EQ(op.hasInterface<CostOpInterface>(), isTensorOp && !isMarker) << name;
     bool emitted = op.hasInterface<LowerableOpInterface>() || op.hasInterface<DecomposableOpInterface>();
-    EXPECT_EQ(emitted, isTensorOp && !isMarker && !llvm::is_contained(notLoweredYet, op.getStringRef()))
-        << name;
+    EXPECT_EQ(emitted, isTensorOp && !isMarker) << name;
   }
 }

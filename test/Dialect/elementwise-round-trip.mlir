@@ -29,6 +29,10 @@ par.step @unary(%x: tensor<4xf32>) {
   %11 = par.cos %x : tensor<4xf32>
   // CHECK: par.floor %arg0 : tensor<4xf32>
   %12 = par.floor %x : tensor<4xf32>
+  // CHECK: par.atan %arg0 : tensor<4xf32>
+  %21 = par.atan %x : tensor<4xf32>
+  // CHECK: par.round %arg0 : tensor<4xf32>
+  %22 = par.round %x : tensor<4xf32>
   // CHECK: par.ceil %arg0 : tensor<4xf32>
   %13 = par.ceil %x : tensor<4xf32>
   // CHECK: par.is_nan %arg0 : tensor<4xf32>
@@ -58,6 +62,10 @@ par.step @binary(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<4xi64>, %b: te
   %11 = par.or %i, %i : tensor<4xi64>
   // CHECK: par.xor %arg2, %arg2 : tensor<4xi64>
   %12 = par.xor %i, %i : tensor<4xi64>
+  // CHECK: par.shift_left %arg2, %arg2 : tensor<4xi64>
+  %13 = par.shift_left %i, %i : tensor<4xi64>
+  // CHECK: par.shift_right %arg2, %arg2 : tensor<4xi64>
+  %14 = par.shift_right %i, %i : tensor<4xi64>
   // CHECK: par.not %arg3 : tensor<4xi1>
   %20 = par.not %b : tensor<4xi1>
   par.return

@@ -39,6 +39,8 @@ par.program @stage0 on @s0 ranks [0, 1] {
     %g = par.world_reduce sum %f groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 9 : (tensor<f32>) -> tensor<f32>
     // CHECK: par.fetch %{{.*}} as "loss" : tensor<4xf32>
     par.fetch %e as "loss" : tensor<4xf32>
+    // CHECK: par.fetch %{{.*}} as "part" sliced : tensor<4xf32> of !par.dist<tensor<8xf32>, @s0, [{"dp"}]>
+    par.fetch %e as "part" sliced : tensor<4xf32> of !par.dist<tensor<8xf32>, @s0, [{"dp"}]>
   }
   // CHECK: par.entry @train runs [@forward, @forward] microbatches [0, 1]
   par.entry @train runs [@forward, @forward] microbatches [0, 1]

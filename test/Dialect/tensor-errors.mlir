@@ -159,3 +159,11 @@ par.step @f(%x: tensor<4xi32>) -> tensor<4xi32> {
   %0 = par.random_bits %x, %x : tensor<4xi32>
   par.return %0 : tensor<4xi32>
 }
+
+// -----
+
+par.step @f(%x: tensor<4xf32>) -> tensor<4xi64> {
+  // expected-error @below {{'par.bit_cast' op reads the bits of 'f32' as 'i64', which has another width}}
+  %0 = par.bit_cast %x : tensor<4xf32> to tensor<4xi64>
+  par.return %0 : tensor<4xi64>
+}

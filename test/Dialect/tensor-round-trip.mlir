@@ -17,6 +17,8 @@ par.step @elementwise(%x: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<4xf32> {
   %5 = par.select %4, %3, %x : tensor<4xi1>, tensor<4xf32>
   // CHECK: par.convert %{{.*}} : tensor<4xi64> to tensor<4xf32>
   %6 = par.convert %i : tensor<4xi64> to tensor<4xf32>
+  // CHECK: par.bit_cast %{{.*}} : tensor<4xf32> to tensor<4xi32>
+  %bits = par.bit_cast %6 : tensor<4xf32> to tensor<4xi32>
   // CHECK: par.is_finite %{{.*}} : tensor<4xf32>
   %7 = par.is_finite %6 : tensor<4xf32>
   // CHECK: par.not %{{.*}} : tensor<4xi1>

@@ -7,8 +7,9 @@ module {}
 
 // -----
 
-// expected-error@below {{'par.variable' op is of kind counter, which Import does not make}}
-par.variable @m counter : tensor<4xf32>
+// expected-error@below {{'par.variable' op is of kind copy, which Import does not make}}
+par.variable @m copy of @w : tensor<4xf32>
+par.variable @w parameter : tensor<4xf32>
 
 // -----
 

@@ -1,9 +1,9 @@
 // Sorting, shifting, reversing, scattering and counting random numbers, by hand.
 // RUN: par-opt %s --par-interpret -o /dev/null | FileCheck %s
 par.step @e() -> (tensor<4xi64>, tensor<4xi64>, tensor<2x3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xi8>, tensor<3xi8>,
-    tensor<2xi64>, tensor<4xf64>, tensor<2xf64>)
+    tensor<2xi64>, tensor<4xf64>, tensor<2xf64>, tensor<2xi16>, tensor<2xf32>)
     attributes {outputs = ["a_rising", "b_falling", "c_reverse", "d_max", "e_product", "f_left", "g_right", "h_bits", "i_round",
-                           "j_atan"]} {
+                           "j_atan", "k_bits", "l_number"]} {
   %x = par.constant dense<[2.0, 1.0, 2.0, -3.0]> : tensor<4xf64>
   // CHECK: "a_rising" tensor<4xi64> 2 1 3 0
   %a = par.sorted_position %x dim 0 : tensor<4xf64> to tensor<4xi64>
@@ -34,6 +34,13 @@ par.step @e() -> (tensor<4xi64>, tensor<4xi64>, tensor<2x3xf64>, tensor<3xf64>, 
   %one = par.constant dense<[1.0, -1.0]> : tensor<2xf64>
   // CHECK: "j_atan" tensor<2xf64> 0.785398 -0.785398
   %t = par.atan %one : tensor<2xf64>
-  par.return %a, %b, %c, %d, %e, %f, %g, %h, %r, %t : tensor<4xi64>, tensor<4xi64>, tensor<2x3xf64>, tensor<3xf64>,
-      tensor<3xf64>, tensor<3xi8>, tensor<3xi8>, tensor<2xi64>, tensor<4xf64>, tensor<2xf64>
+  // 1 is 0x3c00 in f16; 0xc0000000 is -2 in f32.
+  // CHECK: "k_bits" tensor<2xi16> 15360 -17408
+  %short = par.convert %one : tensor<2xf64> to tensor<2xf16>
+  %k = par.bit_cast %short : tensor<2xf16> to tensor<2xi16>
+  // CHECK: "l_number" tensor<2xf32> -2 0
+  %word = par.constant dense<[-1073741824, 0]> : tensor<2xi32>
+  %l = par.bit_cast %word : tensor<2xi32> to tensor<2xf32>
+  par.return %a, %b, %c, %d, %e, %f, %g, %h, %r, %t, %k, %l : tensor<4xi64>, tensor<4xi64>, tensor<2x3xf64>, tensor<3xf64>,
+      tensor<3xf64>, tensor<3xi8>, tensor<3xi8>, tensor<2xi64>, tensor<4xf64>, tensor<2xf64>, tensor<2xi16>, tensor<2xf32>
 }

@@ -4,7 +4,7 @@
 // CHECK: par.buffer @predict.f.0 temp by mb depth 2 : tensor<4xf32>
 // CHECK: par.block @predict.f {
 // CHECK: %[[Y:.*]] = par.exec @f
-// CHECK: par.fetch %[[Y]] as "y" {of = !par.dist<tensor<4xf32>, @s0, [{}]>, sliced} : tensor<4xf32>
+// CHECK: par.fetch %[[Y]] as "y" sliced : tensor<4xf32> of !par.dist<tensor<4xf32>, @s0, [{}]>
 // CHECK: par.store %[[Y]] to @predict.f.0
 // CHECK: par.block @predict.f_2.first
 // CHECK: par.load @predict.f.0

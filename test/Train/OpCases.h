@@ -163,8 +163,9 @@ inline MakeCase reduce(const char *kind) {
 inline MakeCase cumulative(const char *kind) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape(1, 3);
-    return OpCase{llvm::formatv("%y = par.cumulative {0} %0 dim {1} {{exclusive = {2}, reverse = {3}} : {4}", kind,
-                                choose.number(0, shape.size() - 1), choose.number(0, 1) ? "true" : "false",
+    return OpCase{llvm::formatv("%y = par.cumulative {0} %0 dim {1} {{exclusive = {2}, reverse = {3}} : {4}",
+                                kind, choose.number(0, shape.size() - 1),
+                                choose.number(0, 1) ? "true" : "false",
                                 choose.number(0, 1) ? "true" : "false", typeOf(shape)),
                   {{shape}},
                   shape};
@@ -245,7 +246,8 @@ inline OpCase putAddCase(Chooser &choose) {
           result};
 }
 
-/// Every row has an update, as a scatter that starts from an operand sees to: infinities have no difference quotient.
+/// Every row has an update, as a scatter that starts from an operand sees to: infinities have no difference
+/// quotient.
 inline MakeCase putReduce(const char *kind) {
   return [=](Chooser &choose) {
     Shape updates = choose.anyShape(1, 3), rest = updates, wide = updates, result = updates;
@@ -253,12 +255,12 @@ inline MakeCase putReduce(const char *kind) {
     rest[dim] = size;
     wide[dim] += size;
     result[dim] = size;
-    std::string text = llvm::formatv(
-        "%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
-        "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
-        "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
-        dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"), typeOf(updates), typeOf(rest), typeOf(wide),
-        kind, size);
+    std::string text =
+        llvm::formatv("%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
+                      "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
+                      "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
+                      dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"), typeOf(updates),
+                      typeOf(rest), typeOf(wide), kind, size);
     return OpCase{text, {{updates}, {rest}, {updates, 0, double(size - 1), "i64"}}, result};
   };
 }

@@ -85,6 +85,20 @@ inline MakeCase logicalReduce(const char *kind) {
                      {{shape, 0, 1, "i1"}}, result, "i1");
   };
 }
+inline OpCase bitCastCase(Chooser &choose) {
+  Shape shape = choose.anyShape();
+  std::string type = typeOf(shape, "i64");
+  return converted(llvm::formatv("%z = par.bit_cast %0 : {0} to {1}", typeOf(shape), type), {{shape}}, shape,
+                   "i64");
+}
+inline OpCase sortedPositionCase(Chooser &choose) {
+  Shape shape = choose.anyShape(1, 3);
+  int64_t dim = choose.number(0, shape.size() - 1);
+  const char *descending = choose.number(0, 1) ? "true" : "false";
+  return converted(llvm::formatv("%z = par.sorted_position %0 dim {0} {{descending = {1}} : {2} to {3}", dim,
+                                 descending, typeOf(shape), typeOf(shape, "i64")),
+                   {{shape}}, shape, "i64");
+}
 inline OpCase runningMaximumCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3);
   int64_t dim = choose.number(0, shape.size() - 1);
@@ -182,6 +196,10 @@ inline std::vector<NamedCase> otherCases() {
           {"and", elements("and", 2, "i64", "i64")},
           {"or", elements("or", 2, "i1", "i1", 0, 1)},
           {"xor", elements("xor", 2, "i64", "i64")},
+          {"shift_left", elements("shift_left", 2, "i64", "i64", 0, 9)},
+          {"shift_right", elements("shift_right", 2, "i64", "i64", 0, 9)},
+          {"random_bits", elements("random_bits", 2, "i64", "i64", 0, 1000)},
+          {"bit_cast", bitCastCase},
           {"convert", convertTo("i1", "i64")},
           {"convert", convertTo("i64", "i1")},
           {"convert", convertTo("i64", "i32")},
@@ -192,6 +210,7 @@ inline std::vector<NamedCase> otherCases() {
           {"reduce", logicalReduce("or")},
           {"arg_reduce", argReduce("max")},
           {"arg_reduce", argReduce("min")},
+          {"sorted_position", sortedPositionCase},
           {"cumulative", runningMaximumCase},
           {"reshape", regroupCase}};
 }

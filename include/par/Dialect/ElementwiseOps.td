@@ -90,6 +90,14 @@ def Par_ConvertOp : Par_TensorOp<"convert", (ins Par_Tensor:$operand), (outs Par
   let hasFolder = 1;
 }
 
+def Par_BitCastOp : Par_TensorOp<"bit_cast", (ins Par_NumberTensor:$operand), (outs Par_NumberTensor:$result),
+    [Elementwise, SameOperandsAndResultShape]> {
+  let summary = "reads each element's bits as an element of another type, as wide as its own";
+  let description = "Example: `%1 = par.bit_cast %0 : tensor<4xf32> to tensor<4xi32>`";
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def Par_GeluOp : Par_TensorOp<"gelu", (ins Par_FloatTensor:$operand, DefaultValuedAttr<BoolAttr, "false">:$tanh),
     (outs Par_FloatTensor:$result), [SameOperandsAndResultType, Elementwise]> {
   let summary = "x * Phi(x), exactly or with the tanh approximation";

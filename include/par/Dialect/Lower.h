@@ -27,9 +27,11 @@ mlir::Value buildReduction(mlir::OpBuilder &builder, mlir::Location loc, mlir::R
                            mlir::TypedAttr start, mlir::ValueRange inputs,
                            llvm::ArrayRef<mlir::AffineMap> maps, mlir::AffineMap resultMap, ElementBody body);
 
-/// What changes nothing when combined, of an element type; and two elements as a reduction of this kind joins them.
+/// What changes nothing when combined, of an element type; and two elements as a reduction of this kind joins
+/// them.
 mlir::TypedAttr getNeutral(mlir::OpBuilder &builder, ReduceKind kind, mlir::Type type);
-mlir::Value buildCombination(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value x, mlir::Value y);
+mlir::Value buildCombination(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value x,
+                             mlir::Value y);
 
 /// Index of the iteration along `dim`, and constants, as values of the index type.
 mlir::Value buildIndex(mlir::OpBuilder &builder, mlir::Location loc, int64_t dim);

@@ -33,10 +33,11 @@ def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let summary = "storage that blocks load from and store to";
   let description = [{
     `state` survives the entry (of: variable name), `input` is fed once a microbatch or step (of: input name), `hyper`
-    is written by the host before an entry (of: name), `temp` lives within an entry. `by` says what picks the slot,
-    `depth` how many slots there are. `as` says what the buffer is a shard of: for `state` and `hyper` the variable on
-    this stage, for `input` the whole input, or one microbatch of it where it is fed once a microbatch (`sliced`).
-    `at` gives one arena offset (bytes) a slot, set by Memory.
+    is written by the host before an entry (of: name), `temp` lives within an entry. A `temp` of a variable accumulates
+    its gradient, or a summand of it: what the entry stores there last. `by` says what picks the slot, `depth` how many
+    slots there are. `as` says what the buffer is a shard of: for `state` and `hyper` the variable on this stage, for
+    `input` the whole input, or one microbatch of it where it is fed once a microbatch (`sliced`). `at` gives one arena
+    offset (bytes) a slot, set by Memory.
 
     Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`,
     `par.buffer @x input of "x" sliced : tensor<4x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{"dp"}, {} ]>`
@@ -88,9 +89,16 @@ def Par_StoreOp : Par_BufferAccess<"store", [MemoryEffects<[MemWrite]>]> {
 
 def Par_FetchOp : Par_Op<"fetch", [MemoryEffects<[MemWrite]>]> {
   let summary = "hands a value to the host under a name: a metric or a result";
-  let description = "Example: `par.fetch %l as \"loss\" : tensor<f32>`";
-  let arguments = (ins Par_Tensor:$operand, StrAttr:$name);
-  let assemblyFormat = "$operand `as` $name attr-dict `:` type($operand)";
+  let description = [{
+    `of` says what the value is a shard of, and is absent where every rank has the same. `sliced`: it is one microbatch
+    of the result, whose rows stand one microbatch behind the other.
+
+    Example: `par.fetch %l as "loss" : tensor<f32>`,
+    `par.fetch %y as "logits" sliced : tensor<4xf32> of !par.dist<tensor<8xf32>, @s1, [{"dp"} ]>`
+  }];
+  let arguments = (ins Par_Tensor:$operand, StrAttr:$name, UnitAttr:$sliced,
+                       OptionalAttr<TypeAttrOf<Par_DistType>>:$dist);
+  let assemblyFormat = "$operand `as` $name (`sliced` $sliced^)? attr-dict `:` type($operand) (`of` $dist^)?";
 }
 
 def Par_ExecOp : Par_Op<"exec", [Pure]> {

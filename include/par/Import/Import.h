@@ -64,6 +64,8 @@ struct ImportOptions {
   /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it was
   /// exported in. Batch norm takes its moving statistics, and dropout drops nothing.
   bool serve = false;
+  /// Of all random numbers; the default of a value that the host may give anew when running.
+  int64_t seed = 0;
   /// Parameter → the parameter that it is tied to.
   std::map<std::string, std::string> tie;
 };

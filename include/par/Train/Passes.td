@@ -101,6 +101,27 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   ];
 }
 
+def AdvanceCountersPass : Pass<"par-advance-counters", "::mlir::ModuleOp"> {
+  let summary = "counts the steps in every counter that the model reads";
+  let description = [{
+    Expects: steps after -par-differentiate, in which a model's random ops read a counter that no step writes.
+    Leaves: in `@train` the counter is one more than it was, for every use, and is written back; in every other step it is
+    0, which is how dropout knows that nothing is trained. Counters that `@train` writes stay as they are.
+    Fails: never.
+
+    ```
+    %n = par.read @draws : tensor<f32>
+    ```
+    becomes in `@train`
+    ```
+    %0 = par.read @draws : tensor<f32>
+    %n = par.add %0, %one : tensor<f32>
+    par.write %n to @draws : tensor<f32>
+    ```
+    and in `@eval` the constant 0.
+  }];
+}
+
 def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
   let summary = "returns the norm of all gradients, and clips by it";
   let description = [{

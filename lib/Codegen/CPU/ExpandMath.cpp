@@ -18,13 +18,15 @@ static Value expand(Operation *op, FloatMath math, ValueRange operands) {
       .Case([&](math::SinOp) { return math.sine(operands[0], /*cosine=*/false); })
       .Case([&](math::CosOp) { return math.sine(operands[0], /*cosine=*/true); })
       .Case([&](math::AtanOp) { return math.atan(operands[0]); })
+      .Case([&](math::TruncOp) { return math.truncate(operands[0]); })
+      .Case([&](math::RoundEvenOp) { return math.roundEven(operands[0]); })
       .Case([&](math::PowFOp) { return math.power(operands[0], operands[1]); })
       .Default([](Operation *) { return Value(); });
 }
 
 static bool isExpanded(Operation *op) {
   return isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::AtanOp,
-             math::PowFOp>(op);
+             math::TruncOp, math::RoundEvenOp, math::PowFOp>(op);
 }
 
 static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {

@@ -32,6 +32,17 @@ Value FloatMath::multiply(Value x, Value y) {
 Value FloatMath::divide(Value x, Value y) { return arith::DivFOp::create(builder, loc, x, y); }
 Value FloatMath::abs(Value x) { return math::AbsFOp::create(builder, loc, x); }
 Value FloatMath::floor(Value x) { return math::FloorOp::create(builder, loc, x); }
+Value FloatMath::truncate(Value x) {
+  Value up = math::CeilOp::create(builder, loc, x);
+  return select(compare(CmpFPredicate::OLT, x, number(0)), up, floor(x));
+}
+Value FloatMath::roundEven(Value x) {
+  // From this limit on every number is an integer; below it the sum has no bits for a fraction. Not to be folded: no flags.
+  Value limit = number(wide ? 0x1p52 : 0x1p23), a = abs(x);
+  Value shifted = arith::AddFOp::create(builder, loc, a, limit);
+  Value nearest = arith::SubFOp::create(builder, loc, shifted, limit);
+  return select(compare(CmpFPredicate::OLT, a, limit), withSign(nearest, x), x);
+}
 Value FloatMath::compare(CmpFPredicate predicate, Value x, Value y) {
   return arith::CmpFOp::create(builder, loc, predicate, x, y);
 }
@@ -204,7 +215,8 @@ Value FloatMath::sine(Value x, bool cosine) {
 }
 
 Value FloatMath::atan(Value x) {
-  // Above 1 by the reciprocal's angle, above tan(pi / 8) by that to pi / 4: the series then runs in |r| <= 0.4143.
+  // Above 1 by the reciprocal's angle, above tan(pi / 8) by that to pi / 4: the series then runs in |r| <=
+  // 0.4143.
   Value a = abs(x), one = number(1);
   Value isLarge = compare(CmpFPredicate::OGT, a, one);
   a = select(isLarge, divide(one, a), a);

@@ -38,6 +38,9 @@ public:
   mlir::Value erf(mlir::Value x);
   mlir::Value sine(mlir::Value x, bool cosine);
   mlir::Value atan(mlir::Value x);
+  /// Towards zero, and to the nearest integer, the even one of two: instructions that not every processor has.
+  mlir::Value truncate(mlir::Value x);
+  mlir::Value roundEven(mlir::Value x);
   mlir::Value power(mlir::Value x, mlir::Value y);
 
 private:

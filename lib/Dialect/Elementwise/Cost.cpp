@@ -23,8 +23,9 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, NotOp, IsNanOp, IsFiniteOp, AddOp, SubtractOp,
-           MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, CompareOp, SelectOp, ConvertOp>(context);
+    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, AddOp,
+           SubtractOp, MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp,
+           CompareOp, SelectOp, ConvertOp, BitCastOp>(context);
     attach<4, SqrtOp, RsqrtOp, ReciprocalOp, DivideOp, RemainderOp>(context);
     attach<12, ExpOp, LogOp, TanhOp, AtanOp, ErfOp, SigmoidOp, SinOp, CosOp, PowerOp, GeluOp>(context);
     attach<24, GeluGradOp>(context);

@@ -207,6 +207,36 @@ struct SelectMeaning : InterpretableOpInterface::ExternalModel<SelectMeaning, Se
   }
 };
 
+APFloat asFloat(double value, FloatType type) {
+  bool inexact = false;
+  APFloat result(value);
+  result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  return result;
+}
+
+struct BitCastMeaning : InterpretableOpInterface::ExternalModel<BitCastMeaning, BitCastOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    Tensor result(resultType(op));
+    const Tensor &from = operands[0];
+    auto own = dyn_cast<FloatType>(cast<BitCastOp>(op).getOperand().getType().getElementType());
+    auto other = dyn_cast<FloatType>(resultType(op).getElementType());
+    unsigned width = resultType(op).getElementTypeBitWidth();
+    for (int64_t i = 0, end = result.getSize(); i < end; ++i) {
+      APInt bits =
+          own ? asFloat(from.floats()[i], own).bitcastToAPInt() : APInt(width, bitsOf(from.ints()[i], width));
+      if (!other) {
+        result.mutableInts()[i] = bits.getSExtValue();
+        continue;
+      }
+      APFloat value(other.getFloatSemantics(), bits);
+      bool inexact = false;
+      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
+      result.mutableFloats()[i] = value.convertToDouble();
+    }
+    return SmallVector<Tensor>{result};
+  }
+};
+
 /// Floats stay f64 whatever their type: rounding to narrow types is not part of the oracle.
 struct ConvertMeaning : InterpretableOpInterface::ExternalModel<ConvertMeaning, ConvertOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
@@ -281,15 +311,18 @@ void registerElementwiseInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
 #define PAR_ATTACH(Name) Name##Op::attachInterface<Name##Meaning>(*context);
     PAR_ATTACH(Exp)
-    PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
-        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan) PAR_ATTACH(Round) PAR_ATTACH(Floor) PAR_ATTACH(Ceil)
-            PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign) PAR_ATTACH(Not) PAR_ATTACH(IsNan)
-                PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract) PAR_ATTACH(Multiply)
-                    PAR_ATTACH(Divide) PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum)
-                        PAR_ATTACH(Power) PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight) PAR_ATTACH(RandomBits) PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare)
-                            PAR_ATTACH(Select) PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
+    PAR_ATTACH(Log)
+    PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
+        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan) PAR_ATTACH(Round)
+            PAR_ATTACH(Floor) PAR_ATTACH(Ceil) PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign)
+                PAR_ATTACH(Not) PAR_ATTACH(IsNan) PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract)
+                    PAR_ATTACH(Multiply) PAR_ATTACH(Divide) PAR_ATTACH(Remainder) PAR_ATTACH(Maximum)
+                        PAR_ATTACH(Minimum) PAR_ATTACH(Power) PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight)
+                            PAR_ATTACH(RandomBits) PAR_ATTACH(BitCast) PAR_ATTACH(And) PAR_ATTACH(Or)
+                                PAR_ATTACH(Xor) PAR_ATTACH(Compare) PAR_ATTACH(Select) PAR_ATTACH(Convert)
+                                    PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
 #undef PAR_ATTACH
-                                ConstrainOp::attachInterface<PassThrough<ConstrainOp, 0>>(*context);
+                                        ConstrainOp::attachInterface<PassThrough<ConstrainOp, 0>>(*context);
     GradientOp::attachInterface<PassThrough<GradientOp, 0>>(*context);
     CotangentOp::attachInterface<PassThrough<CotangentOp, 1>>(*context);
   });

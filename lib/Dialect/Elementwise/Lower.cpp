@@ -65,7 +65,8 @@ Value lowerElement(RemainderOp, Element e) {
     return e.make<arith::RemSIOp>(e[0], e[1]);
   // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
   Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
-  Value rest = e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
+  Value rest =
+      e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
   Value infinite = e.compareFloats(arith::CmpFPredicate::OEQ, e.make<math::AbsFOp>(e[1]),
                                    e.number(std::numeric_limits<double>::infinity()));
   return e.make<arith::SelectOp>(infinite, e[0], rest);
@@ -90,7 +91,8 @@ Value lowerElement(RandomBitsOp, Element e) {
   auto high = [&](Value x) { return e.make<arith::ShRUIOp>(x, word(32)); };
   Value k0 = low(e[0]), k1 = high(e[0]), c0 = low(e[1]), c1 = high(e[1]), c2 = word(0), c3 = word(0);
   for (int round = 0; round < 10; ++round) {
-    Value first = e.make<arith::MulIOp>(c0, word(0xD2511F53u)), second = e.make<arith::MulIOp>(c2, word(0xCD9E8D57u));
+    Value first = e.make<arith::MulIOp>(c0, word(0xD2511F53u)),
+          second = e.make<arith::MulIOp>(c2, word(0xCD9E8D57u));
     c0 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(second), c1), k0);
     c2 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(first), c3), k1);
     c1 = low(second);
@@ -191,6 +193,10 @@ Value lowerElement(ConvertOp op, Element e) {
   return e.isFloat() ? convertFloat(e, to) : convertInteger(e, to);
 }
 
+Value lowerElement(BitCastOp op, Element e) {
+  return e.make<arith::BitcastOp>(op.getType().getElementType(), e[0]);
+}
+
 template <typename Op>
 struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowering<Op>, Op> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
@@ -219,8 +225,8 @@ void registerElementwiseLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp,
            XorOp, NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp,
-           SigmoidOp, SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp,
-           ConvertOp>(context);
+           SigmoidOp, SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp,
+           NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp, ConvertOp, BitCastOp>(context);
   });
 }
 

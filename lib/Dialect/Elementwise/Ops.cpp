@@ -34,6 +34,13 @@ LogicalResult RandomBitsOp::verify() {
   return success();
 }
 
+LogicalResult BitCastOp::verify() {
+  Type from = getOperand().getType().getElementType(), to = getType().getElementType();
+  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    return emitOpError() << "reads the bits of " << from << " as " << to << ", which has another width";
+  return success();
+}
+
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
   if (getOperand().getType() == getType())
     return getOperand();

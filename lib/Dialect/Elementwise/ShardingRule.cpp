@@ -66,8 +66,9 @@ void attach(MLIRContext *context) {
 void registerElementwiseRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attach<Linear::None, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp,
-           SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, RemainderOp, MaximumOp, MinimumOp,
-           PowerOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, CompareOp, GeluOp, CotangentOp>(context);
+           SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, RemainderOp, MaximumOp,
+           MinimumOp, PowerOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, BitCastOp,
+           CompareOp, GeluOp, CotangentOp>(context);
     attach<Linear::All, AddOp, SubtractOp>(context);
     attach<Linear::Each, MultiplyOp>(context);
     attach<Linear::First, NegateOp, DivideOp, GeluGradOp, GradientOp>(context);

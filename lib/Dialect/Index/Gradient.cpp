@@ -48,14 +48,17 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
       // Equal ones share the cotangent, as PyTorch's amax has it.
       Term chosen = u.compare(Predicate::eq, at(ct.with(put.getResult()))).convert(element);
       Term many = count(chosen);
-      return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many), Value()};
+      return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many),
+                                Value()};
     }
     if (put.getKind() != ReduceKind::product)
       return failure();
-    // The product of the others without dividing by 0: a lone 0 gets that of the rest, and leaves 0 for these.
+    // The product of the others without dividing by 0: a lone 0 gets that of the rest, and leaves 0 for
+    // these.
     Term isZero = u.compare(Predicate::eq, 0), one = u.splat(1), zero = u.splat(0);
     Term safe = isZero.select(one, u);
-    Term rest = at(ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
+    Term rest = at(
+        ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
     Term others = count(isZero.convert(element)) - isZero.convert(element);
     Term product = others.compare(Predicate::eq, 0).select(rest / safe, zero);
     return SmallVector<Value>{at(ct) * product, Value()};

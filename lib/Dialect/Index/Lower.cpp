@@ -55,21 +55,21 @@ struct TakeLowering : LowerableOpInterface::ExternalModel<TakeLowering, TakeOp> 
   }
 };
 
-/// result[.., r, ..] = combination over i of (index i == r ? update i : what changes nothing): no order of stores to
-/// keep, and it vectorises along the dims behind. Big tables are the builtin's work.
-Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands, AffineMap updates,
-                  AffineMap indices, AffineMap result, int64_t dim, ReduceKind kind = ReduceKind::sum) {
+/// result[.., r, ..] = combination over i of (index i == r ? update i : what changes nothing): no order of
+/// stores to keep, and it vectorises along the dims behind. Big tables are the builtin's work.
+Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands,
+                  AffineMap updates, AffineMap indices, AffineMap result, int64_t dim,
+                  ReduceKind kind = ReduceKind::sum) {
   TypedAttr neutral = getNeutral(builder, kind, type.getElementType());
   auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
     Value row = buildIndex(nested, loc, dim);
     Value here =
         arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
-    Value part = arith::SelectOp::create(nested, loc, here, args[0],
-                                         arith::ConstantOp::create(nested, loc, neutral));
+    Value part =
+        arith::SelectOp::create(nested, loc, here, args[0], arith::ConstantOp::create(nested, loc, neutral));
     return buildCombination(nested, loc, kind, args[2], part);
   };
-  return buildReduction(builder, loc, type, neutral, operands, {updates, indices},
-                        result, body);
+  return buildReduction(builder, loc, type, neutral, operands, {updates, indices}, result, body);
 }
 
 struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLowering, ScatterAddOp> {
@@ -85,7 +85,7 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
       return AffineMap::get(rank + many, 0, exprs, builder.getContext());
     };
     return SmallVector<Value>{buildOneHot(builder, op->getLoc(), type, operands, map(update), map(index),
-                                             map(dimExprs(builder, 0, rank)), dim)};
+                                          map(dimExprs(builder, 0, rank)), dim)};
   }
 };
 

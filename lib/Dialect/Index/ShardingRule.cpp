@@ -1,5 +1,5 @@
-#include "par/Dialect/Lower.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Lower.h"
 
 using namespace mlir;
 
@@ -42,7 +42,8 @@ Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64
   int64_t rank = cast<RankedTensorType>(here.getType()).getRank();
   here = buildBroadcast(builder, loc, here, llvm::to_vector(llvm::seq<int64_t>(dim, dim + rank)),
                         type.getShape());
-  auto rest = SplatElementsAttr::get(type, otherwise ? Attribute(otherwise) : builder.getZeroAttr(type.getElementType()));
+  auto rest = SplatElementsAttr::get(type, otherwise ? Attribute(otherwise)
+                                                     : builder.getZeroAttr(type.getElementType()));
   return SelectOp::create(builder, loc, type, here, value, ConstantOp::create(builder, loc, rest));
 }
 
@@ -207,11 +208,19 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
     if (!axes.empty()) {
       ShiftedIndices shifted(builder, op->getLoc(), indices, axes, shard);
       Type element = context.localTypes[0].getElementType();
-      updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0, getNeutral(builder, put.getKind(), element));
+      updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0,
+                          getNeutral(builder, put.getKind(), element));
       indices = shifted.local;
+    } else if (!context.operandShardings.empty()) {
+      // Padding is masked by what changes nothing, indices too: any row is as good for it.
+      auto type = cast<RankedTensorType>(indices.getType());
+      Value first = buildSplat(builder, op->getLoc(), type, 0),
+            last = buildSplat(builder, op->getLoc(), type, shard - 1);
+      indices = MaximumOp::create(builder, op->getLoc(), type, indices, first);
+      indices = MinimumOp::create(builder, op->getLoc(), type, indices, last);
     }
-    Value result = PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates, indices,
-                                       dim, shard);
+    Value result = PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates,
+                                       indices, dim, shard);
     return SmallVector<Value>{result};
   }
 };

@@ -61,9 +61,9 @@ struct ReduceGradient : DifferentiableOpInterface::ExternalModel<ReduceGradient,
   }
 };
 
-/// Element i of the operand is in product k where i comes before k (or is k, unless exclusive): its cotangent is the sum
-/// over those k of ct[k] times the running product at k of the operand with element i replaced by 1. Every i has a row
-/// of its own, dim `dim` of the square, so that no division meets a 0.
+/// Element i of the operand is in product k where i comes before k (or is k, unless exclusive): its cotangent
+/// is the sum over those k of ct[k] times the running product at k of the operand with element i replaced
+/// by 1. Every i has a row of its own, dim `dim` of the square, so that no division meets a 0.
 Term ofRunningProduct(CumulativeOp op, Term ct) {
   Term x = ct.with(op.getOperand());
   int64_t dim = op.getDim(), rank = x.getType().getRank();

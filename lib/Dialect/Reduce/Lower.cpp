@@ -78,7 +78,8 @@ struct ReduceLowering : LowerableOpInterface::ExternalModel<ReduceLowering, Redu
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The iteration of a reduction along one dim: the result's dims, and behind them the operand's own index along `dim`.
+/// The iteration of a reduction along one dim: the result's dims, and behind them the operand's own index
+/// along `dim`.
 struct AlongMaps {
   AlongMaps(OpBuilder &builder, int64_t rank, int64_t dim)
       : own(AffineMap::getMultiDimIdentityMap(rank + 1, builder.getContext()).getMajorSubMap(rank)) {
@@ -102,8 +103,8 @@ struct CumulativeLowering : LowerableOpInterface::ExternalModel<CumulativeLoweri
                                        : (cumulative.getExclusive() ? P::slt : P::sle);
     TypedAttr neutral = getNeutral(builder, cumulative.getKind(), type.getElementType());
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Value counts =
-          arith::CmpIOp::create(nested, loc, before, buildIndex(nested, loc, rank), buildIndex(nested, loc, dim));
+      Value counts = arith::CmpIOp::create(nested, loc, before, buildIndex(nested, loc, rank),
+                                           buildIndex(nested, loc, dim));
       Value part = arith::SelectOp::create(nested, loc, counts, args[0],
                                            arith::ConstantOp::create(nested, loc, neutral));
       return buildCombination(nested, loc, cumulative.getKind(), args[1], part);
@@ -120,11 +121,13 @@ Value buildLess(OpBuilder &builder, Location loc, Value a, Value b) {
         builder, loc, a.getType().isInteger(1) ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt, a, b);
   using F = arith::CmpFPredicate;
   Value less = arith::CmpFOp::create(builder, loc, F::OLT, a, b);
-  Value number = arith::CmpFOp::create(builder, loc, F::ORD, a, a), none = arith::CmpFOp::create(builder, loc, F::UNO, b, b);
+  Value number = arith::CmpFOp::create(builder, loc, F::ORD, a, a),
+        none = arith::CmpFOp::create(builder, loc, F::UNO, b, b);
   return arith::OrIOp::create(builder, loc, less, arith::AndIOp::create(builder, loc, number, none));
 }
 
-struct SortedPositionLowering : LowerableOpInterface::ExternalModel<SortedPositionLowering, SortedPositionOp> {
+struct SortedPositionLowering
+    : LowerableOpInterface::ExternalModel<SortedPositionLowering, SortedPositionOp> {
   /// An element's position is the number of those that come before it.
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto sorted = cast<SortedPositionOp>(op);
@@ -136,8 +139,8 @@ struct SortedPositionLowering : LowerableOpInterface::ExternalModel<SortedPositi
       Value smaller = buildLess(nested, loc, other, own), larger = buildLess(nested, loc, own, other);
       if (sorted.getDescending())
         std::swap(smaller, larger);
-      Value earlier = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, buildIndex(nested, loc, rank),
-                                            buildIndex(nested, loc, dim));
+      Value earlier = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt,
+                                            buildIndex(nested, loc, rank), buildIndex(nested, loc, dim));
       Value no = arith::ConstantOp::create(nested, loc, nested.getBoolAttr(false));
       Value before = arith::OrIOp::create(nested, loc, smaller,
                                           arith::SelectOp::create(nested, loc, larger, no, earlier));
@@ -145,7 +148,8 @@ struct SortedPositionLowering : LowerableOpInterface::ExternalModel<SortedPositi
                                    arith::ExtUIOp::create(nested, loc, nested.getI64Type(), before));
     };
     return SmallVector<Value>{buildReduction(builder, op->getLoc(), type, builder.getI64IntegerAttr(0),
-                                             {operands[0], operands[0]}, {maps.own, maps.along}, maps.own, body)};
+                                             {operands[0], operands[0]}, {maps.own, maps.along}, maps.own,
+                                             body)};
   }
 };
 
@@ -160,22 +164,26 @@ struct ArgReduceLowering : LowerableOpInterface::ExternalModel<ArgReduceLowering
     auto extreme = [&](OpBuilder &nested, Location loc, ValueRange args) {
       return buildCombination(nested, loc, reduce.getKind(), args[1], args[0]);
     };
-    Value best = buildReduction(builder, op->getLoc(), to.clone(element), getNeutral(builder, reduce.getKind(), element),
-                                operands, whole, rest, extreme);
+    Value best =
+        buildReduction(builder, op->getLoc(), to.clone(element),
+                       getNeutral(builder, reduce.getKind(), element), operands, whole, rest, extreme);
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Value here = isa<FloatType>(element)
-                       ? arith::OrIOp::create(
-                             nested, loc, arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::OEQ, args[0], args[1]),
-                             arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::UNO, args[0], args[0]))
-                             .getResult()
-                       : arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, args[0], args[1]).getResult();
-      Value index = arith::IndexCastOp::create(nested, loc, nested.getI64Type(), buildIndex(nested, loc, dim));
+      Value here =
+          isa<FloatType>(element)
+              ? arith::OrIOp::create(
+                    nested, loc,
+                    arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::OEQ, args[0], args[1]),
+                    arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::UNO, args[0], args[0]))
+                    .getResult()
+              : arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, args[0], args[1]).getResult();
+      Value index =
+          arith::IndexCastOp::create(nested, loc, nested.getI64Type(), buildIndex(nested, loc, dim));
       Value candidate = arith::SelectOp::create(nested, loc, here, index, args[2]);
       return arith::MinSIOp::create(nested, loc, args[2], candidate);
     };
     return SmallVector<Value>{buildReduction(builder, op->getLoc(), to,
-                                             builder.getI64IntegerAttr(from.getDimSize(dim) - 1), {operands[0], best},
-                                             {whole, rest}, rest, body)};
+                                             builder.getI64IntegerAttr(from.getDimSize(dim) - 1),
+                                             {operands[0], best}, {whole, rest}, rest, body)};
   }
 };
 

@@ -47,6 +47,7 @@ private:
       session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
       position = {0, 0, job.seed, job.shuffled};
     }
+    session.setHyper("seed", static_cast<double>(job.seed)); // a checkpoint's, if random ops of the model ask for it
     for (const auto &[key, value] : options.set)
       session.setHyper(key, value);
   }
