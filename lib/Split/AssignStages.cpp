@@ -44,6 +44,11 @@ private:
     return SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
   }
 
+  bool isCounter(WriteOp write) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
+    return variable.getKind() == VariableKind::counter;
+  }
+
   StepOp step;
   int64_t count;
   DenseMap<Operation *, bool> free;
@@ -175,9 +180,14 @@ int64_t Stages::ofUse(OpOperand &use) {
 /// last one.
 void Stages::spreadFree(Operation *op) {
   std::map<int64_t, SmallVector<OpOperand *>> users;
-  for (OpOperand &use : op->getUses())
-    if (!isa<WriteOp>(use.getOwner()))
+  for (OpOperand &use : op->getUses()) {
+    auto write = dyn_cast<WriteOp>(use.getOwner());
+    if (!write)
       users[std::max<int64_t>(ofUse(use), 0)].push_back(&use);
+    else if (isCounter(write)) // any stage may have it in its loop, where it was computed once more
+      for (int64_t stage = 0; stage < count; ++stage)
+        users.try_emplace(stage);
+  }
   if (users.empty()) {
     set(op, 0);
     return;
@@ -323,8 +333,7 @@ LogicalResult Stages::run() {
   for (auto reduce : llvm::make_early_inc_range(step.getBlock().getOps<StageReduceOp>()))
     combine(reduce);
   for (WriteOp write : llvm::to_vector(step.getBlock().getOps<WriteOp>()))
-    if (auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
-        variable.getKind() == VariableKind::counter)
+    if (isCounter(write))
       spreadCounter(write);
   SmallVector<Operation *> spread;
   for (Operation *op : ops)

@@ -117,7 +117,8 @@ class Trial:
         return [line["loss"] for line in metrics], weights.read_bytes(), read_safetensors(weights)
 
     def evaluate(self, model):
-        text = self.runs.run(*self.runs.command(self.runs.compile(model, self.plan()), self.data, 1, "--eval"))
+        bundle = self.runs.compile(model, self.plan())
+        text = self.runs.run(self.runs.binaries / "par-run", bundle, "--data", self.data, "--eval")
         return text[text.index("loss"):].split()[1]
 
     def apart(self, one, other):

@@ -59,3 +59,31 @@ par.step @norm(%x: tensor<2x4xf32>) -> tensor<f32> {
   %3 = par.sqrt %2#0 : tensor<f32>
   par.return %3 : tensor<f32>
 }
+
+// -----
+
+// A counter that both stages compute with in their loops is updated on both, though what is written has no other use.
+// ONE-LABEL: par.step @draws
+// ONE-COUNT-2: par.write {{.*}} to @n
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.variable @n counter : tensor<4xf32>
+par.variable @w parameter : tensor<4xf32>
+par.variable @v parameter : tensor<4xf32>
+par.step @draws(%x: tensor<2x4xf32>) -> tensor<4xf32> {
+  %n = par.read @n : tensor<4xf32>
+  %w = par.read @w : tensor<4xf32>
+  %v = par.read @v : tensor<4xf32>
+  %one = par.constant dense<1.0> : tensor<4xf32>
+  %r = par.loop 2 (%x) : (tensor<2x4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %xi: tensor<4xf32>):
+    %a = par.multiply %xi, %w {stage = 0 : i64} : tensor<4xf32>
+    %b = par.multiply %a, %n {stage = 0 : i64} : tensor<4xf32>
+    %c = par.multiply %b, %v {stage = 1 : i64} : tensor<4xf32>
+    %d = par.multiply %c, %n {stage = 1 : i64} : tensor<4xf32>
+    par.yield [sum] %d : tensor<4xf32>
+  }
+  %next = par.add %n, %one : tensor<4xf32>
+  par.write %next to @n : tensor<4xf32>
+  par.return %r : tensor<4xf32>
+}

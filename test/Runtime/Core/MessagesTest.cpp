@@ -269,12 +269,13 @@ std::string longestPiece(std::string_view text) {
 
 TEST(Messages, eachIsQuotedByATest) {
   std::string tests;
-  for (const auto &file : std::filesystem::recursive_directory_iterator(PAR_TEST_SOURCE "/..")) {
-    if (file.path().extension() != ".cpp")
-      continue;
-    std::ifstream in(file.path());
-    tests += std::string(std::istreambuf_iterator<char>(in), {});
-  }
+  for (std::string folder : {PAR_TEST_SOURCE "/..", PAR_TEST_SOURCE "/../../Execute"})
+    for (const auto &file : std::filesystem::recursive_directory_iterator(folder)) {
+      if (file.path().extension() != ".cpp" && file.path().extension() != ".test")
+        continue;
+      std::ifstream in(file.path());
+      tests += std::string(std::istreambuf_iterator<char>(in), {});
+    }
   // Literals that are split over lines or hold quotes are joined again.
   for (auto [from, to] : {std::pair<std::string, std::string>{"\\\"", "\""}}) {
     for (size_t at = 0; (at = tests.find(from, at)) != std::string::npos;)
