@@ -96,7 +96,7 @@ int64_t minInts(int64_t a, int64_t b) { return std::min(a, b); }
 int64_t andInts(int64_t a, int64_t b) { return a & b; }
 int64_t orInts(int64_t a, int64_t b) { return a | b; }
 int64_t xorInts(int64_t a, int64_t b) { return a ^ b; }
-int64_t powInts(int64_t a, int64_t b) { return int64_t(std::pow(double(a), double(b))); }
+int64_t powInts(int64_t a, int64_t b) { return truncated(std::pow(double(a), double(b))); }
 double addFloats(double a, double b) { return a + b; }
 double subFloats(double a, double b) { return a - b; }
 double mulFloats(double a, double b) { return a * b; }

@@ -177,8 +177,8 @@ void StaticTensor::set(int64_t position, double value) {
     floats[position] = roundTo(type, value);
   else if (type == ElementType::Bool)
     ints[position] = value != 0;
-  else // out of range is undefined in ONNX; zero here, so that no C++ rule is broken
-    ints[position] = std::fabs(value) < 9.2e18 ? wrapTo(type, int64_t(value)) : 0;
+  else
+    ints[position] = wrapTo(type, truncated(value));
 }
 
 void StaticTensor::setInt(int64_t position, int64_t value) {

@@ -134,6 +134,14 @@ TEST_F(FoldTest, ReshapeKeepsWhatItDoesNotMix) {
   EXPECT_EQ(llvm::ArrayRef(mixed).take_back(4), llvm::ArrayRef<int64_t>({1, 0, 1, 1}));
 }
 
+TEST_F(FoldTest, NumbersThatNoIntegerHolds) {
+  for (double value : {std::nan(""), double(INFINITY), -1e30})
+    EXPECT_EQ(StaticTensor::ofFloats(ElementType::F32, {1}, {value}).toInts()[0], 0) << value;
+  auto power = fold("Pow", {ints({1}, {0}), ints({1}, {-1})});
+  ASSERT_TRUE(succeeded(power));
+  EXPECT_EQ(power->toInts()[0], 0);
+}
+
 TEST_F(FoldTest, ReshapeOfNoElements) {
   StaticTensor none = ints({1, 1}, {7}).expanded({0, 2});
   EXPECT_EQ(none.reshaped({1, 0, 2}).getShape(), llvm::ArrayRef<int64_t>({1, 0, 2}));

@@ -9,6 +9,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/LogicalResult.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ using Shape = llvm::SmallVector<int64_t, 4>;
 
 /// Product of the dims; 1 for a scalar.
 int64_t countElements(llvm::ArrayRef<int64_t> shape);
+
+/// Towards zero. What no i64 holds, NaN included, is undefined in ONNX; 0 here, so that no C++ rule is broken.
+inline int64_t truncated(double value) { return std::fabs(value) < 9.2e18 ? int64_t(value) : 0; }
 
 /// A tensor of known values. A dim along which nothing changes is stored once (`stored` dim 1 where `shape` has n), so
 /// that a causal mask expanded to [512, 1, 1024, 1024] takes the room of [1, 1, 1024, 1024] and its batch dim remains
@@ -46,7 +50,7 @@ public:
 
   /// Position in storage of a multi-index of `shape`.
   int64_t position(llvm::ArrayRef<int64_t> index) const;
-  int64_t intAt(int64_t position) const { return isFloat() ? int64_t(floats[position]) : ints[position]; }
+  int64_t intAt(int64_t position) const { return isFloat() ? truncated(floats[position]) : ints[position]; }
   double floatAt(int64_t position) const { return isFloat() ? floats[position] : double(ints[position]); }
   /// Stores with the conversion that ONNX's Cast does (truncation, wrap-around, rounding to f32, f16 or bf16).
   void set(int64_t position, double value);
