@@ -35,11 +35,14 @@ Term expm1Below(Term x) {
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
 Term softplus(Term x) { return maximum(x, 0) + log(1.0 + exp(-absolute(x))); }
 
+/// 0 up to `bound`, x above. NaN stays: it is no less than anything.
+Term zeroUpTo(Term x, double bound) { return x.compare(Predicate::le, bound).select(x.splat(0), x); }
+
 // Not maximum: relu has the gradient 0 at 0, and PyTorch's maximum has a half.
-Term relu(NodeImporter &, Term x) { return positiveElse(x, x.splat(0)); }
+Term relu(NodeImporter &, Term x) { return zeroUpTo(x, 0); }
 Term leakyRelu(NodeImporter &i, Term x) { return positiveElse(x, x * attribute(i, "alpha", 0.01)); }
 Term thresholdedRelu(NodeImporter &i, Term x) {
-  return x.compare(Predicate::gt, attribute(i, "alpha", 1)).select(x, x.splat(0));
+  return zeroUpTo(x, attribute(i, "alpha", 1));
 }
 Term elu(NodeImporter &i, Term x) { return positiveElse(x, expm1Below(x) * attribute(i, "alpha", 1)); }
 Term celu(NodeImporter &i, Term x) {

@@ -114,7 +114,7 @@ double negate(double x) { return -x; }
 double sign(double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }
 double reciprocal(double x) { return 1 / x; }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double rectify(double x) { return x > 0 ? x : 0; }
+double rectify(double x) { return x <= 0 ? 0 : x; }
 double same(double x) { return x; }
 
 /// ONNX's Mod: the sign of the divisor for integers, the dividend's with fmod = 1.

@@ -179,11 +179,25 @@ void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
   producers[transfer.getResult()] = index;
 }
 
+/// What computes with `index`, the number of the microbatch: an op of a fragment if there is one, which knows its node.
+static Operation *findUser(Value index) {
+  Operation *user = *index.user_begin();
+  auto run = dyn_cast<RunOp>(user);
+  FragmentOp fragment = run ? fragmentOf(run) : FragmentOp();
+  if (!fragment)
+    return user;
+  unsigned position = index.use_begin()->getOperandNumber();
+  Value inside = fragment.getBody().getArgument(position);
+  return inside.use_empty() ? user : *inside.user_begin();
+}
+
 /// Slices of an input are one value wherever they are taken; of a stacked result, what was stacked.
 LogicalResult Activities::addSlices(LoopOp loop) {
   Block &body = loop.getBody().front();
   if (!body.getArgument(0).use_empty())
-    return loop.emitError() << "uses the index of the microbatch in its body: not supported yet by Schedule";
+    return findUser(body.getArgument(0))->emitError()
+           << "computes with the number of the microbatch, as random numbers for several samples do (dropout): not "
+              "supported yet; say batch.microbatches: 1";
   for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
     if (auto stacked = dyn_cast<OpResult>(operand); stacked && isa<LoopOp>(stacked.getOwner()))
       same[slice] = canonical(yielded(stacked));

@@ -134,6 +134,13 @@ TEST_F(FoldTest, ReshapeKeepsWhatItDoesNotMix) {
   EXPECT_EQ(llvm::ArrayRef(mixed).take_back(4), llvm::ArrayRef<int64_t>({1, 0, 1, 1}));
 }
 
+TEST_F(FoldTest, ReluKeepsNan) {
+  auto result = fold("Relu", {StaticTensor::ofFloats(ElementType::F32, {2}, {std::nan(""), -1})});
+  ASSERT_TRUE(succeeded(result));
+  EXPECT_TRUE(std::isnan(result->floatAt(0)));
+  EXPECT_EQ(result->floatAt(1), 0);
+}
+
 TEST_F(FoldTest, NumbersThatNoIntegerHolds) {
   for (double value : {std::nan(""), double(INFINITY), -1e30})
     EXPECT_EQ(StaticTensor::ofFloats(ElementType::F32, {1}, {value}).toInts()[0], 0) << value;

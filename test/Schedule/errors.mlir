@@ -66,9 +66,9 @@ par.fragment @f(%i: tensor<i64>) attributes {stage = @s0, kind = #par.fragment_k
   par.return
 }
 par.step @eval() {
-  // expected-error @below {{uses the index of the microbatch in its body: not supported yet by Schedule}}
   par.loop 2 () : () -> () {
   ^bb0(%i: tensor<i64>):
+    // expected-error @below {{computes with the number of the microbatch, as random numbers for several samples do (dropout): not supported yet; say batch.microbatches: 1}}
     par.run @f(%i) : (tensor<i64>) -> ()
     par.yield []
   }
