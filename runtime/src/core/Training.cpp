@@ -88,7 +88,10 @@ private:
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(save());
-    progress.done(session.arenaUse().bound);
+    uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
+    for (const format::Program &program : job.bundle.programs)
+      bound = std::max(bound, program.arena.state + program.arena.pool);
+    progress.done(bound);
     return 0; // which signal it was, and so the exit code, the control plane knows
   }
 
