@@ -79,6 +79,17 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   return lost;
 }
 
+/// Weights of a convolution that the older exporter computed, which it does where it folds a batch norm into it: it keeps
+/// no signature, and names what is its own by the node that reads it. Empty: none.
+StringRef computedWeights(const onnx::Model &model) {
+  if (!model.signature.empty())
+    return "";
+  for (const onnx::Tensor &tensor : model.initializers)
+    if (StringRef(tensor.name).starts_with("onnx::Conv") && onnx::isFloat(tensor.type))
+      return tensor.name;
+  return "";
+}
+
 /// `a, b, c and 37 more (-v names all)`
 std::string listed(ArrayRef<std::string> names, bool all) {
   size_t most = all ? names.size() : 3;
@@ -92,6 +103,11 @@ std::string listed(ArrayRef<std::string> names, bool all) {
 LogicalResult GraphImporter::checkLost() {
   if (!options.train || options.allowLost)
     return success();
+  if (StringRef weights = computedWeights(model); !weights.empty())
+    return error() << "\"" << weights
+                   << "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
+                      "not train as the module does; export it again with par.export or in training mode, or say "
+                      "train.lost: allow";
   LostParameters lost = findLost(model, parameters);
   if (lost.size() == 0)
     return success();
@@ -99,7 +115,7 @@ LogicalResult GraphImporter::checkLost() {
   InFlightDiagnostic diagnostic = error();
   diagnostic
       << "the export lost " << lost.size() << " of " << all
-      << " parameters, so it does not train as the module does; export it again with optimize=False, or say "
+      << " parameters, so it does not train as the module does; export it again with par.export or optimize=False, or say "
          "train.lost: allow";
   if (!lost.folded.empty())
     diagnostic.attachNote() << "folded into other weights, or dropped: "
