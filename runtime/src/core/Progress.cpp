@@ -83,6 +83,9 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   summary.hasLoss = value("loss", summary.loss);
   summary.hasGradNorm = value("grad_norm", summary.gradNorm);
   summary.hasLossScale = value("loss_scale", summary.lossScale);
+  // An infinite norm may be the square of a large gradient alone; with a loss scale the step was skipped.
+  if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && std::isnan(summary.gradNorm))
+    summary.badRank = static_cast<int>(manifest.findOutput("grad_norm")->ranks.front());
   return summary;
 }
 

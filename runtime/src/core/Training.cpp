@@ -140,8 +140,10 @@ private:
       note = "no loss was finite before";
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
+    bool byGradient = std::isfinite(summary.loss) && std::isnan(summary.gradNorm);
     throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
-                      std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank),
+                      byGradient ? "the gradient's norm" : "loss",
+                      byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank),
                       firsts[rank].empty() ? "no longer in memory" : firsts[rank])
         .note(note)
         .exitsWith(exitNan);

@@ -63,7 +63,7 @@ struct MessageText {
   M(checkpointIndex, "index.json: {}")                                                                                 \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
-  M(lossIsNan, "loss is {} on rank {} ({}): first non-finite value is {}")                                        \
+  M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
   M(unknownFlag, "unknown flag \"{}\"")                                                                                \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
