@@ -253,6 +253,9 @@ void Former::emitReduce(StageReduceOp reduce) {
                                      reduce.getKind(), operands);
   for (auto [old, now] : llvm::zip(reduce.getResults(), fresh.getResults()))
     values[{old.getAsOpaquePointer(), home(old)}] = now;
+  // A stage without a part in the reduction may want the whole all the same.
+  for (Value old : reduce.getResults())
+    handOn(old);
 }
 
 /// Writes the owner; copies on other stages get the new value by a transfer.
