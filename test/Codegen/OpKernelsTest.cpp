@@ -7,7 +7,6 @@
 #include "par/Interfaces/Decomposable.h"
 #include "par/Interfaces/Lowerable.h"
 
-#include <cstdlib>
 #include <set>
 
 using namespace mlir;
@@ -18,10 +17,7 @@ namespace {
 
 constexpr unsigned seed = 31;
 
-unsigned shapes() {
-  const char *many = std::getenv("PAR_KERNELS");
-  return many ? std::max(1, std::atoi(many)) : 1;
-}
+unsigned shapes() { return drawsOf("PAR_KERNELS", 1); }
 
 /// Differentiable ops on f32 and f64, and what else there is.
 std::vector<NamedCase> kernelCases() {

@@ -10,8 +10,6 @@
 #include <gtest/gtest-spi.h>
 
 #include <cmath>
-#include <cstdlib>
-
 namespace par::test {
 
 inline const std::vector<std::vector<int64_t>> meshes{{2}, {4}, {2, 2}};
@@ -25,10 +23,7 @@ inline std::string meshName(const ::testing::TestParamInfo<std::vector<int64_t>>
 }
 
 /// PAR_SHARDINGS draws of each kind of case on each mesh (check-all-shardings.test), or a few.
-inline unsigned countShardings(unsigned few) {
-  const char *many = std::getenv("PAR_SHARDINGS");
-  return many ? std::max(1, std::atoi(many)) : few;
-}
+inline unsigned countShardings(unsigned few) { return drawsOf("PAR_SHARDINGS", few); }
 
 /// Axes "dp" and "tp".
 inline MeshAttr makeMesh(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> sizes) {

@@ -9,7 +9,6 @@ checkpoint between two steps changes it.
 import argparse
 import pathlib
 import random
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Import" / "Inputs")]
 from encode import encode  # noqa: E402
-from runs import Claims, Runs, largest, read_safetensors  # noqa: E402
+from runs import Claims, Runs, largest, read_safetensors, write_safetensors  # noqa: E402
 
 BATCH, LENGTH, WIDTH, HEADS, VOCABULARY, STEPS = 8, 6, 16, 2, 23, 6
 PLANS = {
@@ -88,14 +87,8 @@ class Model:
 
 def write_tokens(path):
     choose = random.Random(2)
-    body, header, at = b"", {}, 0
-    for name in ("tokens", "labels"):
-        numbers = [choose.randrange(VOCABULARY) for _ in range(4 * BATCH * LENGTH)]
-        data = struct.pack(f"<{len(numbers)}q", *numbers)
-        header[name] = f'"{name}":{{"dtype":"I64","shape":[{4 * BATCH},{LENGTH}],"data_offsets":[{at},{at + len(data)}]}}'
-        body, at = body + data, at + len(data)
-    text = ("{" + ",".join(header.values()) + "}").encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    write_safetensors(path, {name: ([4 * BATCH, LENGTH], [choose.randrange(VOCABULARY) for _ in range(4 * BATCH * LENGTH)])
+                             for name in ("tokens", "labels")})
 
 
 class Trial:

@@ -2,18 +2,16 @@
 
     moving-statistics.py FOLDER       writes the model, its plan and its data there, and compares the export
 """
-import json
 import pathlib
 import random
 import statistics
-import struct
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent / "Import/Inputs"), str(HERE.parent / "Models")]
 from encode import encode
-from runs import read_safetensors
+from runs import read_safetensors, write_safetensors
 
 MODEL = """
 input x f32[4,2,3]
@@ -29,11 +27,6 @@ node r ReduceMean p -> loss keepdims=0
 output loss f32[]
 """
 STEPS, SAMPLES = 3, 4
-
-
-def write(path, shape, numbers):
-    header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(numbers)]}}).encode()
-    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack(f"<{len(numbers)}f", *numbers))
 
 
 def expected(rows):
@@ -54,7 +47,7 @@ def main():
     (folder / "norm.yaml").write_text("train: {optimizer: {kind: sgd, lr: 0.1}}\n")
     numbers = random.Random(7)
     rows = [[numbers.gauss(1, 2) for _ in range(6)] for _ in range(STEPS * SAMPLES)]
-    write(folder / "x.safetensors", [len(rows), 2, 3], [x for row in rows for x in row])
+    write_safetensors(folder / "x.safetensors", {"x": ([len(rows), 2, 3], [x for row in rows for x in row])})
     subprocess.run(["par-compile", "norm.onnx", "norm.yaml", "-o", "norm.par", "-q"], cwd=folder, check=True)
     subprocess.run(["par-run", "norm.par", "--data", "x.safetensors", "--order", "sequential", "--steps", str(STEPS),
                     "--export", "trained.safetensors"], cwd=folder, check=True, stdout=subprocess.DEVNULL)

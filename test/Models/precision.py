@@ -10,12 +10,11 @@ import json
 import math
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 
-from runs import HERE, Claims, Runs, largest
+from runs import HERE, Claims, Runs, largest, write_safetensors
 from train_reference import CASES, optimizer_of
 
 
@@ -68,12 +67,8 @@ def check_overflow(runs, claims, cases):
 def check_exhausted(runs, claims):
     """Inputs that fp16 does not have, behind a tanh: the loss is finite, a gradient never is."""
     rows, width = 16, 32
-    x = struct.pack(f"<{rows * width}f", *([1e5] + [0.0] * (width - 1)) * rows)
-    labels = struct.pack(f"<{rows}q", *[1] * rows)
-    header = json.dumps({"x": {"dtype": "F32", "shape": [rows, width], "data_offsets": [0, len(x)]},
-                         "labels": {"dtype": "I64", "shape": [rows], "data_offsets": [len(x), len(x) + len(labels)]}}).encode()
     data = runs.work / "huge.safetensors"
-    data.write_bytes(struct.pack("<Q", len(header)) + header + x + labels)
+    write_safetensors(data, {"x": ([rows, width], ([1e5] + [0.0] * (width - 1)) * rows), "labels": ([rows], [1] * rows)})
     plan = "train: {optimizer: sgd}\nprecision: {compute: fp16, loss_scale: {initial: 4}}\n"
     bundle = runs.compile(HERE / "mlp" / "model.onnx", plan)
     done = subprocess.run([str(part) for part in runs.command(bundle, data, 9)], capture_output=True, text=True, timeout=60)

@@ -12,39 +12,12 @@ import json
 import math
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 
+from runs import CODES, read_safetensors, write_safetensors
 from train_reference import CASES, HERE
-
-CODES = {"F32": "f", "I64": "q"}
-
-
-def read(path):
-    """name -> (shape, numbers)"""
-    data = pathlib.Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    arrays = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name != "__metadata__":
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            code = CODES[entry["dtype"]]
-            arrays[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // struct.calcsize(code)}{code}", data[begin:end]))
-    return arrays
-
-
-def write(path, arrays):
-    """The first rows of some arrays: name -> (shape, numbers)."""
-    header, body = {}, b""
-    for name, (shape, numbers) in arrays.items():
-        dtype = "I64" if isinstance(numbers[0], int) else "F32"
-        data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def cross_entropy(logits, labels):
@@ -76,15 +49,15 @@ def predict(options, work, case, data):
     tools = (lambda tool: options.bin / tool) if options.bin else str
     run(tools("par-compile"), HERE / options.model / "model.onnx", plan, "-o", bundle, "-q")
     run(tools("par-run"), bundle, "--data", data, "--output", results)
-    return read(results)
+    return read_safetensors(results, CODES)
 
 
 def check(options, work):
     reference = json.loads((HERE / options.model / "reference.json").read_text())
-    arrays = read(HERE / options.model / "data.safetensors")
+    arrays = read_safetensors(HERE / options.model / "data.safetensors", CODES)
     rows = options.rows or arrays["labels"][0][0]
     taken = {name: ([rows] + shape[1:], numbers[:rows * len(numbers) // shape[0]]) for name, (shape, numbers) in arrays.items()}
-    write(work / "data.safetensors", taken)
+    write_safetensors(work / "data.safetensors", taken)
     got = predict(options, work, options.case, work / "data.safetensors")
     one = predict(options, work, "one", work / "data.safetensors") if options.case != "one" else got
     batch, (shape, logits) = reference["B"], got["logits"]

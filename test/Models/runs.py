@@ -10,18 +10,34 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def read_safetensors(path):
-    """name -> (shape, numbers) of the float32 arrays"""
+CODES = {"F32": "f", "I64": "q"}
+
+
+def read_safetensors(path, dtypes=("F32",)):
+    """name -> (shape, numbers) of the arrays of these types"""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     body = data[8 + length:]
     tensors = {}
     for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__" or entry["dtype"] != "F32":
+        if name == "__metadata__" or entry["dtype"] not in dtypes:
             continue
         begin, end = entry["data_offsets"]
-        tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", body[begin:end]))
+        code = CODES[entry["dtype"]]
+        tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // struct.calcsize(code)}{code}", body[begin:end]))
     return tensors
+
+
+def write_safetensors(path, arrays):
+    """name -> (shape, numbers): integers as int64, others as float32"""
+    header, body = {}, b""
+    for name, (shape, numbers) in arrays.items():
+        dtype = "I64" if isinstance(numbers[0], int) else "F32"
+        data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def largest(numbers):

@@ -5,8 +5,6 @@
 
 #include "llvm/ADT/StringSet.h"
 
-#include <cstdlib>
-
 using namespace mlir;
 using namespace par;
 using namespace par::test;
@@ -16,10 +14,7 @@ namespace {
 constexpr unsigned seed = 20;
 
 /// PAR_GRADIENTS shapes of each kind of case (check-all-gradients.test), or a few.
-unsigned countRounds() {
-  const char *many = std::getenv("PAR_GRADIENTS");
-  return many ? std::max(1, std::atoi(many)) : 4;
-}
+unsigned countRounds() { return drawsOf("PAR_GRADIENTS", 4); }
 
 /// (loss(p + h) - loss(p - h)) / 2h for each element of a parameter.
 Tensor differences(OneOp &op, const std::string &name) {

@@ -5,7 +5,16 @@
 #include "OpCases.h"
 #include "Session.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace par::test {
+
+/// How many cases of each kind a test draws: what the variable of the environment says, which the long targets set, or a few.
+inline unsigned drawsOf(const char *variable, unsigned few) {
+  const char *many = std::getenv(variable);
+  return many ? std::max(1, std::atoi(many)) : few;
+}
 
 /// Numbers of an operand's range; see Chooser::values.
 inline Tensor drawTensor(mlir::RankedTensorType type, const Input &input, Chooser &choose, unsigned index) {

@@ -8,13 +8,6 @@ namespace {
 /// Row dims of every nest while they are looked for: by nest, the dim of its result that is each row dim.
 using RowDims = std::vector<SmallVector<unsigned>>;
 
-int64_t countElements(ArrayRef<int64_t> sizes) {
-  int64_t all = 1;
-  for (int64_t size : sizes)
-    all *= size;
-  return all;
-}
-
 /// Looks for dims that reductions keep, in the results of all nests.
 class KeptDims {
 public:
@@ -46,7 +39,7 @@ private:
 bool KeptDims::seed() {
   for (auto [number, nest] : llvm::enumerate(plan.nests)) {
     ArrayRef<int64_t> shape = shapeOf(nest.value());
-    if (!nest.isReduction() || countElements(shape) <= 1)
+    if (!nest.isReduction() || ShapedType::getNumElements(shape) <= 1)
       continue;
     rows.assign(shape.begin(), shape.end());
     for (unsigned dim = 0; dim < shape.size(); ++dim)
@@ -110,7 +103,8 @@ bool KeptDims::isUsable() const {
       unsigned dim = dims[number][row];
       if (shape[dim] != rows[row])
         return false;
-      if (nest.resultLoops[dim] == nest.innermost && countElements(nest.sizes()) != countElements(rows))
+      if (nest.resultLoops[dim] == nest.innermost &&
+          ShapedType::getNumElements(nest.sizes()) != ShapedType::getNumElements(rows))
         return false;
       for (const Read &read : nest.reads) {
         auto source = plan.nestOf.find(read.source);
@@ -153,7 +147,7 @@ void chooseRows(KernelPlan &plan) {
     return;
   plan.rows = findLeadingRows(plan);
   KeptDims kept(plan);
-  if (countElements(plan.rows) <= 1 && plan.nests.size() > 1 && kept.find()) {
+  if (ShapedType::getNumElements(plan.rows) <= 1 && plan.nests.size() > 1 && kept.find()) {
     plan.rows = llvm::to_vector(kept.sizes());
     for (auto [nest, dims] : llvm::zip(plan.nests, kept.rowDims()))
       nest.rowDims = dims;

@@ -29,13 +29,6 @@ SmallVector<int64_t> loopSizes(linalg::GenericOp op) {
   return sizes;
 }
 
-static int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t all = 1;
-  for (int64_t size : sizes)
-    all *= size;
-  return all;
-}
-
 SmallVector<unsigned> Nest::freeLoops() const {
   SmallVector<unsigned> loops;
   for (auto [dim, loop] : llvm::enumerate(resultLoops))
@@ -202,10 +195,10 @@ private:
     for (unsigned loop = 0; loop < sizes.size(); ++loop) {
       // Large tensors count for more than what is read once a row.
       bool last = !nest.resultLoops.empty() && loop == nest.resultLoops.back();
-      int64_t score = last ? product(shapeOf(nest.value())) : 0;
+      int64_t score = last ? ShapedType::getNumElements(shapeOf(nest.value())) : 0;
       for (const Read &read : nest.reads)
         if (strideAlong(read.address, loop) == 1)
-          score += 2 * product(shapeOf(read.source));
+          score += 2 * ShapedType::getNumElements(shapeOf(read.source));
       if (sizes[loop] > 1 && score > bestScore) {
         bestScore = score;
         best = loop;
@@ -254,14 +247,15 @@ private:
     bool changed = false;
     for (auto [number, nestVisits] : llvm::enumerate(visits)) {
       linalg::GenericOp op = out.nests[number].op;
-      int64_t iterations = product(loopSizes(op));
+      int64_t iterations = ShapedType::getNumElements(loopSizes(op));
       AffineExpr inner = getAffineDimExpr(out.nests[number].innermost, context);
       for (auto &[value, index] : nestVisits) {
         users[value].insert(number);
         bool everywhere = llvm::any_of(index, [&](AffineExpr expr) {
           return expr.isFunctionOfDim(cast<AffineDimExpr>(inner).getPosition());
         });
-        if (isExpensive(genericOf(value)) && everywhere && iterations >= 4 * product(shapeOf(value)))
+        if (isExpensive(genericOf(value)) && everywhere &&
+            iterations >= 4 * ShapedType::getNumElements(shapeOf(value)))
           changed |= kept.insert(value);
       }
     }
@@ -299,7 +293,7 @@ private:
       return;
     int64_t work = 0;
     for (Nest &nest : out.nests)
-      work += product(nest.sizes());
+      work += ShapedType::getNumElements(nest.sizes());
     int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(all, 1));
     out.tileRows = std::max<int64_t>((all + many - 1) / many, 1); // of no row at all: one tile
     out.tiles = std::max<int64_t>((all + out.tileRows - 1) / out.tileRows, 1);

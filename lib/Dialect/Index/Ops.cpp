@@ -1,3 +1,4 @@
+#include "par/Dialect/CheckDim.h"
 #include "par/Dialect/Par.h"
 
 using namespace mlir;
@@ -5,12 +6,6 @@ using namespace mlir;
 namespace par {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-static LogicalResult checkDim(std::optional<Location> loc, int64_t dim, int64_t rank) {
-  if (dim < 0 || dim >= rank)
-    return emitOptionalError(loc, "dim is ", dim, ", the operand has rank ", rank);
-  return success();
-}
 
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {
@@ -62,8 +57,9 @@ LogicalResult TakeOp::inferReturnTypes(MLIRContext *, std::optional<Location> lo
   return success();
 }
 
-LogicalResult PutAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
+/// Updates go where indices of their shape point along a dim, which becomes `size` long.
+template <class Adaptor>
+static LogicalResult inferPut(std::optional<Location> loc, Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType type = typeOf(adaptor.getUpdates()), indices = typeOf(adaptor.getIndices());
   if (type.getShape() != indices.getShape())
     return emitOptionalError(loc, "updates ", type, " and indices ", indices, " must have one shape");
@@ -75,17 +71,14 @@ LogicalResult PutAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
+LogicalResult PutAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  return inferPut(loc, adaptor, types);
+}
+
 LogicalResult PutReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
-  RankedTensorType type = typeOf(adaptor.getUpdates()), indices = typeOf(adaptor.getIndices());
-  if (type.getShape() != indices.getShape())
-    return emitOptionalError(loc, "updates ", type, " and indices ", indices, " must have one shape");
-  if (failed(checkDim(loc, adaptor.getDim(), type.getRank())))
-    return failure();
-  SmallVector<int64_t> shape(type.getShape());
-  shape[adaptor.getDim()] = adaptor.getSize();
-  types.push_back(type.clone(shape));
-  return success();
+  return inferPut(loc, adaptor, types);
 }
 
 } // namespace par

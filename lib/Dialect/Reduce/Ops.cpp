@@ -1,3 +1,4 @@
+#include "par/Dialect/CheckDim.h"
 #include "par/Dialect/Par.h"
 
 using namespace mlir;
@@ -28,8 +29,8 @@ LogicalResult SortedPositionOp::inferReturnTypes(MLIRContext *context, std::opti
                                                  Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
   int64_t dim = adaptor.getDim();
-  if (dim < 0 || dim >= type.getRank())
-    return emitOptionalError(loc, "dim is ", dim, ", the operand has rank ", type.getRank());
+  if (failed(checkDim(loc, dim, type.getRank())))
+    return failure();
   types.push_back(type.clone(IntegerType::get(context, 64)));
   return success();
 }
@@ -38,8 +39,8 @@ LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, std::optional<
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
   int64_t dim = adaptor.getDim();
-  if (dim < 0 || dim >= type.getRank())
-    return emitOptionalError(loc, "dim is ", dim, ", the operand has rank ", type.getRank());
+  if (failed(checkDim(loc, dim, type.getRank())))
+    return failure();
   SmallVector<int64_t> shape(type.getShape());
   shape.erase(shape.begin() + dim);
   types.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));

@@ -16,13 +16,6 @@ using Results = FailureOr<SmallVector<Tensor>>;
 
 RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
 
-int64_t product(ArrayRef<int64_t> shape) {
-  int64_t size = 1;
-  for (int64_t length : shape)
-    size *= length;
-  return size;
-}
-
 /// One element of one window: which window, which element of it, and which element of the operand (-1: outside), all
 /// row-major over the spatial dims.
 struct Tap {
@@ -54,7 +47,8 @@ template <typename Visit>
 void forEachProduct(const Windows &windows, int64_t groups, ArrayRef<int64_t> input, ArrayRef<int64_t> filter,
                     ArrayRef<int64_t> output, Visit visit) {
   std::vector<Tap> taps = listTaps(windows, input.drop_front(2));
-  int64_t in = product(input.drop_front(2)), window = windows.elements(), out = product(output.drop_front(2));
+  int64_t in = ShapedType::getNumElements(input.drop_front(2)), window = windows.elements(),
+          out = ShapedType::getNumElements(output.drop_front(2));
   int64_t inputs = filter[1], outputs = filter[0] / groups;
   for (int64_t n = 0; n < input[0]; ++n)
     for (int64_t o = 0; o < filter[0]; ++o)
@@ -125,7 +119,7 @@ struct PatchesMeaning : InterpretableOpInterface::ExternalModel<PatchesMeaning, 
   static void read(const Windows &windows, ArrayRef<int64_t> shape, ArrayRef<T> from, MutableArrayRef<T> to, T value) {
     ArrayRef<int64_t> lengths = shape.take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = product(lengths), at = 0;
+    int64_t inner = ShapedType::getNumElements(lengths), at = 0;
     for (int64_t base = 0, size = from.size(); base < size; base += inner)
       for (const Tap &tap : taps)
         to[at++] = tap.position < 0 ? value : from[base + tap.position];
@@ -147,7 +141,7 @@ struct FoldPatchesMeaning : InterpretableOpInterface::ExternalModel<FoldPatchesM
   static void add(const Windows &windows, ArrayRef<int64_t> shape, ArrayRef<T> from, MutableArrayRef<T> to) {
     ArrayRef<int64_t> lengths = shape.take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = product(lengths), at = 0;
+    int64_t inner = ShapedType::getNumElements(lengths), at = 0;
     for (int64_t base = 0, size = to.size(); base < size; base += inner)
       for (const Tap &tap : taps) {
         if (tap.position >= 0)
@@ -179,7 +173,8 @@ struct MaxPoolMeaning : InterpretableOpInterface::ExternalModel<MaxPoolMeaning, 
   static void pool(const Windows &windows, ArrayRef<int64_t> shape, ArrayRef<T> from, MutableArrayRef<T> to) {
     ArrayRef<int64_t> lengths = shape.take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = product(lengths), outer = product(windows.counts(lengths));
+    int64_t inner = ShapedType::getNumElements(lengths),
+            outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = to.size() / outer; part < parts; ++part)
       for (const Tap &tap : taps)
         if (tap.position >= 0)
@@ -197,7 +192,8 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
     MutableArrayRef<double> to = result.mutableFloats();
     ArrayRef<int64_t> lengths = result.getShape().take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = product(lengths), outer = product(windows.counts(lengths));
+    int64_t inner = ShapedType::getNumElements(lengths),
+            outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = ct.size() / outer; part < parts; ++part) {
       int64_t found = -1; // the last window whose largest element has been met
       for (const Tap &tap : taps) {

@@ -53,7 +53,7 @@ Session::Session(const format::Bundle &bundle, const std::string &folder, comm::
     : bundle(bundle), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
       pool(options.threads), checkArena(options.checkArena) {
   control.meet(helloOf(bundle.manifest, control.rank()));
-  use.bound = program.arena.state + program.arena.pool;
+  use.bound = program.arena.deviceBytes();
   link = control.connect(comm::tableOf(bundle.manifest), use.bound + (checkArena ? guardBytes : 0));
   hostArena.resize(program.arena.host);
   cpu::setLibraryThreads(options.threads);

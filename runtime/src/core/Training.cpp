@@ -90,7 +90,7 @@ private:
       progress.interrupted(save());
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
-      bound = std::max(bound, program.arena.state + program.arena.pool);
+      bound = std::max(bound, program.arena.deviceBytes());
     progress.done(bound);
     return 0; // which signal it was, and so the exit code, the control plane knows
   }

@@ -84,7 +84,7 @@ Status Checker::buffer(const Buffer &buffer) const {
   if (buffer.space == Space::Dev) {
     bool state = buffer.kind == BufferKind::State;
     begin = state ? 0 : program.arena.state;
-    end = state ? program.arena.state : program.arena.state + program.arena.pool;
+    end = state ? program.arena.state : program.arena.deviceBytes();
   }
   for (uint64_t at : buffer.at) {
     if (at % kAlignment)

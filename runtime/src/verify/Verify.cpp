@@ -69,7 +69,7 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
   proof.programs = bundle.programs.size();
   proof.ranks = bundle.manifest.ranks.size();
   for (const Program &program : bundle.programs)
-    proof.arenas.push_back(program.arena.state + program.arena.pool);
+    proof.arenas.push_back(program.arena.deviceBytes());
   if (options.rank && *options.rank >= proof.ranks)
     return Counterexample{Property::WellFormed, "no rank " + std::to_string(*options.rank), {}};
   for (const Entry &entry : bundle.programs[0].entries)

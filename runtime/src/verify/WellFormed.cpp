@@ -289,7 +289,7 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
               std::max(at < program.arena.state ? state : pool, at + buffer.bytes());
     auto up = [](uint64_t n) { return (n + 255) / 256 * 256; };
     if (up(state) < program.arena.state ||
-        up(std::max(pool, program.arena.state)) < program.arena.state + program.arena.pool)
+        up(std::max(pool, program.arena.state)) < program.arena.deviceBytes())
       return Counterexample{Property::Peak,
                             "program '" + program.name + "' has an arena of " + number(program.arena.state) +
                                 " + " + number(program.arena.pool) + " bytes, but its buffers end at " +

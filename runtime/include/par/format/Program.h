@@ -217,6 +217,8 @@ struct Entry {
 /// the size of the `host` space's arena. Bytes.
 struct Arena {
   uint64_t state = 0, pool = 0, host = 0;
+  /// On the device: what one rank holds at its peak.
+  uint64_t deviceBytes() const { return state + pool; }
 };
 
 /// All that one role executes. role-K.json, K = its place in Bundle::programs.
