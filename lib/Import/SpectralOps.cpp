@@ -71,7 +71,8 @@ FailureOr<Value> transform(NodeImporter &importer, Value x, int64_t dim, const T
   if (shape.length < 1 || dim >= last || components < 1 || components > 2 || (shape.givesReal() && components != 2))
     return importer.error() << "transforms dim " << dim << " of " << type << " to length " << shape.length
                             << ", expected a last dim of one or two parts and another dim";
-  if (shape.inputs() * components * shape.outputs() * shape.parts() > foldLimit)
+  // The first condition keeps the product of the second within 64 bits.
+  if (shape.length > foldLimit || shape.inputs() * components * shape.outputs() * shape.parts() > foldLimit)
     return importer.unsupported("a length of " + Twine(shape.length));
   FailureOr<Value> matrix = constant(importer, 0, {shape.inputs(), components, shape.outputs(), shape.parts()},
                                      shape.matrix(components), type.getElementType());
