@@ -30,6 +30,21 @@ RankedTensorType Activities::localType(Value value) const {
   return type.getSharding().getLocalType(type.getTensor(), StageOp(stages[stageOf(value)]).getMesh());
 }
 
+bool Activities::isNumber(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && argument.getArgNumber() == 0 && isa<LoopOp>(argument.getOwner()->getParentOp());
+}
+
+int64_t Activities::countNumbered(unsigned stage) const {
+  int64_t count = 0;
+  for (const Activity &activity : list)
+    if (activity.kind == Activity::Kind::Compute && activity.stages.front() == stage)
+      for (Operation *op : activity.ops)
+        if (llvm::any_of(op->getOperands(), isNumber))
+          count = std::max(count, activity.count());
+  return count;
+}
+
 /// The yield operand behind a result of a loop.
 static Value yielded(OpResult result) {
   auto loop = cast<LoopOp>(result.getOwner());
@@ -41,7 +56,7 @@ SmallVector<Value> Activities::operandsOf(const Activity &activity) const {
   llvm::DenseSet<Value> inside;
   auto need = [&](Value value) {
     value = canonical(value);
-    if (!inside.contains(value))
+    if (!inside.contains(value) && !isNumber(value))
       outside.insert(value);
   };
   for (Operation *op : activity.ops) {
@@ -179,25 +194,9 @@ void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
   producers[transfer.getResult()] = index;
 }
 
-/// What computes with `index`, the number of the microbatch: an op of a fragment if there is one, which knows its node.
-static Operation *findUser(Value index) {
-  Operation *user = *index.user_begin();
-  auto run = dyn_cast<RunOp>(user);
-  FragmentOp fragment = run ? fragmentOf(run) : FragmentOp();
-  if (!fragment)
-    return user;
-  unsigned position = index.use_begin()->getOperandNumber();
-  Value inside = fragment.getBody().getArgument(position);
-  return inside.use_empty() ? user : *inside.user_begin();
-}
-
 /// Slices of an input are one value wherever they are taken; of a stacked result, what was stacked.
 LogicalResult Activities::addSlices(LoopOp loop) {
   Block &body = loop.getBody().front();
-  if (!body.getArgument(0).use_empty())
-    return findUser(body.getArgument(0))->emitError()
-           << "computes with the number of the microbatch, as random numbers for several samples do (dropout): not "
-              "supported yet; say batch.microbatches: 1";
   for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
     if (auto stacked = dyn_cast<OpResult>(operand); stacked && isa<LoopOp>(stacked.getOwner()))
       same[slice] = canonical(yielded(stacked));

@@ -45,9 +45,14 @@ public:
   int64_t producer(mlir::Value value) const;
   /// Index of the stage where a value lives.
   unsigned stageOf(mlir::Value value) const;
+  /// Whether a value is a loop's number of the microbatch, which has no stage: each that needs it counts for itself.
+  static bool isNumber(mlir::Value value);
+  /// Microbatches that a stage has to number because something there computes with the number; 0 if nothing does.
+  int64_t countNumbered(unsigned stage) const;
   /// Type of a value on one rank.
   mlir::RankedTensorType localType(mlir::Value value) const;
-  /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out.
+  /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out, and the
+  /// number of the microbatch.
   llvm::SmallVector<mlir::Value> operandsOf(const Activity &activity) const;
   /// What it makes that someone else needs (other activities, fetches elsewhere, writes), canonical.
   llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;

@@ -23,7 +23,9 @@ ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &orde
 Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
   value = activities.canonical(value);
   Value &local = locals[value];
-  if (!local) {
+  if (!local && Activities::isNumber(value)) {
+    local = LoadOp::create(builder, loc, value.getType(), numberName());
+  } else if (!local) {
     const BufferPlan &plan = buffers.of(value);
     local = LoadOp::create(builder, loc, plan.type, plan.name);
   }
@@ -209,6 +211,41 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
     writeCompute(inner, activity, variant);
 }
 
+/// Numbers the microbatches where something computes with their numbers: before all else, one run for each, which counts
+/// on from the one before it and leaves the number in the microbatch's slot.
+void ProgramWriter::writeNumbers(ProgramOp program, unsigned stage, SmallVectorImpl<Attribute> &runs,
+                                 SmallVectorImpl<int64_t> &microbatches) {
+  int64_t count = activities.countNumbered(stage);
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  Location loc = program.getLoc();
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  std::string slots = numberName(), counter = slots + ".counted", name = activities.prefix + "number";
+  auto buffer = [&](StringRef name, int64_t depth) {
+    BufferOp::create(builder, loc, name, BufferKind::temp, StringAttr(), false, depth > 1 ? SlotIndex::mb : SlotIndex::none,
+                     depth, type, TypeAttr(), DenseI64ArrayAttr());
+  };
+  if (count == 0)
+    return;
+  buffer(slots, count);
+  buffer(counter, 1);
+  for (bool first : {true, false}) {
+    if (!first && count == 1)
+      break;
+    auto block = BlockOp::create(builder, loc, name + (first ? ".first" : ""));
+    block.getBody().emplaceBlock();
+    auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
+    Value number = buildSplat(inner, loc, type, first ? 0 : 1);
+    if (!first)
+      number = AddOp::create(inner, loc, LoadOp::create(inner, loc, type, counter), number);
+    StoreOp::create(inner, loc, number, slots);
+    StoreOp::create(inner, loc, number, counter);
+  }
+  for (int64_t microbatch = 0; microbatch < count; ++microbatch) {
+    runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name + (microbatch ? "" : ".first")));
+    microbatches.push_back(microbatch);
+  }
+}
+
 /// Writes that had to wait: all loads before all stores, for variables that change places.
 void ProgramWriter::writeLate(ProgramOp program, unsigned stage, SmallVectorImpl<Attribute> &runs) {
   auto late = buffers.lateWrites(stage);
@@ -247,6 +284,7 @@ void ProgramWriter::write(ProgramOp program, unsigned stage) {
   writeBuffers(program, stage);
   SmallVector<Attribute> runs;
   SmallVector<int64_t> microbatches;
+  writeNumbers(program, stage, runs, microbatches);
   llvm::StringSet<> written;
   for (const Instance &instance : order.instances) {
     const Activity &activity = activities.list[instance.activity];

@@ -23,6 +23,8 @@ private:
   Variant variantOf(const Activity &activity, int64_t microbatch) const;
   std::string nameOf(const Activity &activity, unsigned stage, Variant variant) const;
   void writeBuffers(ProgramOp program, unsigned stage);
+  void writeNumbers(ProgramOp program, unsigned stage, llvm::SmallVectorImpl<mlir::Attribute> &runs,
+                    llvm::SmallVectorImpl<int64_t> &microbatches);
   void writeLate(ProgramOp program, unsigned stage, llvm::SmallVectorImpl<mlir::Attribute> &runs);
   void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned stage,
                   Variant variant);
@@ -33,6 +35,8 @@ private:
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local);
   void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, Variant variant);
+  /// Buffer of the microbatches' numbers, a slot for each.
+  std::string numberName() const { return activities.prefix + "microbatch"; }
   void execute(mlir::OpBuilder &builder, RunOp run);
 
   const Activities &activities;

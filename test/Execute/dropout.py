@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains a small transformer with dropout under several plans: every plan drops the same elements.
+"""Trains a small transformer with noise and dropout under several plans: every plan draws the same numbers.
 
     dropout.py [--bin FOLDER]          holds losses and weights against one rank's; the last line counts claims
 
-The mask is a function of seed, node, step and global element (docs/design.md §3), so neither mesh, recomputation nor a
-checkpoint between two steps changes it.
+What is drawn is a function of seed, node, step and global element (docs/design.md §3), so neither mesh, microbatches,
+recomputation nor a checkpoint between two steps changes it.
 """
 import argparse
 import pathlib
@@ -21,8 +21,15 @@ from runs import Claims, Runs, largest, read_safetensors, write_safetensors  # n
 BATCH, LENGTH, WIDTH, HEADS, VOCABULARY, STEPS = 8, 6, 16, 2, 23, 6
 PLANS = {
     "dp2tp2": "mesh: {dp: 2, tp: 2}\nshard:\n  q.weight: {1: tp}\n  up.weight: {1: tp}\n  down.weight: {0: tp}\n",
-    "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 1}\npipeline: {cuts: {h.*: even}}\n",
     "full": "recompute: full\n",
+    "m4": "batch: {microbatches: 4}\n",
+    "m8 full": "batch: {microbatches: 8}\nrecompute: full\n",
+    "dp2 m2": "mesh: {dp: 2}\nbatch: {microbatches: 2}\n",
+    "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: {h.*: even}}\n",
+    "pp2 gpipe": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: {h.*: even}, schedule: gpipe}\n",
+    "pp2dp2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: {h.*: even}}\nrecompute: full\n",
+    "pp2tp2": "mesh: {pp: 2, tp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: {h.*: even}}\n"
+              "shard:\n  q.weight: {1: tp}\n  up.weight: {1: tp}\n  down.weight: {0: tp}\n",
 }
 
 
@@ -78,6 +85,7 @@ class Model:
         self.lines.append("module embed")
         x = self.node("Gather", self.parameter("embed.weight", VOCABULARY, WIDTH), "tokens")
         x = self.dropout(self.node("Add", x, self.parameter("embed.position", LENGTH, WIDTH)))
+        x = self.node("Add", x, self.node("RandomNormalLike", x, attributes="scale=0.05"))
         for k in range(2):
             x = self.layer(x, f"h.{k}")
         self.lines.append("module head")
@@ -125,6 +133,11 @@ class Trial:
             weights = largest(abs(a - b) for name, (_, numbers) in one[2].items() for a, b in zip(numbers, other[2][name][1]))
             self.claims.hold(f"{name}: weights to one rank's", weights, 2e-4)
 
+    def check_narrow(self):
+        narrow = "precision: bf16\n"
+        distance = self.apart(self.train(narrow), self.train(narrow + PLANS["pp2dp2"]))
+        self.claims.hold("pp2dp2 in bf16: losses to one rank's in bf16", distance, 1e-3)
+
     def check_draws(self):
         """What is held against each other above is not trivially equal."""
         one = self.train()
@@ -136,7 +149,9 @@ class Trial:
         whole = self.train(PLANS["pp2"])
         folder = self.work / "saved"
         first = self.train(PLANS["pp2"], "--save", folder, "--save-every", "2", steps=4)
+        moved = self.train("", "--resume", folder)
         second = self.train(PLANS["pp2"], "--resume", folder)
+        self.claims.hold("resumed on one rank: losses to pp2's", self.apart((whole[0][4:],), moved), 2e-5)
         self.claims.equal("resumed: losses bit for bit", first[0] + second[0] == whole[0], True)
         self.claims.equal("resumed: weights bit for bit", second[1] == whole[1], True)
 
@@ -149,6 +164,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-dropout-") as work:
         trial = Trial(binaries, pathlib.Path(work))
         trial.check_plans()
+        trial.check_narrow()
         trial.check_draws()
         trial.check_resumed()
     print(f"{trial.claims.count} claims, {len(trial.claims.failures)} failed")

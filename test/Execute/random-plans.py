@@ -24,6 +24,7 @@ class Model:
 
     def __init__(self, choose, batch, axes):
         self.choose = choose
+        self.draws = random.Random(str(choose.getstate()[1][4:8]))  # draws nothing: known seeds keep their models
         self.axes = axes
         self.batch = batch
         self.variables, self.lines, self.inputs = [], [], []
@@ -132,6 +133,28 @@ class Model:
             value = self.emit(f"par.concat {right}, {left} dim 2 : ({tensor(half)}, {tensor(half)}) -> {tensor(shape)}")
         return value
 
+    def broadcast_numbers(self, value, dim, shape):
+        return self.emit(f"par.broadcast_in_dim {value} dims [{dim}] : {tensor(shape[dim:dim + 1], 'i64')} to "
+                         f"{tensor(shape, 'i64')}", staged=False)
+
+    def drop(self, value, shape):
+        """Half of the elements become 0, chosen by their global numbers as dropout is, and by a number of their row."""
+        whole = shape[1] * shape[2]
+        numbers = None
+        for dim, stride in enumerate([whole, shape[2], 1]):
+            along = self.emit(f"par.iota dim 0 : {tensor(shape[dim:dim + 1], 'i64')}", staged=False)
+            apart = self.constant(stride, shape[dim:dim + 1], "i64")
+            along = self.emit(f"par.multiply {along}, {apart} : {tensor(shape[dim:dim + 1], 'i64')}", staged=False)
+            along = self.broadcast_numbers(along, dim, shape)
+            numbers = along if dim == 0 else self.emit(f"par.add {numbers}, {along} : {tensor(shape, 'i64')}", staged=False)
+        zeros = self.constant(0, shape, "i64")
+        rows = f"[{', '.join(str(self.draws.randrange(1000)) for _ in range(shape[0]))}]"
+        key = self.broadcast_numbers(self.constant(rows, shape[:1], "i64"), 0, shape)
+        bits = self.emit(f"par.random_bits {key}, {numbers} : {tensor(shape, 'i64')}")
+        kept = self.emit(f"par.compare ge {bits}, {zeros} : {tensor(shape, 'i64')}")
+        nothing = self.constant("0.0", shape)
+        return self.emit(f"par.select {kept}, {value}, {nothing} : {tensor(shape, 'i1')}, {tensor(shape)}")
+
     def constrain(self, value, shape):
         """The plan's word on a value: one dim over an axis, the others as it comes or whole."""
         at = self.choose.randrange(1, len(shape))
@@ -190,6 +213,8 @@ class Model:
             value = kind(value, shape)
             if self.axes and self.choose.random() < 0.3:
                 value = self.constrain(value, shape)
+            if self.draws.random() < 0.3:
+                value = self.drop(value, shape)
         self.stage = stages - 1
         loss = self.end(value, shape, table)
         arguments = ", ".join(f"%{name}: {tensor(shape, element)}" for name, shape, element in self.inputs)

@@ -62,22 +62,6 @@ par.step @eval() {
 // -----
 
 par.stage @s0 <> ranks [0]
-par.fragment @f(%i: tensor<i64>) attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
-  par.return
-}
-par.step @eval() {
-  par.loop 2 () : () -> () {
-  ^bb0(%i: tensor<i64>):
-    // expected-error @below {{computes with the number of the microbatch, as random numbers for several samples do (dropout): not supported yet; say batch.microbatches: 1}}
-    par.run @f(%i) : (tensor<i64>) -> ()
-    par.yield []
-  }
-  par.return
-}
-
-// -----
-
-par.stage @s0 <> ranks [0]
 par.step @eval() {
   par.loop 2 () : () -> () {
   ^bb0(%i: tensor<i64>):

@@ -11,7 +11,8 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
     order is the schedule's table on the stages and one global order of all communication, by the start times of a
     simulated step; a buffer has as few slots as that order lets it have. Sums over microbatches are stored by the
     first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`). The
-    buffer of a gradient says of which variable it is.
+    buffer of a gradient says of which variable it is. A stage that computes with the number of the microbatch begins with
+    a run for each microbatch (`number`), which leaves the number in the microbatch's slot.
     Fails: where a loop slices a value that is neither an input nor stacked, or a step reads behind.
 
     ```
