@@ -85,29 +85,45 @@ LogicalResult importMaxPool(NodeImporter &importer) {
   return importer.bind(largest);
 }
 
+/// How many elements of each window along a dim lie at positions [begin, end).
+std::vector<double> countInside(const Windows &windows, int64_t dim, int64_t count, int64_t begin, int64_t end) {
+  std::vector<double> inside;
+  for (int64_t index = 0; index < count; ++index) {
+    int64_t start = windows.position(dim, index, 0), step = windows.dilations[dim];
+    auto elementsBefore = [&](int64_t position) {
+      return std::clamp<int64_t>(llvm::divideCeilSigned(position - start, step), 0, windows.size[dim]);
+    };
+    inside.push_back(double(std::max<int64_t>(elementsBefore(end) - elementsBefore(begin), 1)));
+  }
+  return inside;
+}
+
 /// One over the number of elements that count in each window: those of the operand, and of its padding if
 /// `include`; what only the ceiling added counts nowhere.
 FailureOr<Value> buildShares(NodeImporter &importer, const Pool &pool, const Windows &asked, bool include) {
   const Windows &windows = pool.windows;
-  SmallVector<int64_t> counts = windows.counts(pool.lengths());
-  std::vector<double> shares(countElements(counts), 1);
-  size_t at = 0;
-  forEachIndex(counts, [&](ArrayRef<int64_t> index) {
-    for (int64_t dim = 0; dim < windows.rank(); ++dim) {
-      int64_t length = pool.lengths()[dim], low = include ? asked.low[dim] : 0, high = include ? asked.high[dim] : 0;
-      int64_t inside = 0;
-      for (int64_t element = 0; element < windows.size[dim]; ++element) {
-        int64_t position = windows.position(dim, index[dim], element);
-        inside += position >= -low && position < length + high;
-      }
-      shares[at] /= double(std::max<int64_t>(inside, 1));
-    }
-    ++at;
-  });
-  SmallVector<int64_t> shape(pool.x.getShape().take_front(2));
+  SmallVector<int64_t> counts = windows.counts(pool.lengths()), shape(pool.x.getShape().take_front(2));
   llvm::append_range(shape, counts);
-  if (llvm::all_equal(shares))
-    return Value(importer.splat(pool.x.getType().clone(shape), shares.front()));
+  std::vector<std::vector<double>> inside;
+  double all = 1;
+  for (int64_t dim = 0; dim < windows.rank(); ++dim) {
+    if (counts[dim] > foldLimit)
+      return importer.unsupported(Twine(counts[dim]) + " windows along dim " + Twine(dim + 2));
+    int64_t low = include ? asked.low[dim] : 0, high = include ? asked.high[dim] : 0;
+    inside.push_back(countInside(windows, dim, counts[dim], -low, pool.lengths()[dim] + high));
+    all *= inside.back().empty() ? 1 : inside.back().front();
+  }
+  if (llvm::all_of(inside, [](ArrayRef<double> each) { return llvm::all_equal(each); }))
+    return Value(importer.splat(pool.x.getType().clone(shape), 1 / all));
+  if (countElements(counts) > foldLimit)
+    return importer.unsupported("padding and " + Twine(countElements(counts)) + " windows");
+  std::vector<double> shares;
+  forEachIndex(counts, [&](ArrayRef<int64_t> index) {
+    double elements = 1;
+    for (int64_t dim = 0; dim < windows.rank(); ++dim)
+      elements *= inside[dim][index[dim]];
+    shares.push_back(1 / elements);
+  });
   FailureOr<Value> known = importer.constant(pool.x.getType().getElementType(), counts, std::move(shares), "shares");
   if (failed(known))
     return failure();
