@@ -2,65 +2,15 @@
 
 #include "par/core/Failure.h"
 
-#include <filesystem>
 #include <map>
 
 namespace par::core {
 
 using format::Op;
 
-LoadedProgram::LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas,
-                             const cpu::MatmulChoices &choices)
+LoadedProgram::LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas)
     : bundle(bundle), source(bundle.programs[bundle.manifest.ranks[rank].role]), place(folder), rank(rank),
       arenas(arenas) {
-  bindKernels(folder);
-  bindCalls(choices);
-  nameInstructions();
-}
-
-namespace {
-
-/// Operands and immediates of a builtin as the program gives them, held against the table.
-void checkBuiltin(const format::Kernel &kernel, const std::string &place) {
-  const kernels::BuiltinKernel *builtin = kernels::findBuiltin(kernel.symbol);
-  if (!builtin)
-    throw Failure::at(place, Message::noBuiltin, kernel.name, kernel.symbol);
-  if (kernel.imms != builtin->immediates.size())
-    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->immediates.size(),
-                      "immediates", kernel.imms);
-  size_t required = 0;
-  for (const auto &operand : builtin->operands)
-    required += operand.onlyIf < 0;
-  if (kernel.operands.size() < required || kernel.operands.size() > builtin->operands.size())
-    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->operands.size(), "operands",
-                      kernel.operands.size());
-}
-
-} // namespace
-
-void LoadedProgram::bindKernels(const std::string &folder) {
-  for (const format::Kernel &kernel : source.kernels)
-    if (!kernel.builtin) {
-      object = cpu::KernelObject((std::filesystem::path(folder) / "kernels-x86.so").string());
-      break;
-    }
-  for (const format::Kernel &kernel : source.kernels) {
-    if (kernel.builtin)
-      checkBuiltin(kernel, place);
-    functions.push_back(kernel.builtin ? kernels::builtinFunction(kernel.symbol)
-                                       : object.function(kernel.symbol, kernel.name));
-  }
-}
-
-void LoadedProgram::bindCalls(const cpu::MatmulChoices &choices) {
-  for (const format::Call &call : source.calls) {
-    auto choice = choices.find(cpu::shapeKey(call));
-    matmuls.push_back(
-        cpu::makeMatmul(call, choice == choices.end() ? cpu::MatmulChoice::Sgemm : choice->second, place));
-  }
-}
-
-void LoadedProgram::nameInstructions() {
   for (uint32_t block = 0; block < source.blocks.size(); ++block) {
     ids.emplace_back();
     for (size_t n = 0; n < source.blocks[block].instructions.size(); ++n)
@@ -73,13 +23,6 @@ std::byte *LoadedProgram::address(uint32_t buffer, uint32_t slot) const {
   const format::Buffer &owner = self.of == format::kNone ? self : source.buffers[self.of];
   std::byte *arena = self.space == format::Space::Dev ? arenas.dev : arenas.host;
   return arena + owner.at[slot] + (self.of == format::kNone ? 0 : self.offset);
-}
-
-uint32_t LoadedProgram::mainQueue() const {
-  for (uint32_t i = 0; i < source.queues.size(); ++i)
-    if (source.queues[i] == "compute")
-      return i;
-  return 0;
 }
 
 /// Expands one entry: every instruction of every run becomes a step, groups become one.
@@ -128,16 +71,11 @@ private:
     const format::Manifest &manifest = loaded.bundle.manifest;
     switch (instruction.op) {
     case Op::Kernel:
-      step.function = loaded.functions[instruction.kernel];
-      step.tiles = program.kernels[instruction.kernel].tiles;
       step.immediates = static_cast<uint32_t>(out.immediates.size());
       for (const format::Imm &imm : instruction.imms)
         out.immediates.push_back(bind(imm));
       return;
     case Op::Call:
-      step.matmul = loaded.matmuls[instruction.call].get();
-      step.bias = program.calls[instruction.call].bias;
-      step.workspace = program.calls[instruction.call].workspace > 0;
       return;
     case Op::Coll:
     case Op::Send:

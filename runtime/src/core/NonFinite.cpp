@@ -22,25 +22,26 @@ void forEachResult(const ExpandedEntry &entry, const format::Program &program, V
       const format::Operand &operand = step.instruction->operands[n];
       const format::Buffer &buffer = program.buffers[operand.buffer];
       if (operand.access != format::Access::Read && buffer.type == DType::F32)
-        visit(i, buffer, static_cast<const float *>(entry.pointers[step.operands + n]));
+        visit(i, buffer, entry.pointers[step.operands + n]);
     }
   }
 }
 
-bool holdsNonFinite(const float *values, uint64_t bytes) {
-  return !std::all_of(values, values + bytes / sizeof *values, [](float value) { return std::isfinite(value); });
+bool holdsNonFinite(const HostBytes &bytes) {
+  auto *values = reinterpret_cast<const float *>(bytes.data());
+  return !std::all_of(values, values + bytes.size() / sizeof *values, [](float value) { return std::isfinite(value); });
 }
 
 } // namespace
 
 std::string Session::firstNonFinite() const {
   // A result is judged at its last writer: what was there before is gone.
-  std::map<const float *, size_t> lastWriter;
-  forEachResult(*last, program, [&](size_t step, const format::Buffer &, const float *at) { lastWriter[at] = step; });
+  std::map<const void *, size_t> lastWriter;
+  forEachResult(*last, program, [&](size_t step, const format::Buffer &, void *at) { lastWriter[at] = step; });
   size_t first = last->steps.size();
-  forEachResult(*last, program, [&](size_t step, const format::Buffer &buffer, const float *at) {
+  forEachResult(*last, program, [&](size_t step, const format::Buffer &buffer, void *at) {
     bool local = last->steps[step].op == Op::Kernel || last->steps[step].op == Op::Call;
-    if (step < first && local && lastWriter[at] == step && holdsNonFinite(at, buffer.bytes()))
+    if (step < first && local && lastWriter[at] == step && holdsNonFinite({*device, at, buffer.bytes()}))
       first = step;
   });
   if (first == last->steps.size())

@@ -2,13 +2,10 @@
 
 #include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
-#include "par/core/Tuning.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace par::core {
 
@@ -33,14 +30,14 @@ constexpr uint64_t guardBytes = 1 << 16;
 /// A quiet NaN in f32 and f64, an absurd index in i64.
 constexpr uint32_t poisonWord = 0x7ff5a5a5;
 
-comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank) {
+comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank, const std::string &libraries) {
   comm::Hello hello;
   hello.format = core::format("{}.{}", format::kFormatMajor, format::kFormatMinor);
   hello.bundleHash = manifest.bundleHash;
   hello.planHash = manifest.planHash;
   hello.coordinates = rank < manifest.ranks.size() ? coordinatesOf(manifest, rank) : "";
   hello.isa = "";
-  hello.libraries = cpu::libraryVersion();
+  hello.libraries = libraries;
   hello.ranks = static_cast<uint32_t>(manifest.ranks.size());
   hello.mesh = meshOf(manifest);
   return hello;
@@ -51,38 +48,45 @@ comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank) {
 Session::Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                  const SessionOptions &options)
     : bundle(bundle), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
-      pool(options.threads), checkArena(options.checkArena) {
-  control.meet(helloOf(bundle.manifest, control.rank()));
+      checkArena(options.checkArena) {
+  DeviceOptions wanted{&bundle, folder, control.rank(), options.threads, checkArena ? guardBytes : 0};
+  device = makeDevice(options.device, wanted);
+  control.meet(helloOf(bundle.manifest, control.rank(), device->libraries()));
   use.bound = program.arena.deviceBytes();
-  link = control.connect(comm::tableOf(bundle.manifest), use.bound + (checkArena ? guardBytes : 0));
-  hostArena.resize(program.arena.host);
-  cpu::setLibraryThreads(options.threads);
-  loaded = std::make_unique<LoadedProgram>(bundle, folder, control.rank(),
-                                           Arenas{link->arena().data(), hostArena.data()},
-                                           agreeOnProducts(bundle, folder, control, options.threads));
-  executor = std::make_unique<Executor>(loaded->mainQueue(), program.queues.size(), *link, control, pool);
+  device->connect(control);
+  loaded = std::make_unique<LoadedProgram>(bundle, folder, control.rank(), device->arenas());
   for (const format::Hyper &hyper : bundle.manifest.hypers)
     hypers[hyper.name] = hyper.value;
 }
 
 Session::~Session() = default;
 
-std::span<std::byte> Session::tensor(const std::string &name) const {
+HostBytes Session::tensor(const std::string &name) const {
   for (uint32_t i = 0; i < program.buffers.size(); ++i)
     if (program.buffers[i].kind == format::BufferKind::State && program.buffers[i].tensor == name)
-      return {loaded->address(i, 0), program.buffers[i].bytes()};
+      return {*device, loaded->address(i, 0), program.buffers[i].bytes()};
   return {};
 }
 
-/// Calls visit for every slot of every state buffer with its tensor.
-void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) const {
+/// Calls visit for every slot of every state buffer with its tensor and host memory, which becomes the slot's value:
+/// the slot itself, or zeros.
+void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) {
+  std::vector<std::byte> staging;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
     if (buffer.kind != format::BufferKind::State || buffer.of != format::kNone)
       continue;
-    if (const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor))
-      for (uint32_t slot = 0; slot < format::depthOf(program, i); ++slot)
-        visit(*tensor, loaded->address(i, slot));
+    const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
+    for (uint32_t slot = 0; tensor && slot < format::depthOf(program, i); ++slot) {
+      std::byte *at = loaded->address(i, slot);
+      if (std::byte *here = device->hostAddress(at)) {
+        visit(*tensor, here);
+        continue;
+      }
+      staging.assign(buffer.bytes(), std::byte(0));
+      visit(*tensor, staging.data());
+      device->write(at, staging);
+    }
   }
 }
 
@@ -113,12 +117,9 @@ void Session::restore(const WeightStore &checkpoint) {
 
 void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }
 
-void Session::run(const std::string &entry, const StepRows &rows) {
-  current = rows;
-  fetched.clear();
-  last = &loaded->entry(entry);
-  if (checkArena)
-    poison();
+/// The hypers of the program as they are now.
+std::vector<HyperValue> Session::hyperValues() {
+  std::vector<HyperValue> values;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
     if (buffer.kind != format::BufferKind::Hyper)
@@ -126,10 +127,22 @@ void Session::run(const std::string &entry, const StepRows &rows) {
     double value = hypers[buffer.tensor];
     auto narrow = static_cast<float>(value);
     auto integer = static_cast<int64_t>(value);
-    const void *from = buffer.type == DType::F32 ? &narrow : buffer.type == DType::F64 ? static_cast<void *>(&value) : &integer;
-    std::memcpy(loaded->address(i, 0), from, format::sizeOf(buffer.type));
+    const void *from = buffer.type == DType::F32   ? &narrow
+                       : buffer.type == DType::F64 ? static_cast<void *>(&value)
+                                                   : &integer;
+    values.push_back({loaded->address(i, 0), 0, static_cast<uint32_t>(format::sizeOf(buffer.type))});
+    std::memcpy(&values.back().bits, from, values.back().bytes);
   }
-  executor->run(*last, *this);
+  return values;
+}
+
+void Session::run(const std::string &entry, const StepRows &rows) {
+  current = rows;
+  fetched.clear();
+  last = &loaded->entry(entry);
+  if (checkArena)
+    poison();
+  device->run(*last, hyperValues(), *this);
   if (checkArena)
     measureArena();
 }
@@ -179,30 +192,18 @@ void Session::fetch(const format::Output &output, int64_t microbatch, format::DT
 }
 
 void Session::poison() {
-  auto arena = link->arena().subspan(program.arena.state);
-  auto *words = reinterpret_cast<uint32_t *>(arena.data());
-  std::fill_n(words, arena.size() / sizeof *words, poisonWord);
+  uint64_t bytes = program.arena.pool + guardBytes;
+  device->fill(device->arenas().dev + program.arena.state, bytes & ~uint64_t(3), poisonWord);
 }
 
 void Session::measureArena() {
-  auto arena = link->arena();
+  uint64_t first = program.arena.state / sizeof(uint32_t);
+  HostBytes arena(*device, device->arenas().dev, use.bound + guardBytes);
   auto *words = reinterpret_cast<const uint32_t *>(arena.data());
-  uint64_t word = arena.size() / sizeof *words, first = program.arena.state / sizeof *words;
+  uint64_t word = arena.size() / sizeof *words;
   while (word > first && words[word - 1] == poisonWord)
     --word;
   use.touched = std::max(use.touched, word * sizeof *words);
-}
-
-uint64_t Session::residentArena() {
-  auto arena = link->arena();
-  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> resident((arena.size() + page - 1) / page);
-  if (resident.empty() || mincore(arena.data(), arena.size(), resident.data()) != 0)
-    return 0;
-  uint64_t pages = 0;
-  for (unsigned char flags : resident)
-    pages += flags & 1;
-  return std::min(pages * page, use.bound);
 }
 
 } // namespace par::core

@@ -100,11 +100,11 @@ private:
     double lr = rateOf(position.step);
     session.setHyper("lr", lr);
     auto began = std::chrono::steady_clock::now();
-    uint64_t sentBefore = session.endpoint().sentBytes();
+    uint64_t sentBefore = session.sentBytes();
     session.run("train", {job.dataset.get(), &order, position.rows});
     StepReport report;
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
-    report.sentBytes = session.endpoint().sentBytes() - sentBefore;
+    report.sentBytes = session.sentBytes() - sentBefore;
     report.peakBytes = peakBytes();
     report.metrics = session.results();
     StepSummary summary = summarize(manifest, control.allGather("step", report.encode()));

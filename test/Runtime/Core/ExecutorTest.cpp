@@ -127,4 +127,14 @@ TEST(Executor, namesAnEntryThatIsNotThere) {
   });
 }
 
+TEST(Executor, namesADeviceThatIsNotThere) {
+  format::Bundle bundle = toy::allReduce(1);
+  try {
+    core::makeDevice("abacus", {&bundle, "toy.par"});
+    ADD_FAILURE();
+  } catch (const core::Failure &failure) {
+    EXPECT_STREQ(failure.what(), "toy.par: error: there is no device \"abacus\" in this runtime; it has cpu");
+  }
+}
+
 } // namespace

@@ -1,10 +1,9 @@
-// A program made ready to run on one rank: kernels and library calls bound, entries expanded once into flat lists
-// of steps whose operands are addresses.
+// A program laid out for one rank: entries expanded once into flat lists of steps whose operands are addresses of the
+// device's arenas. Nothing here touches these bytes; what runs a step, the device binds by the tables of the program
+// (step.instruction->kernel, step.instruction->call).
 #pragma once
 
 #include "par/comm/Communicator.h"
-#include "par/cpu/KernelObject.h"
-#include "par/cpu/Matmul.h"
 #include "par/format/Bundle.h"
 
 #include <memory>
@@ -20,12 +19,7 @@ struct Step {
   const format::Instruction *instruction = nullptr; ///< what it was made from
   uint32_t operands = 0;  ///< index of the first in ExpandedEntry::pointers
   // kernel
-  kernels::KernelFunction function = nullptr;
   uint32_t immediates = 0; ///< index of the first in ExpandedEntry::immediates
-  uint32_t tiles = 1;
-  // call
-  const cpu::Matmul *matmul = nullptr;
-  bool bias = false, workspace = false;
   // coll, send, recv, group: `units` communications from `firstUnit`
   uint32_t firstUnit = 0, units = 0;
   // wait: the step that signals, or -1
@@ -47,42 +41,32 @@ struct ExpandedEntry {
   std::vector<comm::Communication> communications;
 };
 
-/// The memory of one rank.
+/// Where the memory of one rank begins, as its device addresses it.
 struct Arenas {
   std::byte *dev = nullptr, *host = nullptr;
 };
 
-/// What one rank runs: the program of its role with everything bound.
+/// What one rank runs: the program of its role with its addresses.
 class LoadedProgram {
 public:
-  /// Binds kernels and calls. `folder` is the bundle's. Throws Failure.
-  LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas,
-                const cpu::MatmulChoices &choices);
+  /// `folder` is the bundle's, for messages.
+  LoadedProgram(const format::Bundle &bundle, const std::string &folder, uint32_t rank, Arenas arenas);
 
   const format::Program &program() const { return source; }
   /// Throws Failure if the program has no such entry.
   const ExpandedEntry &entry(const std::string &name);
   bool has(const std::string &name) const { return source.findEntry(name) != format::kNone; }
-  /// Address of slot `slot` of a buffer.
+  /// Device address of slot `slot` of a buffer.
   std::byte *address(uint32_t buffer, uint32_t slot) const;
-  /// The queue that the walking thread itself executes.
-  uint32_t mainQueue() const;
 
 private:
   friend class Expander;
-
-  void bindKernels(const std::string &folder);
-  void bindCalls(const cpu::MatmulChoices &choices);
-  void nameInstructions();
 
   const format::Bundle &bundle;
   const format::Program &source;
   std::string place;
   uint32_t rank;
   Arenas arenas;
-  cpu::KernelObject object;
-  std::vector<kernels::KernelFunction> functions;
-  std::vector<std::unique_ptr<cpu::Matmul>> matmuls;
   std::vector<std::vector<std::string>> ids; ///< by block, by instruction
   std::vector<std::unique_ptr<ExpandedEntry>> expanded;
 };

@@ -24,6 +24,7 @@ struct MessageText {
   /* bundle and machine */                                                                                             \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
+  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu")                                             \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
   M(notElf, "is not an ELF shared object for x86-64")                                                                  \

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "par/core/Data.h"
-#include "par/core/Executor.h"
+#include "par/core/Device.h"
 #include "par/core/Weights.h"
 
 #include <functional>
@@ -13,6 +13,7 @@ namespace par::core {
 struct SessionOptions {
   int threads = 1;
   bool checkArena = false;
+  std::string device = "cpu"; ///< see makeDevice()
 };
 
 /// The rows of one step.
@@ -38,7 +39,7 @@ public:
   uint32_t rank() const { return control.rank(); }
   const format::Manifest &manifest() const { return bundle.manifest; }
   /// The buffer of a tensor on this rank, empty where it has none. Slot 0 of versioned buffers.
-  std::span<std::byte> tensor(const std::string &name) const;
+  HostBytes tensor(const std::string &name) const;
 
   /// Gives every tensor its value: weights from the store, or by their rules where it is null; the rest by rules.
   void initialize(const WeightStore *weights, uint64_t seed);
@@ -57,33 +58,32 @@ public:
   void onResult(TakeResult take) { takeResult = std::move(take); }
 
   comm::Control &jobControl() { return control; }
-  comm::Endpoint &endpoint() { return *link; }
+  /// Bytes that this rank has sent so far.
+  uint64_t sentBytes() const { return device->sentBytes(); }
   ArenaUse arenaUse() const { return use; }
   /// Bytes of the arena that are resident now, in whole pages.
-  uint64_t residentArena();
+  uint64_t residentArena() const { return device->residentBytes(); }
   /// After a run whose loss is not finite: the first instruction, in issue order, whose result is still in memory
   /// and holds a value that is not finite; "" if there is none.
   std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
-  const std::vector<Stamp> &stamps() const { return executor->stamps(); }
+  const std::vector<Stamp> &stamps() const { return device->stamps(); }
 
 private:
   void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;
   void fetch(const format::Output &output, int64_t microbatch, format::DType type,
              std::span<const std::byte> from) override;
-  void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) const;
+  void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit);
+  std::vector<HyperValue> hyperValues();
   void poison();
   void measureArena();
 
   const format::Bundle &bundle;
   comm::Control &control;
   const format::Program &program;
-  std::unique_ptr<comm::Endpoint> link;
-  std::vector<std::byte> hostArena;
+  std::unique_ptr<Device> device;
   std::unique_ptr<LoadedProgram> loaded;
-  cpu::ThreadPool pool;
-  std::unique_ptr<Executor> executor;
   bool checkArena;
   ArenaUse use;
   StepRows current;

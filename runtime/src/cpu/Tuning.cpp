@@ -1,4 +1,4 @@
-#include "par/core/Tuning.h"
+#include "par/cpu/Tuning.h"
 
 #include "par/cpu/Machine.h"
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-namespace par::core {
+namespace par::cpu {
 
 using nlohmann::json;
 
@@ -46,7 +46,7 @@ void writeTuning(const std::string &path, const json &all) {
 std::string decide(const format::Bundle &bundle, const std::string &folder, int threads) {
   std::string path = tuningFile(folder);
   json all = readTuning(path);
-  std::string machine = cpu::processorName() + ", " + cpu::isaLevel() + ", " + cpu::libraryVersion() + ", " +
+  std::string machine = processorName() + ", " + isaLevel() + ", " + libraryVersion() + ", " +
                         std::to_string(threads) + " threads";
   json &known = all[machine];
   if (!known.is_object())
@@ -55,11 +55,11 @@ std::string decide(const format::Bundle &bundle, const std::string &folder, int 
   bool measured = false;
   for (const format::Program &program : bundle.programs)
     for (const format::Call &call : program.calls) {
-      std::string key = cpu::shapeKey(call);
+      std::string key = shapeKey(call);
       if (!known.contains(key)) {
-        bool primitive = cpu::tryMatmul(call) == cpu::MatmulChoice::Primitive;
+        bool primitive = tryMatmul(call) == MatmulChoice::Primitive;
         known[key] = primitive ? "primitive" : "sgemm";
-        measured |= primitive || cpu::worthTrying(call);
+        measured |= primitive || worthTrying(call);
       }
       chosen[key] = known[key];
     }
@@ -70,13 +70,13 @@ std::string decide(const format::Bundle &bundle, const std::string &folder, int 
 
 } // namespace
 
-cpu::MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                                    int threads) {
   std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
-  cpu::MatmulChoices choices;
+  MatmulChoices choices;
   for (const auto &[key, choice] : json::parse(control.broadcast("tuning", text)).items())
-    choices[key] = choice == "primitive" ? cpu::MatmulChoice::Primitive : cpu::MatmulChoice::Sgemm;
+    choices[key] = choice == "primitive" ? MatmulChoice::Primitive : MatmulChoice::Sgemm;
   return choices;
 }
 
-} // namespace par::core
+} // namespace par::cpu

@@ -6,11 +6,11 @@
 #include "par/cpu/Matmul.h"
 #include "par/format/Bundle.h"
 
-namespace par::core {
+namespace par::cpu {
 
 /// Collective. The choices for all products of all programs of the bundle in `folder`. They are read from and
 /// written to FOLDER.tuning.json, where each processor model and number of threads has its own.
-cpu::MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                                    int threads);
 
-} // namespace par::core
+} // namespace par::cpu

@@ -1,0 +1,46 @@
+// The device `cpu`: arenas that peers read directly, oneDNN and compiled kernels, one thread that walks.
+#pragma once
+
+#include "par/cpu/Executor.h"
+
+#include <optional>
+
+namespace par::cpu {
+
+/// Arenas and bindings of ranks whose memory is this process's: all but the walk.
+class HostDevice : public core::Device {
+public:
+  explicit HostDevice(const core::DeviceOptions &options) : options(options) {}
+
+  std::string libraries() const override { return libraryVersion(); }
+  void connect(comm::Control &control) override;
+  core::Arenas arenas() const override;
+  void write(void *to, std::span<const std::byte> from) override;
+  void read(std::span<std::byte> to, const void *from) override;
+  void fill(void *to, uint64_t bytes, uint32_t word) override;
+  std::byte *hostAddress(void *at) const override { return static_cast<std::byte *>(at); }
+  uint64_t sentBytes() const override { return link->sentBytes(); }
+  uint64_t residentBytes() const override;
+
+protected:
+  void writeHypers(std::span<const core::HyperValue> hypers);
+
+  core::DeviceOptions options;
+  std::unique_ptr<comm::Endpoint> link;
+  std::vector<std::byte> hostArena;
+  std::optional<LocalSteps> local;
+};
+
+class Device final : public HostDevice {
+public:
+  using HostDevice::HostDevice;
+
+  void connect(comm::Control &control) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
+  const std::vector<core::Stamp> &stamps() const override { return executor->stamps(); }
+
+private:
+  std::optional<Executor> executor;
+};
+
+} // namespace par::cpu

@@ -1,0 +1,45 @@
+// Walks a flat entry. One thread issues in order and executes the main queue itself; all other queues are in-order
+// lists that move forward between its instructions and while it waits.
+#pragma once
+
+#include "par/cpu/LocalSteps.h"
+
+namespace par::cpu {
+
+class Executor {
+public:
+  Executor(uint32_t mainQueue, size_t queues, comm::Endpoint &endpoint, comm::Control &control, LocalSteps &local);
+
+  /// Runs an entry from its first step until every queue has drained.
+  void run(const core::ExpandedEntry &entry, core::EntryHost &host);
+  /// Of the last run, one for each step.
+  const std::vector<core::Stamp> &stamps() const { return times; }
+
+private:
+  struct Queue {
+    std::vector<uint32_t> issued; ///< steps given to this queue, in order
+    size_t next = 0;              ///< the first that has not ended
+    bool posted = false;          ///< whether issued[next] is a communication under way
+    comm::Operation operation;
+  };
+
+  void runNow(uint32_t index);
+  bool advanceOthers();
+  bool advance(Queue &queue, bool &moved);
+  comm::Operation post(const core::Step &step);
+  bool othersIdle() const;
+  void markSignalled(uint32_t index) { signalled[index] = 1; }
+
+  uint32_t mainQueue;
+  comm::Endpoint &endpoint;
+  comm::Control &control;
+  LocalSteps &local;
+  std::vector<Queue> queues;
+  std::vector<core::Stamp> times;
+  std::vector<uint8_t> signalled;
+  const core::ExpandedEntry *entry = nullptr;
+  core::EntryHost *host = nullptr;
+  size_t waiting = 0; ///< steps of other queues that have not ended
+};
+
+} // namespace par::cpu

@@ -1,0 +1,41 @@
+// Everything that a rank does on its own memory, on this machine's processor: kernels and calls of a program, bound
+// once, and copies, fills, feeds and fetches.
+#pragma once
+
+#include "par/core/Device.h"
+#include "par/cpu/KernelObject.h"
+#include "par/cpu/Matmul.h"
+#include "par/cpu/ThreadPool.h"
+
+namespace par::cpu {
+
+class LocalSteps {
+public:
+  /// Binds the kernels and calls of the program of `options`; setLibraryThreads() comes before. Throws core::Failure.
+  LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices);
+
+  /// Runs a step that is neither communication nor signal nor wait. Its arenas must be this process's memory.
+  void execute(const core::ExpandedEntry &entry, const core::Step &step, core::EntryHost &host);
+
+private:
+  struct BoundKernel {
+    kernels::KernelFunction function;
+    uint32_t tiles;
+  };
+  struct BoundCall {
+    std::unique_ptr<Matmul> matmul;
+    bool bias, workspace;
+  };
+  void bindKernels(const core::DeviceOptions &options);
+  void runCall(const BoundCall &call, void *const *operand);
+
+  KernelObject object;
+  std::vector<BoundKernel> kernels; ///< by number in the program, as calls
+  std::vector<BoundCall> calls;
+  ThreadPool pool;
+};
+
+/// Whether a step is a communication, or a group of them.
+bool communicates(format::Op op);
+
+} // namespace par::cpu

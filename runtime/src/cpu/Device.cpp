@@ -1,0 +1,68 @@
+#include "par/cpu/Device.h"
+
+#include "par/cpu/Tuning.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace par::cpu {
+
+void HostDevice::connect(comm::Control &control) {
+  const format::Arena &arena = options.program().arena;
+  link = control.connect(comm::tableOf(options.bundle->manifest), arena.deviceBytes() + options.guardBytes);
+  hostArena.resize(arena.host);
+  setLibraryThreads(options.threads); // before products are timed
+  local.emplace(options, agreeOnProducts(*options.bundle, options.folder, control, options.threads));
+}
+
+core::Arenas HostDevice::arenas() const {
+  return {link->arena().data(), const_cast<std::byte *>(hostArena.data())};
+}
+
+void HostDevice::write(void *to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
+
+void HostDevice::read(std::span<std::byte> to, const void *from) { std::memcpy(to.data(), from, to.size()); }
+
+void HostDevice::fill(void *to, uint64_t bytes, uint32_t word) {
+  std::fill_n(static_cast<uint32_t *>(to), bytes / sizeof word, word);
+}
+
+void HostDevice::writeHypers(std::span<const core::HyperValue> hypers) {
+  for (const core::HyperValue &hyper : hypers)
+    std::memcpy(hyper.to, &hyper.bits, hyper.bytes);
+}
+
+uint64_t HostDevice::residentBytes() const {
+  auto arena = link->arena();
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident((arena.size() + page - 1) / page);
+  if (resident.empty() || mincore(arena.data(), arena.size(), resident.data()) != 0)
+    return 0;
+  uint64_t pages = 0;
+  for (unsigned char flags : resident)
+    pages += flags & 1;
+  return std::min(pages * page, arena.size() - options.guardBytes);
+}
+
+/// The queue that the walking thread itself executes.
+static uint32_t mainQueueOf(const format::Program &program) {
+  for (uint32_t i = 0; i < program.queues.size(); ++i)
+    if (program.queues[i] == "compute")
+      return i;
+  return 0;
+}
+
+void Device::connect(comm::Control &control) {
+  HostDevice::connect(control);
+  const format::Program &program = options.program();
+  executor.emplace(mainQueueOf(program), program.queues.size(), *link, control, *local);
+}
+
+void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
+  writeHypers(hypers);
+  executor->run(entry, host);
+}
+
+} // namespace par::cpu

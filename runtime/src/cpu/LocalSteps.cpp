@@ -1,0 +1,120 @@
+#include "par/cpu/LocalSteps.h"
+
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace par::cpu {
+
+using core::Failure;
+using core::Message;
+using format::Op;
+
+namespace {
+
+/// Operands and immediates of a builtin as the program gives them, held against the table.
+void checkBuiltin(const format::Kernel &kernel, const std::string &place) {
+  const kernels::BuiltinKernel *builtin = kernels::findBuiltin(kernel.symbol);
+  if (!builtin)
+    throw Failure::at(place, Message::noBuiltin, kernel.name, kernel.symbol);
+  if (kernel.imms != builtin->immediates.size())
+    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->immediates.size(),
+                      "immediates", kernel.imms);
+  size_t required = 0;
+  for (const auto &operand : builtin->operands)
+    required += operand.onlyIf < 0;
+  if (kernel.operands.size() < required || kernel.operands.size() > builtin->operands.size())
+    throw Failure::at(place, Message::builtinMismatch, kernel.name, kernel.symbol, builtin->operands.size(), "operands",
+                      kernel.operands.size());
+}
+
+template <typename T>
+void fillWith(void *to, uint64_t bytes, double value) {
+  std::fill_n(static_cast<T *>(to), bytes / sizeof(T), static_cast<T>(value));
+}
+
+void fillBuffer(void *to, format::DType type, uint64_t bytes, double value, const char *id) {
+  if (value == 0) {
+    std::memset(to, 0, bytes);
+    return;
+  }
+  switch (type) {
+  case format::DType::F32:
+    return fillWith<float>(to, bytes, value);
+  case format::DType::F64:
+    return fillWith<double>(to, bytes, value);
+  case format::DType::I64:
+    return fillWith<int64_t>(to, bytes, value);
+  case format::DType::I32:
+    return fillWith<int32_t>(to, bytes, value);
+  case format::DType::I1:
+  case format::DType::U8:
+    return fillWith<uint8_t>(to, bytes, value);
+  default:
+    throw Failure::at("", Message::unsupportedInstruction, id, "fill of " + std::string(format::toString(type)));
+  }
+}
+
+} // namespace
+
+LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices) : pool(options.threads) {
+  bindKernels(options);
+  for (const format::Call &call : options.program().calls) {
+    auto choice = choices.find(shapeKey(call));
+    calls.push_back(
+        {makeMatmul(call, choice == choices.end() ? MatmulChoice::Sgemm : choice->second, options.folder), call.bias,
+         call.workspace > 0});
+  }
+}
+
+void LocalSteps::bindKernels(const core::DeviceOptions &options) {
+  const std::vector<format::Kernel> &table = options.program().kernels;
+  if (std::any_of(table.begin(), table.end(), [](const format::Kernel &kernel) { return !kernel.builtin; }))
+    object = KernelObject((std::filesystem::path(options.folder) / "kernels-x86.so").string());
+  for (const format::Kernel &kernel : table) {
+    if (kernel.builtin)
+      checkBuiltin(kernel, options.folder);
+    kernels.push_back({kernel.builtin ? kernels::builtinFunction(kernel.symbol)
+                                      : object.function(kernel.symbol, kernel.name),
+                       kernel.tiles});
+  }
+}
+
+void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Step &step, core::EntryHost &host) {
+  void *const *operands = entry.pointers.data() + step.operands;
+  switch (step.op) {
+  case Op::Kernel: {
+    const BoundKernel &kernel = kernels[step.instruction->kernel];
+    pool.run(kernel.function, operands, entry.immediates.data() + step.immediates, kernel.tiles);
+    return;
+  }
+  case Op::Call:
+    return runCall(calls[step.instruction->call], operands);
+  case Op::Copy:
+    std::memcpy(operands[1], operands[0], step.bytes);
+    return;
+  case Op::Fill:
+    return fillBuffer(operands[0], step.type, step.bytes, step.value, step.id);
+  case Op::Feed:
+    host.feed(*step.input, step.microbatch, {static_cast<std::byte *>(operands[0]), step.bytes});
+    return;
+  case Op::Fetch:
+    host.fetch(*step.output, step.microbatch, step.type, {static_cast<const std::byte *>(operands[0]), step.bytes});
+    return;
+  default:
+    throw Failure::at("", Message::unsupportedInstruction, step.id, format::toString(step.op));
+  }
+}
+
+void LocalSteps::runCall(const BoundCall &call, void *const *operand) {
+  auto *a = static_cast<const float *>(*operand++), *b = static_cast<const float *>(*operand++);
+  auto *bias = call.bias ? static_cast<const float *>(*operand++) : nullptr;
+  auto *c = static_cast<float *>(*operand++);
+  call.matmul->run(a, b, bias, c, call.workspace ? *operand : nullptr);
+}
+
+bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
+
+} // namespace par::cpu
