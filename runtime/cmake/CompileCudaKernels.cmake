@@ -1,0 +1,33 @@
+# Runs nvcc on SOURCE for ARCHS into the fatbin IMAGE, keeps what ptxas said in LOG, and fails where a kernel spills
+# registers or keeps anything in local memory.
+list(GET ARCHS 0 oldest)
+set(targets -gencode arch=compute_${oldest},code=compute_${oldest})
+foreach(arch ${ARCHS})
+  list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+endforeach()
+get_filename_component(folder ${IMAGE} DIRECTORY)
+file(MAKE_DIRECTORY ${folder})
+execute_process(COMMAND ${NVCC} -std=c++20 -O3 -ccbin ${HOST} -I ${INCLUDE} ${targets} -t2 -Xptxas -v -fatbin
+                        -o ${IMAGE}.new ${SOURCE}
+  WORKING_DIRECTORY ${folder} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(failed)
+  message(FATAL_ERROR "${said}")
+endif()
+file(WRITE ${LOG} "${said}")
+string(REPLACE ";" "," lines "${said}")
+string(REPLACE "\n" ";" lines "${lines}")
+foreach(line ${lines})
+  if(line MATCHES "Compiling entry function '([^']*)' for '([^']*)'")
+    set(kernel "${CMAKE_MATCH_1} for ${CMAKE_MATCH_2}")
+  elseif(line MATCHES "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads"
+         AND NOT line MATCHES " 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads")
+    string(STRIP "${line}" line)
+    string(APPEND bad "  ${kernel}: ${line}\n")
+  elseif(line MATCHES "warning")
+    string(APPEND bad "  ${line}\n")
+  endif()
+endforeach()
+if(bad)
+  message(FATAL_ERROR "CUDA kernels must not use local memory:\n${bad}")
+endif()
+file(RENAME ${IMAGE}.new ${IMAGE})

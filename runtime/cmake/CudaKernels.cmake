@@ -1,0 +1,48 @@
+# The CUDA kernels of src/kernels/cuda: nvcc compiles them once to builtins.fatbin (cubins and PTX), which becomes part
+# of par_kernels. Without nvcc nothing is built and the runtime has no CUDA kernels; everything else is the same.
+#   PAR_CUDA_KERNELS   on where nvcc is found and works
+#   PAR_CUDA_ARCHS     the chips, "80;90;100"; PTX of the first serves all others
+# Target cuda-kernel-table prints registers, shared memory, occupancy and bytes of each kernel and chip.
+set(PAR_CUDA_ARCHS "80;90;100" CACHE STRING "compute capabilities of the CUDA kernels")
+find_program(PAR_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+# A host compiler that nvcc takes: what it only preprocesses and parses may be older than what builds the rest.
+find_program(PAR_NVCC_HOST NAMES g++ clang++)
+
+if(PAR_NVCC AND NOT DEFINED PAR_NVCC_WORKS)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/nvcc/try.cu "#include <span>\nextern \"C\" __global__ void entry() {}\n")
+  execute_process(COMMAND ${PAR_NVCC} -std=c++20 -ccbin ${PAR_NVCC_HOST} -arch=sm_80 -cubin -o try.cubin try.cu
+    WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/nvcc RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(STATUS "nvcc does not work; no CUDA kernels: ${said}")
+    set(works OFF)
+  else()
+    set(works ON)
+  endif()
+  set(PAR_NVCC_WORKS ${works} CACHE INTERNAL "nvcc compiles a small kernel")
+endif()
+if(PAR_NVCC_WORKS)
+  set(default ON)
+else()
+  set(default OFF)
+endif()
+option(PAR_CUDA_KERNELS "compile the CUDA builtin kernels with nvcc" ${default})
+if(NOT PAR_CUDA_KERNELS)
+  return()
+endif()
+if(NOT PAR_NVCC_WORKS)
+  message(FATAL_ERROR "PAR_CUDA_KERNELS needs an nvcc that works")
+endif()
+
+set(source ${CMAKE_CURRENT_SOURCE_DIR}/src/kernels/cuda)
+file(GLOB sources CONFIGURE_DEPENDS ${source}/*)
+set(image ${CMAKE_CURRENT_BINARY_DIR}/nvcc/builtins.fatbin)
+set(log ${CMAKE_CURRENT_BINARY_DIR}/nvcc/builtins.ptxas.txt)
+add_custom_command(OUTPUT ${image} ${log}
+  COMMAND ${CMAKE_COMMAND} -D NVCC=${PAR_NVCC} -D HOST=${PAR_NVCC_HOST} "-D ARCHS=${PAR_CUDA_ARCHS}" -D IMAGE=${image} -D LOG=${log}
+          -D SOURCE=${source}/Builtins.cu -D INCLUDE=${CMAKE_CURRENT_SOURCE_DIR}/include
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/CompileCudaKernels.cmake
+  DEPENDS ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/include/par/kernels/CudaBuiltins.h
+          ${CMAKE_CURRENT_SOURCE_DIR}/cmake/CompileCudaKernels.cmake
+  COMMENT "Compiling the CUDA kernels for sm_${PAR_CUDA_ARCHS}" VERBATIM)
+set_source_files_properties(src/kernels/CudaImage.cpp PROPERTIES
+  COMPILE_DEFINITIONS PAR_CUDA_IMAGE="${image}" OBJECT_DEPENDS ${image})

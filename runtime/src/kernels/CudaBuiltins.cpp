@@ -1,0 +1,179 @@
+// Which entries a builtin launches on a CUDA device, with what grid.
+#include "par/kernels/CudaBuiltins.h"
+#include "cuda/Sizes.h"
+#include "par/kernels/Builtins.h"
+
+#include <algorithm>
+
+namespace par::kernels {
+namespace {
+
+using namespace par::cuda;
+using Immediates = std::span<const uint64_t>;
+
+constexpr uint64_t largestX = 0x7fffffff, largestY = 65535;
+
+uint64_t ceilDiv(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+/// A launch of one stage; nothing if the grid is larger than a device takes. Nothing to do is one block that finds so.
+std::optional<CudaLaunch> single(std::string_view entry, uint64_t gridX, uint64_t gridY, uint32_t blockX,
+                                 uint32_t blockY = 1) {
+  if (gridX > largestX || gridY > largestY)
+    return std::nullopt;
+  CudaLaunch launch;
+  launch.storage[0] = {entry,
+                       {uint32_t(std::max<uint64_t>(gridX, 1)), uint32_t(std::max<uint64_t>(gridY, 1)), 1},
+                       {blockX, blockY, 1}};
+  return launch;
+}
+
+std::optional<CudaLaunch> elementwise(std::string_view entry, Immediates imm) {
+  return single(entry, ceilDiv(imm[0], elementsOfBlock), 1, 256);
+}
+
+/// Teams of a warp for rows of up to 1024 elements, else of a whole block.
+std::optional<CudaLaunch> byRows(std::string_view entry, uint64_t rows, uint64_t cols) {
+  if (cols <= 1024)
+    return single(entry, ceilDiv(rows, 4), 1, 32, 4);
+  return single(entry, rows, 1, cols <= 8192 ? 256 : 512);
+}
+
+std::optional<CudaLaunch> scatter(std::string_view entry, Immediates imm) {
+  return single(entry, ceilDiv(imm[2], scatterRows), ceilDiv(imm[1], scatterColumns), scatterColumns);
+}
+
+std::optional<CudaLaunch> sumSquares(Immediates imm) {
+  uint64_t blocks = ceilDiv(imm[0], uint64_t(squaresThreads) * 16);
+  if (blocks <= 4)
+    return single("par_sum_squares", 1, 1, squaresThreads);
+  // The second stage adds a part for each of its threads.
+  auto launch = single("par_sum_squares_parts", squaresThreads, 1, squaresThreads);
+  launch->storage[1] = {"par_sum_squares_total", {1, 1, 1}, {squaresThreads, 1, 1}};
+  launch->count = 2;
+  launch->scratch = squaresThreads * sizeof(double);
+  return launch;
+}
+
+std::optional<CudaLaunch> layerNormBackward(Immediates imm) {
+  uint64_t rows = imm[0], cols = imm[1];
+  uint64_t parts = std::clamp<uint64_t>(ceilDiv(rows, layerNormTile), 1, layerNormParts);
+  auto launch = single("par_layer_norm_backward", parts, 1, layerNormTile * 32);
+  if (ceilDiv(cols, 32) > largestX)
+    return std::nullopt;
+  launch->storage[0].shared = cols <= layerNormColumnsInShared ? uint32_t(2 * cols * sizeof(float)) : 0;
+  launch->storage[1] = {"par_layer_norm_backward_sums",
+                        {uint32_t(std::max<uint64_t>(ceilDiv(cols, 32), 1)), 2, 1},
+                        {32, 32, 1}};
+  launch->count = 2;
+  launch->scratch = parts * 2 * cols * sizeof(float);
+  return launch;
+}
+
+/// `size`: the first of the three sizes of the planes that the threads share out. The kernels count in 32 bits.
+std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_t size) {
+  // Planes with their padding and windows, whole and dim by dim.
+  uint64_t input = 1, output = 1;
+  for (size_t dim = 0; dim < 3; ++dim) {
+    uint64_t reach = imm[1 + dim] + imm[13 + dim] + imm[16 + dim], window = imm[4 + dim] * imm[19 + dim];
+    if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim], imm[19 + dim],
+                  reach, window}) >= 1u << 30)
+      return std::nullopt;
+    input = std::min<uint64_t>(input * imm[1 + dim], largestX);
+    output = std::min<uint64_t>(output * imm[7 + dim], largestX);
+  }
+  if (std::max(input, output) >= 1u << 30)
+    return std::nullopt;
+  uint64_t elements = imm[size] * imm[size + 1] * imm[size + 2];
+  auto threads = static_cast<uint32_t>(std::clamp<uint64_t>(ceilDiv(elements, 32) * 32, 32, 256));
+  return single(entry, imm[0], std::min(ceilDiv(elements, threads), largestY), threads);
+}
+
+constexpr std::array entries{std::string_view("par_adamw"),
+                             std::string_view("par_adamw_coef"),
+                             std::string_view("par_sgd"),
+                             std::string_view("par_sgd_coef"),
+                             std::string_view("par_momentum"),
+                             std::string_view("par_momentum_coef"),
+                             std::string_view("par_cross_entropy"),
+                             std::string_view("par_cross_entropy_shard"),
+                             std::string_view("par_cross_entropy_backward"),
+                             std::string_view("par_row_max"),
+                             std::string_view("par_softmax"),
+                             std::string_view("par_softmax_backward"),
+                             std::string_view("par_layer_norm"),
+                             std::string_view("par_layer_norm_backward"),
+                             std::string_view("par_layer_norm_backward_sums"),
+                             std::string_view("par_gather_rows"),
+                             std::string_view("par_scatter_add_rows"),
+                             std::string_view("par_sum_squares"),
+                             std::string_view("par_sum_squares_parts"),
+                             std::string_view("par_sum_squares_total"),
+                             std::string_view("par_max_pool"),
+                             std::string_view("par_max_pool_grad"),
+                             std::string_view("par_reduce_f64"),
+                             std::string_view("par_reduce_f32"),
+                             std::string_view("par_reduce_bf16"),
+                             std::string_view("par_reduce_f16"),
+                             std::string_view("par_reduce_i64"),
+                             std::string_view("par_reduce_i32"),
+                             std::string_view("par_reduce_i16"),
+                             std::string_view("par_reduce_i8"),
+                             std::string_view("par_reduce_u8"),
+                             std::string_view("par_reduce_i1"),
+                             std::string_view("par_copy")};
+
+} // namespace
+
+std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint64_t> imm) {
+  const BuiltinKernel *kernel = findBuiltin(name);
+  if (!kernel || imm.size() != kernel->immediates.size())
+    return std::nullopt;
+  if (name == "adamw")
+    return elementwise(imm[6] ? "par_adamw_coef" : "par_adamw", imm);
+  if (name == "sgd")
+    return elementwise(imm[3] ? "par_sgd_coef" : "par_sgd", imm);
+  if (name == "momentum")
+    return elementwise(imm[5] ? "par_momentum_coef" : "par_momentum", imm);
+  if (name == "gather_rows")
+    return byRows("par_gather_rows", imm[0], imm[1]);
+  if (name == "scatter_add_rows")
+    return scatter("par_scatter_add_rows", imm);
+  if (name == "sum_squares")
+    return sumSquares(imm);
+  if (name == "layer_norm_backward")
+    return layerNormBackward(imm);
+  if (name == "max_pool")
+    return byPlanes("par_max_pool", imm, 7);
+  if (name == "max_pool_grad")
+    return byPlanes("par_max_pool_grad", imm, 1);
+  static constexpr std::pair<std::string_view, std::string_view> ofRows[] = {
+      {"cross_entropy", "par_cross_entropy"},
+      {"cross_entropy_shard", "par_cross_entropy_shard"},
+      {"cross_entropy_backward", "par_cross_entropy_backward"},
+      {"row_max", "par_row_max"},
+      {"softmax", "par_softmax"},
+      {"softmax_backward", "par_softmax_backward"},
+      {"layer_norm", "par_layer_norm"}};
+  for (auto [builtin, entry] : ofRows)
+    if (builtin == name)
+      return byRows(entry, imm[0], imm[1]);
+  return std::nullopt;
+}
+
+std::optional<CudaStage> cudaReduce(std::string_view type, unsigned members, uint64_t n) {
+  constexpr std::string_view prefix = "par_reduce_";
+  if (members == 0 || members > cudaReduceMembers)
+    return std::nullopt;
+  for (std::string_view entry : entries)
+    if (entry.starts_with(prefix) && entry.substr(prefix.size()) == type)
+      return CudaStage{entry, {uint32_t(std::clamp<uint64_t>(ceilDiv(n, 1024), 1, 4096)), 1, 1}, {256, 1, 1}};
+  return std::nullopt;
+}
+
+CudaStage cudaCopy(uint64_t bytes) {
+  return {"par_copy", {uint32_t(std::clamp<uint64_t>(ceilDiv(bytes, 16384), 1, 4096)), 1, 1}, {256, 1, 1}};
+}
+
+std::span<const std::string_view> cudaEntries() { return entries; }
+
+} // namespace par::kernels

@@ -1,0 +1,121 @@
+// Largest elements of windows, and their gradient. x of the grid is the plane, y a part of it.
+#include "Kernel.cuh"
+
+#include <type_traits>
+
+namespace par::cuda {
+namespace {
+
+/// One dim of a pool; planes have fewer than 2^31 elements.
+struct Dim {
+  int in, window, out, stride, low, dilation;
+
+  __device__ int position(int y, int k) const { return y * stride + k * dilation - low; }
+  __device__ bool isInside(int at) const { return at >= 0 && at < in; }
+  /// The windows that may hold element `at`: [firstWindow, lastWindow].
+  __device__ int firstWindow(int at) const {
+    int past = at + low - (window - 1) * dilation;
+    return past <= 0 ? 0 : (past + stride - 1) / stride;
+  }
+  __device__ int lastWindow(int at) const { return smaller((at + low) / stride, out - 1); }
+  /// Which element of window y lies at `at`, or -1.
+  __device__ int tap(int y, int at) const {
+    int past = at + low - y * stride;
+    return past % dilation == 0 && past / dilation < window ? past / dilation : -1;
+  }
+};
+
+struct Pool {
+  Dim dim[3];
+  __device__ unsigned inputPlane() const { return unsigned(dim[0].in) * dim[1].in * dim[2].in; }
+  __device__ unsigned outputPlane() const { return unsigned(dim[0].out) * dim[1].out * dim[2].out; }
+};
+
+/// Calls visit(index in the plane, tap0, tap1, tap2) for the elements of window (y0, y1, y2) that lie inside, row-major,
+/// until it says false.
+template <typename Visit> __device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
+  for (int k0 = 0; k0 < p.dim[0].window; ++k0) {
+    int p0 = p.dim[0].position(y0, k0);
+    for (int k1 = 0; p.dim[0].isInside(p0) && k1 < p.dim[1].window; ++k1) {
+      int p1 = p.dim[1].position(y1, k1);
+      for (int k2 = 0; p.dim[1].isInside(p1) && k2 < p.dim[2].window; ++k2) {
+        int p2 = p.dim[2].position(y2, k2);
+        if (p.dim[2].isInside(p2) && !visit((p0 * p.dim[1].in + p1) * p.dim[2].in + p2))
+          return;
+      }
+    }
+  }
+}
+
+/// Whether element `at` is the first of the window that equals `top`.
+__device__ inline bool isFirst(const Pool &p, const float *x, int at, float top, int y0, int y1, int y2) {
+  int found = -1;
+  forWindow(p, y0, y1, y2, [&](int other) {
+    found = other;
+    return !(x[other] == top) && other != at;
+  });
+  return found == at && x[at] == top;
+}
+
+/// The sum of ct over the windows whose first largest element is (i0, i1, i2), in their order.
+__device__ inline float gathered(const Pool &p, const float *ct, const float *x, const float *y, int i0, int i1, int i2) {
+  int at = (i0 * p.dim[1].in + i1) * p.dim[2].in + i2;
+  float sum = 0;
+  for (int y0 = p.dim[0].firstWindow(i0); y0 <= p.dim[0].lastWindow(i0); ++y0)
+    for (int y1 = p.dim[1].firstWindow(i1); y1 <= p.dim[1].lastWindow(i1); ++y1)
+      for (int y2 = p.dim[2].firstWindow(i2); y2 <= p.dim[2].lastWindow(i2); ++y2) {
+        if (p.dim[0].tap(y0, i0) < 0 || p.dim[1].tap(y1, i1) < 0 || p.dim[2].tap(y2, i2) < 0)
+          continue;
+        unsigned window = (unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2;
+        if (isFirst(p, x, at, y[window], y0, y1, y2))
+          sum += ct[window];
+      }
+  return sum;
+}
+
+} // namespace
+} // namespace par::cuda
+
+#define PAR_POOL_PARAMETERS                                                                                            \
+  uint64_t, uint64_t i0, uint64_t i1, uint64_t i2, uint64_t k0, uint64_t k1, uint64_t k2, uint64_t y0, uint64_t y1,    \
+      uint64_t y2, uint64_t s0, uint64_t s1, uint64_t s2, uint64_t l0, uint64_t l1, uint64_t l2, uint64_t, uint64_t,   \
+      uint64_t, uint64_t d0, uint64_t d1, uint64_t d2
+#define PAR_POOL                                                                                                       \
+  Pool {                                                                                                               \
+    {{int(i0), int(k0), int(y0), int(s0), int(l0), int(d0)}, {int(i1), int(k1), int(y1), int(s1), int(l1), int(d1)}, { \
+      int(i2), int(k2), int(y2), int(s2), int(l2), int(d2)                                                             \
+    }}                                                                                                                 \
+  }
+
+PAR_ENTRY(256)
+par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
+  using namespace par::cuda;
+  const Pool p = PAR_POOL;
+  const float *from = x + blockIdx.x * uint64_t(p.inputPlane());
+  float *to = y + blockIdx.x * uint64_t(p.outputPlane());
+  unsigned size = p.outputPlane(), step = gridDim.y * blockDim.x;
+  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += step) {
+    unsigned row = i / unsigned(p.dim[2].out);
+    float top = -INFINITY;
+    forWindow(p, int(row / p.dim[1].out), int(row % p.dim[1].out), int(i % p.dim[2].out), [&](int at) {
+      float value = from[at];
+      top = value > top || value != value ? value : top;
+      return true;
+    });
+    to[i] = top;
+  }
+}
+
+/// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU.
+PAR_ENTRY(256)
+par_max_pool_grad(const float *dy, const float *x, const float *y, float *dx, PAR_POOL_PARAMETERS) {
+  using namespace par::cuda;
+  const Pool p = PAR_POOL;
+  uint64_t input = blockIdx.x * uint64_t(p.inputPlane()), output = blockIdx.x * uint64_t(p.outputPlane());
+  unsigned size = p.inputPlane(), step = gridDim.y * blockDim.x;
+  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += step) {
+    unsigned row = i / unsigned(p.dim[2].in);
+    dx[input + i] = gathered(p, dy + output, x + input, y + output, int(row / p.dim[1].in), int(row % p.dim[1].in),
+                             int(i % p.dim[2].in));
+  }
+}
