@@ -103,6 +103,8 @@ void addWeights(const Rule &rule, const Scaling &dim, double x, MutableArrayRef<
 
 /// The value with `dim` resized.
 FailureOr<Value> resizeAlong(NodeImporter &importer, const Rule &rule, Value value, int64_t at, const Scaling &dim) {
+  if ((rule.mode == "nearest" ? dim.to : dim.from * dim.to) > foldLimit)
+    return importer.unsupported("a dim of " + Twine(dim.from) + " that becomes one of " + Twine(dim.to));
   SmallVector<int64_t> chosen;
   std::vector<double> weights(rule.mode == "nearest" ? 0 : dim.from * dim.to, 0);
   for (int64_t index = 0; index < dim.to; ++index) {
@@ -136,6 +138,8 @@ FailureOr<Value> resizeAlong(NodeImporter &importer, const Rule &rule, Value val
 /// `extrapolation_value` wherever some dim's coordinate lies outside.
 FailureOr<Value> fillOutside(NodeImporter &importer, const Rule &rule, Value value, ArrayRef<Scaling> dims) {
   auto type = cast<RankedTensorType>(value.getType());
+  if (type.getNumElements() > foldLimit)
+    return importer.unsupported("a crop of " + Twine(type.getNumElements()) + " elements");
   std::vector<double> inside(type.getNumElements());
   size_t at = 0;
   bool any = false;
