@@ -5,6 +5,7 @@ import pathlib
 import re
 import warnings
 
+from . import translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -131,28 +132,12 @@ def _dynamic_shapes(torch, names, values, dynamic):
     return shapes
 
 
-def _batch_norm():
-    """Training batch norm, for which the exporter has no translation.
-
-    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones.
-    """
-    from onnxscript import opset20 as op
-
-    def translate(input, weight, bias, running_mean, running_var, training, momentum, eps):
-        out, mean, variance = op.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=eps,
-                                                    momentum=1.0 - momentum, training_mode=1)
-        return out, mean, variance, mean, variance
-
-    return translate
-
-
 def _run_exporter(torch, module, names, values, dynamic, outputs, opset):
-    table = {torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm()}
     try:
         return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
                                  input_names=names, output_names=outputs, opset_version=opset, verbose=False,
                                  dynamic_shapes=_dynamic_shapes(torch, names, values, dynamic),
-                                 custom_translation_table=table)
+                                 custom_translation_table=translations.table(torch))
     except Error:
         raise
     except Exception as reason:  # the exporter's own errors have many types

@@ -1,0 +1,70 @@
+"""ONNX for operators of PyTorch that torch.onnx.export translates wrongly, or not at all."""
+
+
+def table(torch):
+    """The exporter's custom_translation_table."""
+    return {torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm,
+            torch.ops.aten.cross_entropy_loss.default: cross_entropy}
+
+
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Training batch norm, for which the exporter has no translation.
+
+    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones.
+    """
+    from onnxscript import opset20 as op
+
+    out, mean, variance = op.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=eps,
+                                                momentum=1.0 - momentum, training_mode=1)
+    return out, mean, variance, mean, variance
+
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    """Cross entropy whose targets are smoothed or probabilities; the exporter drops label_smoothing without a word.
+
+    Smoothed targets are (1 - s) target + s / classes, which weights of classes multiply; the mean is over the weights of
+    the labels that are not ignored, with probabilities over the samples (torch.nn.CrossEntropyLoss).
+    """
+    from onnxscript import opset20 as op
+
+    rank, probabilities = len(input.shape), target.dtype.is_floating_point()
+    if not probabilities and label_smoothing == 0:
+        loss, _ = op.SoftmaxCrossEntropyLoss(input, target, weight, reduction=REDUCTIONS[reduction],
+                                             ignore_index=ignore_index)
+        return loss
+    dim = min(rank - 1, 1)
+    classes = input.shape[dim]
+    scores = op.LogSoftmax(input, axis=dim)
+    if weight is not None:
+        along = [1] * rank
+        along[dim] = -1
+        scores = op.Mul(scores, op.Reshape(weight, op.Constant(value_ints=along)))
+    one = op.CastLike(op.Constant(value_float=1.0), input)
+    if probabilities:
+        smooth = op.Add(op.Mul(target, _like(op, 1 - label_smoothing, input)), _like(op, label_smoothing / classes, input))
+        losses = op.Neg(op.ReduceSum(op.Mul(scores, smooth), op.Constant(value_ints=[dim]), keepdims=0))
+        return _reduce(op, losses, op.ReduceSum(op.Expand(one, op.Shape(losses)), keepdims=0), reduction)
+    counts = op.Not(op.Equal(target, op.Constant(value_int=ignore_index)))
+    label = op.Where(counts, target, op.Constant(value_int=0))
+    zero = op.CastLike(op.Constant(value_float=0.0), input)
+    picked = op.Squeeze(op.GatherElements(scores, op.Unsqueeze(label, op.Constant(value_ints=[dim])), axis=dim),
+                        op.Constant(value_ints=[dim]))
+    evenly = op.ReduceSum(scores, op.Constant(value_ints=[dim]), keepdims=0)
+    mixed = op.Add(op.Mul(picked, _like(op, label_smoothing - 1, input)), op.Mul(evenly, _like(op, -label_smoothing / classes, input)))
+    shares = one if weight is None else op.Gather(weight, label, axis=0)
+    return _reduce(op, op.Where(counts, mixed, zero), op.ReduceSum(op.Where(counts, shares, zero), keepdims=0), reduction)
+
+
+def _like(op, value, tensor):
+    return op.CastLike(op.Constant(value_float=float(value)), tensor)
+
+
+def _reduce(op, losses, total, reduction):
+    """None, the sum over `total`, or the sum."""
+    if REDUCTIONS[reduction] == "none":
+        return losses
+    summed = op.ReduceSum(losses, keepdims=0)
+    return summed if REDUCTIONS[reduction] == "sum" else op.Div(summed, total)
