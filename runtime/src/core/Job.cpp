@@ -19,13 +19,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// "isa: avx512f" and the like. Devices other than the CPU are error 14.
+/// A CPU with "isa: avx512f" and the like.
 void checkNeeds(const format::Manifest &manifest, const std::string &name) {
+  std::string device = manifest.device;
+  for (const std::string &need : manifest.needs)
+    if (need.starts_with("sm: "))
+      device += " sm_" + need.substr(4);
+  if (manifest.device != "cpu")
+    throw Failure::at(name, Message::noDevice, device, manifest.device == "cuda" ? "CUDA" : manifest.device);
   for (const std::string &need : manifest.needs) {
     size_t colon = need.find(": ");
     std::string kind = need.substr(0, colon), value = colon == std::string::npos ? "" : need.substr(colon + 2);
-    if (kind == "cuda")
-      throw Failure::at(name, Message::noDevice, "cuda " + value, "CUDA");
     if (kind != "isa")
       throw Failure::at(name, Message::unknownNeed, need);
     if (!cpu::hasFeature(value))

@@ -215,6 +215,8 @@ Status ManifestChecker::limits(const Input &input) const {
 
 Status par::format::checkManifest(const Manifest &manifest, const std::string &where) {
   ManifestChecker checker{manifest, where};
+  if (manifest.device != "cpu" && manifest.device != "cuda")
+    return Error{where + ": device: unknown device '" + manifest.device + "': cpu or cuda"};
   for (auto check : {&ManifestChecker::ranks, &ManifestChecker::communicators, &ManifestChecker::files,
                      &ManifestChecker::names, &ManifestChecker::tensors})
     if (Status status = (checker.*check)(); !status)

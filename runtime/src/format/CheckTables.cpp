@@ -124,6 +124,31 @@ Status Checker::call(const Call &call) const {
   return {};
 }
 
+/// A GPU can start it. The limits are those of every GPU since sm_80; grid and block are those of the driver.
+Status Checker::launch(const Kernel &kernel) const {
+  const Launch &launch = kernel.launch;
+  if (launch == Launch())
+    return {};
+  std::string place = "kernels." + kernel.name;
+  if (kernel.builtin)
+    return fail(place, "the runtime chooses the launch of a builtin");
+  for (uint32_t size :
+       {launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0], launch.block[1], launch.block[2]})
+    if (size == 0)
+      return fail(place, "a launch of no threads");
+  if (launch.grid[0] > INT32_MAX || launch.grid[1] > UINT16_MAX || launch.grid[2] > UINT16_MAX)
+    return fail(place, "a grid of more than 2^31-1 x 65535 x 65535 blocks");
+  if (launch.block[0] > kMaxThreads || launch.block[1] > kMaxThreads || launch.block[2] > 64 ||
+      launch.threads() > kMaxThreads)
+    return fail(place, "a block of " + number(launch.threads()) + " threads, at most " + number(kMaxThreads) +
+                           " and 64 along z");
+  if (launch.shared > kMaxShared)
+    return fail(place, number(launch.shared) + " bytes of shared memory, at most " + number(kMaxShared));
+  if (kernel.tiles != 1)
+    return fail(place, number(kernel.tiles) + " tiles; a GPU's kernel is one launch");
+  return {};
+}
+
 Status Checker::entry(const Entry &entry) const {
   uint64_t expanded = 0;
   for (size_t i = 0; i < entry.runs.size(); ++i) {
@@ -156,6 +181,9 @@ Status Checker::tables() const {
       return status;
   for (const Call &it : program.calls)
     if (Status status = call(it); !status)
+      return status;
+  for (const Kernel &it : program.kernels)
+    if (Status status = launch(it); !status)
       return status;
   for (const Comm &it : program.comms)
     if (it.queue >= program.queues.size())

@@ -140,6 +140,8 @@ static void readNumbers(const Node &root, Manifest &manifest) {
   manifest.batch = uint64_t(root.at("batch").integer(1));
   manifest.seed = uint64_t(root.at("seed").integer());
   manifest.threads = uint32_t(root.at("threads").integer(1, 4096));
+  if (root.has("device"))
+    manifest.device = root.at("device").text();
   for (const Node &need : root.at("needs").list())
     manifest.needs.push_back(need.text());
   for (const Node &node : root.at("peak").list()) {
@@ -156,7 +158,7 @@ static void read(const Node &root, Manifest &manifest) {
     return;
   root.only({"par_manifest",  "bundle",  "plan",    "model",   "files",   "mesh",   "roles",       "ranks",
              "communicators", "layouts", "tensors", "inputs",  "outputs", "hypers", "lr",          "text",
-             "microbatches",  "batch",   "seed",    "threads", "needs",   "peak",   "predicted_ns"});
+             "microbatches",  "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
   manifest.planHash = root.at("plan").text();
   File model = readFile(root.at("model"));

@@ -124,7 +124,7 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
 static void writeNumbers(Writer &w, const Manifest &manifest) {
   w.raw("\n").key("microbatches").number(int64_t(manifest.microbatches));
   w.key("batch").number(int64_t(manifest.batch)).key("seed").number(int64_t(manifest.seed));
-  w.key("threads").number(manifest.threads);
+  w.key("threads").number(manifest.threads).key("device").text(manifest.device);
   w.raw("\n").key("needs").texts(manifest.needs).raw("\n").key("peak").raw("[");
   for (const Peak &peak : manifest.peak) {
     w.comma().raw("{").key("state").number(int64_t(peak.state)).key("pool").number(int64_t(peak.pool));

@@ -43,6 +43,7 @@ struct Reader {
 private:
   void readBuffers(const Node &list);
   void readKernels(const Node &list);
+  Launch launch(const Node &node);
   void readCalls(const Node &list);
   void readComms(const Node &list);
   void readEvents(const Node &list);
@@ -94,13 +95,28 @@ void Reader::readBuffers(const Node &list) {
   }
 }
 
+/// {"grid": [64, 1, 1], "block": [256, 1, 1], "shared": 0}.
+Launch Reader::launch(const Node &node) {
+  node.only({"grid", "block", "shared"});
+  Launch launch;
+  for (auto [key, sizes] : {std::pair{"grid", &launch.grid}, std::pair{"block", &launch.block}}) {
+    std::vector<int64_t> numbers = node.at(key).integers(1, INT32_MAX);
+    if (numbers.size() != 3)
+      node.at(key).fail("three sizes: x, y and z");
+    else
+      std::copy(numbers.begin(), numbers.end(), sizes->begin());
+  }
+  launch.shared = uint64_t(node.at("shared").integer());
+  return launch;
+}
+
 void Reader::readKernels(const Node &list) {
   for (const Node &node : list.list()) {
     Kernel kernel;
     kernel.name = node.at("name").name();
     kernels.add(node, kernel.name);
     kernel.builtin = node.has("builtin");
-    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "tiles", "imms"});
+    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "tiles", "imms", "launch"});
     kernel.symbol = node.at(kernel.builtin ? "builtin" : "symbol").name();
     for (const Node &pair : node.at("operands").list()) {
       std::vector<Node> parts = pair.list();
@@ -111,6 +127,8 @@ void Reader::readKernels(const Node &list) {
     }
     kernel.tiles = uint32_t(node.at("tiles").integer(1, 1 << 30));
     kernel.imms = node.at("imms").index(1024);
+    if (node.has("launch"))
+      kernel.launch = launch(node.at("launch"));
     program.kernels.push_back(std::move(kernel));
   }
 }

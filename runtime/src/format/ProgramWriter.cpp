@@ -26,7 +26,14 @@ static void write(Writer &w, const Program &, const Kernel &kernel) {
   w.key("operands").raw("[");
   for (const KernelOperand &operand : kernel.operands)
     w.comma().raw("[").text(nameOf(operand.access)).raw(",").number(int64_t(operand.bytes)).raw("]");
-  w.raw("]").key("tiles").number(kernel.tiles).key("imms").number(kernel.imms).raw("}");
+  w.raw("]").key("tiles").number(kernel.tiles).key("imms").number(kernel.imms);
+  if (const Launch &launch = kernel.launch; launch.isGpu()) {
+    w.key("launch").raw("{").key("grid").numbers(
+        std::vector<uint32_t>(launch.grid.begin(), launch.grid.end()));
+    w.key("block").numbers(std::vector<uint32_t>(launch.block.begin(), launch.block.end()));
+    w.key("shared").number(int64_t(launch.shared)).raw("}");
+  }
+  w.raw("}");
 }
 
 static void write(Writer &w, const Program &, const Call &call) {

@@ -23,6 +23,7 @@ public:
 
 private:
   Found entries();
+  Found device(const Program &program);
   Found buffers(uint32_t role);
   Found state(const Program &program, uint32_t role, const Buffer &buffer);
   Found run(uint32_t role, const Run &run);
@@ -73,6 +74,22 @@ Found WellFormed::entries() {
       if (!manifest.findCommunicator(comm.name))
         return fail("program '" + program.name + "': the manifest has no communicator '" + comm.name + "'");
   }
+  return std::nullopt;
+}
+
+/// Generated kernels have a launch on a GPU and none on a CPU; a GPU's slots are aligned as its kernels
+/// expect.
+Found WellFormed::device(const Program &program) {
+  bool gpu = manifest.device == "cuda";
+  for (const Kernel &kernel : program.kernels)
+    if (!kernel.builtin && kernel.launch.isGpu() != gpu)
+      return fail("program '" + program.name + "', kernel '" + kernel.name +
+                  "': " + (gpu ? "no launch" : "a launch on a GPU") + " in a bundle for " + manifest.device);
+  for (const Buffer &buffer : program.buffers)
+    for (uint64_t at : buffer.at)
+      if (gpu && buffer.space == Space::Dev && at % kGpuAlignment)
+        return fail("program '" + program.name + "', buffer '" + buffer.name + "': offset " + number(at) +
+                    " is not a multiple of " + number(kGpuAlignment) + ", as those of a bundle for cuda are");
   return std::nullopt;
 }
 
@@ -253,6 +270,8 @@ Found WellFormed::run() {
   if (Found found = entries())
     return found;
   for (uint32_t role = 0; role < manifest.roles; ++role) {
+    if (Found found = device(bundle.programs[role]))
+      return found;
     if (Found found = buffers(role))
       return found;
     // Blocks are the same under every microbatch but for lists of peers.

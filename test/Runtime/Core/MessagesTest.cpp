@@ -57,12 +57,12 @@ TEST_F(Mistakes, ofFlags) {
 
 TEST_F(Mistakes, ofBundlesAndMachines) {
   format::Bundle bundle = toy::training();
-  bundle.manifest.needs = {"cuda: sm_90"};
+  bundle.manifest.device = "cuda", bundle.manifest.needs = {"sm: 90"};
   std::string cuda = write(bundle, "cuda");
   EXPECT_EQ(run({cuda, "--init"}), 1);
   expectSays("cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
              "--target cpu");
-  bundle.manifest.needs = {"isa: avx9000"};
+  bundle.manifest.device = "cpu", bundle.manifest.needs = {"isa: avx9000"};
   EXPECT_EQ(run({write(bundle, "isa"), "--init"}), 1);
   expectSays("this bundle needs the instruction set avx9000, which this machine lacks; compile it again on it");
   bundle.manifest.needs = {"quantum: yes"};

@@ -164,6 +164,34 @@ TEST(Check, Instructions) {
   });
 }
 
+// A generated kernel of a GPU: what it may ask for, and that it stands in a bundle for that device.
+TEST(Check, Launches) {
+  auto launch = [](Program &p) -> Kernel & {
+    p.kernels.push_back({"k", false, "k", {}, 1, 0, {{64, 1, 1}, {256, 1, 1}, 1024}});
+    return p.kernels.back();
+  };
+  expectRefused({
+      {[&](Program &p) { launch(p).builtin = true; }, "kernels.k: the runtime chooses the launch of a builtin"},
+      {[&](Program &p) { launch(p).launch.grid[2] = 0; }, "kernels.k: a launch of no threads"},
+      {[&](Program &p) { launch(p).launch.grid[1] = 1 << 16; },
+       "kernels.k: a grid of more than 2^31-1 x 65535 x 65535 blocks"},
+      {[&](Program &p) { launch(p).launch.block[1] = 8; },
+       "kernels.k: a block of 2048 threads, at most 1024 and 64 along z"},
+      {[&](Program &p) { launch(p).launch.shared = 232449; },
+       "kernels.k: 232449 bytes of shared memory, at most 232448"},
+      {[&](Program &p) { launch(p).tiles = 2; }, "kernels.k: 2 tiles; a GPU's kernel is one launch"},
+      {[&](Program &p) { launch(p); }, "kernel 'k': a launch on a GPU in a bundle for cpu"},
+  });
+  Bundle bundle = toy::pipeline();
+  bundle.manifest.device = "cuda";
+  launch(bundle.programs[0]);
+  EXPECT_EQ(verify::verifyBundle(bundle).counterexample->message,
+            "program 'stage0', buffer 'x': offset 64 is not a multiple of 256, as those of a bundle for cuda are");
+  bundle.programs[0].kernels.back().launch = {};
+  EXPECT_EQ(verify::verifyBundle(bundle).counterexample->message,
+            "program 'stage0', kernel 'k': no launch in a bundle for cuda");
+}
+
 // The manifest's parts agree with one another.
 TEST(Check, Manifest) {
   const std::vector<Case<Manifest>> cases = {
@@ -197,7 +225,7 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,1]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,2]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

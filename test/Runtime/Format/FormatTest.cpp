@@ -73,6 +73,7 @@ TEST(Program, RoundTripOfRareParts) {
   p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4},
   p.buffers.back().at = {};
   p.kernels.push_back({"k", true, "axpy", {{Access::ReadWrite, 16}}, 3, 2});
+  p.kernels.push_back({"g", false, "par_k0", {{Access::ReadWrite, 16}}, 1, 0, {{64, 2, 1}, {256, 1, 1}, 4096}});
   Instruction it;
   it.kernel = 0;
   it.operands = {{Access::ReadWrite, uint32_t(p.buffers.size() - 1), {SlotExpr::Mb, -1}}};
@@ -94,6 +95,7 @@ TEST(Program, RoundTripOfRareParts) {
   Expected<Program> read = parseProgram(text, "role-0.json");
   ASSERT_TRUE(read) << read.message();
   EXPECT_EQ(writeProgram(*read), text);
+  EXPECT_EQ(read->kernels[1].launch, p.kernels[1].launch);
   EXPECT_TRUE(std::signbit(read->blocks[0].instructions.back().value));
 }
 
@@ -121,7 +123,7 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,1])", R"("par_program":[2,0])",
+      {R"("par_program":[1,2])", R"("par_program":[2,0])",
        "r: par_program: version 2.0, this runtime reads 1.x"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",
@@ -148,6 +150,11 @@ TEST(Program, Refusals) {
       {R"("depth":2)", R"("depth":0)", "r: events[2].depth: 0 is not in [1, 1048576]"},
       {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r"]],"tiles":1,"imms":0}])",
        "r: kernels[0].operands[0]: a kernel's operand is [access, bytes]"},
+      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[],"tiles":1,"imms":0,"launch":{}}])",
+       "r: kernels[0].launch: missing key 'grid'"},
+      {R"("kernels":[])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[],"tiles":1,"imms":0,"launch":{"grid":[1,1],"block":[1,1,1],"shared":0}}])",
+       "r: kernels[0].launch.grid: three sizes: x, y and z"},
       {R"("lda":4)", R"("lda":3)", "r: calls.product: a leading stride is shorter than its row"},
       {R"("kind":"matmul")", R"("kind":"conv")", "r: calls.product: unknown kind 'conv'"},
   };
@@ -242,6 +249,7 @@ TEST(Manifest, Refusals) {
     return read ? std::string("accepted") : read.message();
   };
   EXPECT_EQ(refused([](Manifest &m) { m.ranks[0].role = 7; }), "m: ranks[0]: no role 7, there are 2");
+  EXPECT_EQ(refused([](Manifest &m) { m.device = "tpu"; }), "m: device: unknown device 'tpu': cpu or cuda");
   EXPECT_EQ(refused([](Manifest &m) { m.ranks[0].coordinate = {1, 0}; }),
             "m: ranks[1]: another rank has the same coordinates");
   EXPECT_EQ(refused([](Manifest &m) { m.ranks[1].coordinate = {2, 0}; }),

@@ -192,7 +192,9 @@ struct Manifest {
   uint64_t seed = 0;
   /// Threads a rank was compiled for.
   uint32_t threads = 1;
-  /// "isa: avx512f", ...
+  /// What all ranks run on: "cpu" or "cuda". Generated kernels of a cuda bundle have a Launch.
+  std::string device = "cpu";
+  /// "isa: avx512f", "sm: 90", ...
   std::vector<std::string> needs;
   /// One for each role.
   std::vector<Peak> peak;

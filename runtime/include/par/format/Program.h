@@ -15,6 +15,7 @@
 
 #include "par/format/Error.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,11 +24,13 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes.
-inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 1;
+inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 2;
 /// At most this many queues in a program, and communications in a group.
 inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
 inline constexpr uint64_t kAlignment = 64;
+/// The same in bundles for a GPU: what one access of a warp may take at once.
+inline constexpr uint64_t kGpuAlignment = 256;
 
 /// Element types. `i1` takes one byte.
 enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1 };
@@ -103,16 +106,33 @@ struct KernelOperand {
   uint64_t bytes = 0;
 };
 
-/// Kernel ABI: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1).
+/// How a GPU starts a generated kernel: blocks of the grid, threads of a block, bytes of dynamic shared
+/// memory of a block. All zero: a kernel of the CPU.
+struct Launch {
+  std::array<uint32_t, 3> grid{}, block{};
+  uint64_t shared = 0;
+  bool operator==(const Launch &) const = default;
+
+  bool isGpu() const { return grid[0] != 0; }
+  uint64_t threads() const { return uint64_t(block[0]) * block[1] * block[2]; }
+};
+/// The most threads of a block and bytes of its dynamic shared memory that a file may ask for.
+inline constexpr uint64_t kMaxThreads = 1024, kMaxShared = 227 << 10;
+
+/// Kernel ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1).
+/// Of a GPU: .visible .entry k(.u64 ptr0, .u64 ptr1, ..., .u64 imm0, ...), operands in order, then
+/// immediates.
 struct Kernel {
   std::string name;
-  /// True: a builtin of the runtime called `symbol`. False: a symbol of kernels-x86.so.
+  /// True: a builtin of the runtime called `symbol`. False: a symbol of kernels-x86.so, or of kernels.ptx.
   bool builtin = false;
   std::string symbol;
   std::vector<KernelOperand> operands;
   uint32_t tiles = 1;
   /// How many immediates it takes.
   uint32_t imms = 0;
+  /// Of a generated kernel for a GPU; its `tiles` is 1. The runtime chooses that of a builtin.
+  Launch launch = {};
 };
 
 /// C[m,n] = alpha * op(A) op(B) + beta * C (+ bias[n]), for each index of `batch`. Row-major. op(A) is [m,k]:
