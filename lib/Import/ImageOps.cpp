@@ -127,6 +127,8 @@ LogicalResult importPad(NodeImporter &importer) {
     int64_t size = type.getDimSize(dim);
     if ((pad.low == 0 && pad.high == 0) || size == 0)
       continue;
+    if (pad.low + size + pad.high > foldLimit)
+      return importer.unsupported("mode " + mode + " of " + Twine(pad.low + size + pad.high) + " elements along a dim");
     SmallVector<int64_t> indices;
     for (int64_t position = -pad.low; position < size + pad.high; ++position)
       indices.push_back(mirror(mode, position, size));

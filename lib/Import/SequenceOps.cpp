@@ -12,6 +12,8 @@ FailureOr<SmallVector<int64_t>> partSizes(NodeImporter &importer, int64_t total,
   if (isScalar) {
     if (given.size() != 1 || given[0] <= 0)
       return importer.error() << "splits " << total << " elements into parts of " << (given.empty() ? 0 : given[0]);
+    if (failed(importer.unroll(llvm::divideCeilSigned(total, given[0]), 2)))
+      return failure();
     for (int64_t at = 0; at < total; at += given[0])
       sizes.push_back(std::min(given[0], total - at));
     return sizes;
