@@ -16,6 +16,7 @@ config.test_exec_root = os.path.join(config.par_build, "test")
 
 tools = [os.path.join(config.par_build, "bin"), config.llvm_tools]
 config.environment["PATH"] = os.pathsep.join(tools + [config.environment["PATH"]])
+config.environment["PAR_HOME"] = config.par_build
 config.environment.pop("RANK", None)
 config.environment.pop("WORLD_SIZE", None)
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup.sh
-tools/build.sh par-compile par-run par-verify
+tools/build.sh par-compile par-compiler par-run par-verify
 export PATH=$PWD/build/bin:$PATH
 
 show() {

@@ -112,5 +112,8 @@ int main(int argc, char **argv) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;
   }
-  return compile(options, outs(), errs());
+  return compile(options, outs(), [](const Finding &finding) {
+    outs().flush(); // in the order in which both were said, also where both go to one file
+    finding.print(errs(), "par-compile");
+  });
 }

@@ -29,12 +29,21 @@ namespace {
 /// One run of par-compile with a model.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ostream &err)
-      : options(options), out(out), err(err) {}
+  Compilation(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink)
+      : options(options), out(out), sink(sink) {}
 
   int run();
 
 private:
+  /// Says what is wrong at `file`; empty: with the call.
+  void report(StringRef file, const llvm::Twine &message) {
+    Finding finding;
+    finding.file = file.str();
+    finding.message = message.str();
+    sink(finding);
+  }
+  /// A finding at the place of a plan's value; at the model where the value was derived.
+  Finding findingAt(const Origin &where) const;
   bool readModel();
   bool readPlanFor();
   bool import();
@@ -54,7 +63,8 @@ private:
   bool quiet() const { return options.quiet || options.emitTrace || !options.stopAfter.empty(); }
 
   const CompileOptions &options;
-  llvm::raw_ostream &out, &err;
+  llvm::raw_ostream &out;
+  FindingSink sink;
   std::optional<onnx::Model> onnxModel;
   ModelPlan model;
   ImportOptions importing;
@@ -67,11 +77,21 @@ private:
 
 } // namespace
 
+Finding Compilation::findingAt(const Origin &where) const {
+  Finding finding;
+  finding.file = where.place().empty() ? options.model.empty() ? "plan" : options.model : where.file;
+  if (where.kind == Origin::File) {
+    finding.line = where.line;
+    finding.column = where.column;
+  }
+  return finding;
+}
+
 bool Compilation::readModel() {
   std::string reason;
   onnxModel = onnx::readModel(options.model, reason);
   if (!onnxModel) {
-    err << options.model << ": error: " << reason << "\n";
+    report(options.model, reason);
     return false;
   }
   model.names = collectNames(*onnxModel);
@@ -89,7 +109,14 @@ bool Compilation::readPlanFor() {
       importing.nameAllLost = options.verbose;
     }
   }
-  errors.print(err, options.model.empty() ? "plan" : options.model);
+  errors.forEachInOrder(
+      [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
+        Finding finding = findingAt(where);
+        finding.message = message.str();
+        finding.shown = shown.str();
+        finding.notes = notes.vec();
+        sink(finding);
+      });
   return !errors.any();
 }
 
@@ -105,7 +132,7 @@ bool Compilation::import() {
 /// Interprets the module on small random inputs and holds that against what it gave before.
 bool Compilation::comparePhase(StringRef name) {
   if (failed(check->check(*module))) {
-    err << options.model << ": error: phase " << name << " changed what the program computes\n";
+    report(options.model, "phase " + name + " changed what the program computes");
     return false;
   }
   const interp::PhaseCheck::Counts &counts = check->counts();
@@ -148,8 +175,7 @@ int Compilation::run() {
   if (options.list) {
     if (printNames(model.names, *options.list, out))
       return Done;
-    err << "par-compile: error: --list takes params, modules, nodes or inputs, found \"" << *options.list
-        << "\"\n";
+    report("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
     return WrongCommand;
   }
   if (!readPlanFor())
@@ -169,7 +195,7 @@ int Compilation::run() {
   context->loadAllAvailableDialects();
   // A user reads what is wrong, not the program of a whole model behind it.
   context->printOpOnDiagnostic(false);
-  PhaseDiagnostics diagnostics(context.get(), options.model, err);
+  PhaseDiagnostics diagnostics(context.get(), options.model, sink);
   return runPhases();
 }
 
@@ -188,8 +214,7 @@ int Compilation::runPhases() {
       return Done;
   }
   if (llvm::none_of(module->getOps<KernelOp>(), [](KernelOp) { return true; })) {
-    err << options.model
-        << ": error: writing a bundle is not supported yet; --stop-after=PHASE prints the program\n";
+    report(options.model, "writing a bundle is not supported yet; --stop-after=PHASE prints the program");
     return WrongInput;
   }
   return finish();
@@ -213,7 +238,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   std::string reason;
   std::optional<BundleOptions> bundling = bundleOptions(model, options.model, facts, reason);
   if (!bundling) {
-    err << options.model << ": error: cannot be read again: " << reason << "\n";
+    report(options.model, "cannot be read again: " + reason);
     return std::nullopt;
   }
   FailureOr<format::Bundle> bundle = emitBundle(*module, *kernels, *bundling);
@@ -226,7 +251,11 @@ std::optional<format::Bundle> Compilation::makeBundle() {
 int Compilation::prove(const format::Bundle &bundle, std::string &line) {
   verify::Verdict verdict = verify::verifyBundle(bundle);
   if (!verdict) {
-    err << verify::format(verdict, options.output) << "\n";
+    Finding finding;
+    finding.file = bundleFolder(options);
+    finding.message = verdict.counterexample->message;
+    finding.notes = verdict.counterexample->notes;
+    sink(finding);
     return CannotBe;
   }
   const verify::Proof &proof = verdict.proof;
@@ -241,12 +270,12 @@ int Compilation::prove(const format::Bundle &bundle, std::string &line) {
 bool Compilation::predict(format::Bundle &bundle) {
   llvm::Expected<Hardware> hardware = Hardware::find(*model.plan.target.device);
   if (!hardware) {
-    err << options.model << ": error: " << llvm::toString(hardware.takeError()) << "\n";
+    report(options.model, llvm::toString(hardware.takeError()));
     return false;
   }
   llvm::Expected<Simulation> simulation = simulate(bundle, entry(), hardware->onThisHost());
   if (!simulation) {
-    err << options.model << ": error: " << llvm::toString(simulation.takeError()) << "\n";
+    report(options.model, llvm::toString(simulation.takeError()));
     return false;
   }
   bundle.manifest.predictedNs = simulation->step;
@@ -266,17 +295,14 @@ int Compilation::finish() {
   std::optional<format::Bundle> bundle = makeBundle();
   if (!bundle)
     return WrongInput;
-  std::string folder = options.output;
-  if (folder.empty())
-    folder = llvm::sys::path::stem(llvm::sys::path::filename(options.model)).str() + ".par";
+  std::string folder = bundleFolder(options);
   std::vector<RoleMemory> memory = measureMemory(*bundle);
   std::optional<uint64_t> limit = *model.plan.target.memory;
   if (!quiet()) {
     printMemory(memory, limit, out);
     printCommunication(*bundle, entry(), model, out);
   }
-  std::string place = model.plan.target.memory.origin.place();
-  if (!checkMemory(memory, limit, place.empty() ? options.model : place, err))
+  if (!checkMemory(memory, limit, findingAt(model.plan.target.memory.origin), sink))
     return CannotBe;
   if (options.explain == "collectives") {
     explainCommunication(*bundle, entry(), model, out);
@@ -293,7 +319,7 @@ int Compilation::finish() {
     return Done;
   format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
   if (!written) {
-    err << folder << ": error: " << written.message() << "\n";
+    report(folder, written.message());
     return WrongInput;
   }
   if (!quiet())
@@ -301,18 +327,24 @@ int Compilation::finish() {
   return Done;
 }
 
-int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ostream &err) {
-  if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter)) {
-    err << "par-compile: error: --stop-after takes one of " << llvm::join(phaseNames(), ", ") << ", found \""
-        << options.stopAfter << "\"\n";
+std::string bundleFolder(const CompileOptions &options) {
+  if (!options.output.empty())
+    return options.output;
+  return llvm::sys::path::stem(llvm::sys::path::filename(options.model)).str() + ".par";
+}
+
+int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink) {
+  Finding wrong;
+  if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter))
+    wrong.message = "--stop-after takes one of " + llvm::join(phaseNames(), ", ") + ", found \"" +
+                    options.stopAfter + "\"";
+  else if (!options.explain.empty() && options.explain != "collectives")
+    wrong.message = "--explain=" + options.explain + " is not supported yet; it takes collectives";
+  if (!wrong.message.empty()) {
+    sink(wrong);
     return WrongCommand;
   }
-  if (!options.explain.empty() && options.explain != "collectives") {
-    err << "par-compile: error: --explain=" << options.explain
-        << " is not supported yet; it takes collectives\n";
-    return WrongCommand;
-  }
-  return Compilation(options, out, err).run();
+  return Compilation(options, out, sink).run();
 }
 
 } // namespace par

@@ -9,59 +9,61 @@ using namespace mlir;
 
 namespace par {
 
-PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, llvm::raw_ostream &err)
-    : model(model.str()), err(err),
-      handler(context, [this](Diagnostic &diagnostic) { return print(diagnostic); }) {}
+PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, FindingSink sink)
+    : model(model.str()), sink(sink),
+      handler(context, [this](Diagnostic &diagnostic) { return handOn(diagnostic); }) {}
 
-/// Shows a line of a file with a caret, if the file can be read.
-static void showLine(FileLineColLoc place, llvm::raw_ostream &os) {
+/// A line of a file with a caret, if the file can be read.
+static std::string showLine(FileLineColLoc place) {
+  std::string shown;
   auto buffer = llvm::MemoryBuffer::getFile(place.getFilename().getValue());
   if (!buffer || place.getLine() == 0)
-    return;
+    return shown;
   SmallVector<StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n');
   if (place.getLine() > lines.size() || place.getColumn() == 0)
-    return;
+    return shown;
+  llvm::raw_string_ostream os(shown);
   os << lines[place.getLine() - 1].rtrim('\r') << "\n";
   os.indent(place.getColumn() - 1) << "^\n";
+  return shown;
 }
 
-void PhaseDiagnostics::printError(Location location, StringRef severity, StringRef message) {
+Finding PhaseDiagnostics::locate(Location location, StringRef message) {
+  Finding finding;
+  finding.file = model;
+  finding.message = message.str();
   if (std::optional<Provenance> from = getProvenance(location)) {
-    err << model << ": " << severity << ": ";
     if (!from->node.empty())
-      err << "node \"" << from->node << "\": ";
-    err << message << "\n";
+      finding.message = ("node \"" + from->node + "\": " + message).str();
     if (std::string where = describe(*from); !where.empty())
-      err << "  note: from " << where << "\n";
-    return;
+      finding.notes.push_back("from " + where);
+    return finding;
   }
   auto place = location->findInstanceOf<FileLineColLoc>();
-  if (!place) {
-    err << model << ": " << severity << ": " << message << "\n";
-    return;
-  }
-  err << place.getFilename().getValue();
-  if (place.getLine() > 0)
-    err << ":" << place.getLine() << ":" << place.getColumn();
-  err << ": " << severity << ": " << message << "\n";
-  if (place.getLine() > 0 && place.getFilename() != model)
-    showLine(place, err);
+  if (!place)
+    return finding;
+  finding.file = place.getFilename().getValue().str();
+  finding.line = place.getLine();
+  finding.column = place.getLine() > 0 ? place.getColumn() : 0;
+  if (finding.file != model)
+    finding.shown = showLine(place);
+  return finding;
 }
 
-LogicalResult PhaseDiagnostics::print(Diagnostic &diagnostic) {
+LogicalResult PhaseDiagnostics::handOn(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return success();
-  bool warning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
-  printError(diagnostic.getLocation(), warning ? "warning" : "error", diagnostic.str());
+  Finding finding = locate(diagnostic.getLocation(), diagnostic.str());
+  finding.warning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = note.str();
-    err << "  note: " << text;
     if (std::optional<Provenance> from = getProvenance(note.getLocation()))
       if (std::string where = describe(*from); !where.empty() && !StringRef(text).contains(where))
-        err << " (" << where << ")";
-    err << "\n";
+        text += " (" + where + ")";
+    finding.notes.push_back(std::move(text));
   }
+  sink(finding);
   return success();
 }
 

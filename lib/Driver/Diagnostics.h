@@ -2,27 +2,27 @@
 #ifndef PAR_LIB_DRIVER_DIAGNOSTICS_H
 #define PAR_LIB_DRIVER_DIAGNOSTICS_H
 
+#include "par/Driver/Finding.h"
+
 #include "mlir/IR/Diagnostics.h"
-#include "llvm/Support/raw_ostream.h"
-#include <string>
 
 namespace par {
 
-/// Prints what phases emit while it lives:
+/// Hands on what phases emit while it lives:
 ///
 ///     plan.yaml:9:22: error: ...                       at a line of the plan, which is shown with a caret
 ///     gpt2.onnx: error: node "node_MatMul_41": ...     at what an ONNX node became
 ///       note: from transformer.h.0.mlp, modeling_gpt2.py:573
 class PhaseDiagnostics {
 public:
-  PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, llvm::raw_ostream &err);
+  PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, FindingSink sink);
 
 private:
-  mlir::LogicalResult print(mlir::Diagnostic &diagnostic);
-  void printError(mlir::Location location, llvm::StringRef severity, llvm::StringRef message);
+  mlir::LogicalResult handOn(mlir::Diagnostic &diagnostic);
+  Finding locate(mlir::Location location, llvm::StringRef message);
 
   std::string model;
-  llvm::raw_ostream &err;
+  FindingSink sink;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -69,18 +69,21 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
   }
 }
 
-bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, StringRef place,
-                 raw_ostream &err) {
+bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
+                 FindingSink sink) {
   bool fits = true;
   for (const RoleMemory &role : roles) {
     if (!limit || role.peak <= *limit)
       continue;
     fits = false;
-    err << place << ": error: stage " << StringRef(role.name).ltrim('s') << " needs "
-        << humanBytes(double(role.peak)) << " a rank, the limit is " << humanBytes(double(*limit))
-        << " (params " << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads))
-        << ", states " << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved))
-        << ", buffers " << humanBytes(double(role.buffers)) << ")\n";
+    Finding finding = place;
+    raw_string_ostream(finding.message)
+        << "stage " << StringRef(role.name).ltrim('s') << " needs " << humanBytes(double(role.peak))
+        << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "
+        << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads)) << ", states "
+        << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved)) << ", buffers "
+        << humanBytes(double(role.buffers)) << ")";
+    sink(finding);
   }
   return fits;
 }

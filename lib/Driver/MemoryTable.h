@@ -2,6 +2,7 @@
 #ifndef PAR_LIB_DRIVER_MEMORYTABLE_H
 #define PAR_LIB_DRIVER_MEMORYTABLE_H
 
+#include "par/Driver/Finding.h"
 #include "par/Plan/Plan.h"
 #include "par/format/Bundle.h"
 
@@ -21,9 +22,9 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
 /// The lines `memory per rank ...`, one a role.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 
-/// Error 12 for every role above the limit, at `place`. Returns whether all fit.
-bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::StringRef place,
-                 llvm::raw_ostream &err);
+/// Error 12 for every role above the limit, at the place of `place`. Returns whether all fit.
+bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
+                 FindingSink sink);
 
 /// "14.3 MiB".
 std::string humanBytes(double bytes);

@@ -59,7 +59,23 @@ void PlanErrors::add(const Origin &where, std::string message) {
   errors.push_back({where, std::move(message), {}});
 }
 
-void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {
+std::string PlanErrors::showLine(const Origin &where) const {
+  std::string shown;
+  auto source = sources.find(where.file);
+  if (where.kind != Origin::File || source == sources.end())
+    return shown;
+  SmallVector<StringRef> lines;
+  StringRef(source->second).split(lines, '\n');
+  if (where.line < 1 || where.line > lines.size())
+    return shown;
+  raw_string_ostream os(shown);
+  os << lines[where.line - 1].rtrim('\r') << "\n";
+  os.indent(where.column - 1) << "^\n";
+  return shown;
+}
+
+void PlanErrors::forEachInOrder(
+    function_ref<void(const Origin &, StringRef, StringRef, ArrayRef<std::string>)> fn) const {
   std::vector<const Entry *> sorted;
   for (const Entry &entry : errors)
     sorted.push_back(&entry);
@@ -68,21 +84,17 @@ void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {
     return std::make_tuple(fileIndex(a), a->where.line, a->where.column) <
            std::make_tuple(fileIndex(b), b->where.line, b->where.column);
   });
-  for (const Entry *entry : sorted) {
-    std::string place = entry->where.place();
-    os << (place.empty() ? otherwise : StringRef(place)) << ": error: " << entry->message << "\n";
-    auto source = sources.find(entry->where.file);
-    if (entry->where.kind == Origin::File && source != sources.end()) {
-      SmallVector<StringRef> lines;
-      StringRef(source->second).split(lines, '\n');
-      if (entry->where.line >= 1 && entry->where.line <= lines.size()) {
-        os << lines[entry->where.line - 1].rtrim('\r') << "\n";
-        os.indent(entry->where.column - 1) << "^\n";
-      }
-    }
-    for (const std::string &note : entry->notes)
+  for (const Entry *entry : sorted)
+    fn(entry->where, entry->message, showLine(entry->where), entry->notes);
+}
+
+void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {
+  forEachInOrder([&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
+    std::string place = where.place();
+    os << (place.empty() ? otherwise : StringRef(place)) << ": error: " << message << "\n" << shown;
+    for (const std::string &note : notes)
       os << "  note: " << note << "\n";
-  }
+  });
 }
 
 } // namespace par

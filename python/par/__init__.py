@@ -1,11 +1,22 @@
-"""Par from Python: export a PyTorch module so that it trains as in PyTorch.
+"""Par from Python: export a PyTorch module so that it trains as in PyTorch, compile it for many ranks, and run it.
 
     import par
-    par.export(module, {"input_ids": ids, "labels": labels}, "model.onnx", dynamic={"input_ids": ["batch", "seq"]})
+    par.export(module, {"tokens": tokens}, "model.onnx", dynamic={"tokens": ["batch", "seq"]})
+    bundle = par.compile("model.onnx", {"mesh": {"dp": 4}, "batch": 32, "dims": {"seq": 64}, "train": {"loss": "cross_entropy"}})
+    print(bundle.summary)
+    run = bundle.run(text="README.md", steps=100)
 
-PyTorch is imported when `export` is called, not before.
+Nothing here needs PyTorch but `export`, when it is called. The compiled parts are found in the folder that the
+environment variable PAR_HOME names, or in build/ of the source tree.
 """
+from .bundle import Bundle
+from .compile import check, compile, names
 from .errors import Error
 from .export import export
+from .findings import Finding
+from .plan import complete_plan
+from .run import Run, predict, run
+from .verify import verify
 
-__all__ = ["Error", "export"]
+__all__ = ["Bundle", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export", "names", "predict", "run",
+           "verify"]

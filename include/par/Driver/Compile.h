@@ -7,6 +7,7 @@
 #ifndef PAR_DRIVER_COMPILE_H
 #define PAR_DRIVER_COMPILE_H
 
+#include "par/Driver/Finding.h"
 #include "par/Driver/Flags.h"
 
 #include <optional>
@@ -30,8 +31,13 @@ struct CompileOptions {
   bool quiet = false, verbose = false;
 };
 
-/// Runs par-compile. Results go to `out`, errors to `err`. Returns the exit code.
-int compile(const CompileOptions &options, llvm::raw_ostream &out, llvm::raw_ostream &err);
+/// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found. Returns the exit
+/// code.
+/// Keeps nothing between calls: several threads may compile at once.
+int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink);
+
+/// The folder that is written: `output`, or the model's name + ".par" in the working directory.
+std::string bundleFolder(const CompileOptions &options);
 
 /// Names of the phases in their order, for --stop-after.
 llvm::ArrayRef<llvm::StringRef> phaseNames();

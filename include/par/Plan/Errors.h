@@ -7,6 +7,8 @@
 #ifndef PAR_PLAN_ERRORS_H
 #define PAR_PLAN_ERRORS_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -74,6 +76,12 @@ public:
   bool any() const { return !errors.empty(); }
   size_t size() const { return errors.size(); }
 
+  /// Hands on every error by file and line: its place, its message, the line with a caret below it (empty
+  /// where there is none) and the notes.
+  void forEachInOrder(llvm::function_ref<void(const Origin &, llvm::StringRef, llvm::StringRef,
+                                              llvm::ArrayRef<std::string>)>
+                          fn) const;
+
   /// Prints every error with its line and a caret, by file and line:
   ///
   ///     plan.yaml:6:3: error: unknown key "shedule" in pipeline; did you mean "schedule"?
@@ -91,6 +99,7 @@ private:
     std::vector<std::string> notes;
   };
   void add(const Origin &where, std::string message);
+  std::string showLine(const Origin &where) const;
 
   std::vector<Entry> errors;
   bool dropNotes = false;         // the last error was said already

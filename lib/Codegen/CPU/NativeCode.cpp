@@ -24,6 +24,8 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <mutex>
+
 using namespace mlir;
 
 namespace par {
@@ -49,10 +51,14 @@ static void addLowering(PassManager &manager) {
 }
 
 void prepareThreads(MLIRContext &context) {
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
+  // LLVM's list of targets has no lock, and several compilations may begin at once.
+  static std::once_flag targets;
+  std::call_once(targets, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
   // PassManager::run enters its dialects in the context's registry, which has no lock, unless they are there.
   DialectRegistry registry;
   PassManager manager(&context);

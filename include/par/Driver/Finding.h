@@ -1,0 +1,40 @@
+//===- Finding.h - one error or warning of a compilation
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_DRIVER_FINDING_H
+#define PAR_DRIVER_FINDING_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// One error or warning with its place, in the form of docs/plan.md §5:
+///
+///     plan.yaml:6:3: error: unknown key "shedule" in pipeline; did you mean "schedule"?
+///       shedule: 1f1b
+///       ^
+///       note: ...
+struct Finding {
+  bool warning = false;
+  std::string file; ///< a plan, the model, the bundle or "--set K=V"; empty: the call itself is wrong
+  unsigned line = 0, column = 0; ///< from 1; 0: no line of the file is meant
+  std::string message;
+  std::string shown; ///< the line and a caret below the column, each with its newline; empty: nothing to show
+  std::vector<std::string> notes;
+
+  /// Prints all of it; `tool` stands for an empty place.
+  void print(llvm::raw_ostream &os, llvm::StringRef tool) const;
+};
+
+/// Takes findings as they are made.
+using FindingSink = llvm::function_ref<void(const Finding &)>;
+
+} // namespace par
+
+#endif // PAR_DRIVER_FINDING_H

@@ -1,0 +1,126 @@
+//===- Compiler.cpp - the compiler behind a C ABI
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/C/Compiler.h"
+#include "par/Driver/Compile.h"
+
+#include <deque>
+
+using namespace par;
+
+/// A finding, and its form for C, which points into it.
+struct KeptFinding {
+  Finding finding;
+  std::vector<const char *> notes;
+  ParFinding c{};
+};
+
+struct ParResult {
+  int code = Done;
+  std::string text, bundle;
+  std::deque<KeptFinding> findings; // whose elements stay where they are
+};
+
+static const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+static void keep(ParResult &result, const Finding &finding) {
+  KeptFinding &kept = result.findings.emplace_back();
+  kept.finding = finding;
+  for (const std::string &note : kept.finding.notes)
+    kept.notes.push_back(note.c_str());
+  kept.c.warning = finding.warning;
+  kept.c.file = orNull(kept.finding.file);
+  kept.c.line = finding.line;
+  kept.c.column = finding.column;
+  kept.c.message = kept.finding.message.c_str();
+  kept.c.shown = orNull(kept.finding.shown);
+  kept.c.notes = kept.notes.data();
+  kept.c.note_count = kept.notes.size();
+}
+
+static ParResult *refuse(const char *message) {
+  auto result = std::make_unique<ParResult>();
+  result->code = WrongCommand;
+  Finding finding;
+  finding.message = message;
+  keep(*result, finding);
+  return result.release();
+}
+
+static ParResult *run(const CompileOptions &options) {
+  auto result = std::make_unique<ParResult>();
+  llvm::raw_string_ostream text(result->text);
+  result->code = compile(options, text, [&](const Finding &finding) { keep(*result, finding); });
+  bool writes = !options.printPlan && !options.list && !options.check;
+  if (result->code == Done && writes)
+    result->bundle = bundleFolder(options);
+  return result.release();
+}
+
+/// What is wrong with the options of a call; null: nothing.
+static const char *checkOptions(const ParCompileOptions *options) {
+  if (!options)
+    return "options is NULL";
+  if (options->size < sizeof(ParCompileOptions))
+    return "options.size is smaller than that of any version of ParCompileOptions";
+  if ((options->plan_count && !options->plans) || (options->setting_count && !options->settings))
+    return "options counts plans or settings that it does not hold";
+  if (options->flags & ~unsigned(PAR_CHECK | PAR_CHECK_PHASES))
+    return "options.flags has a flag that this version does not know";
+  return nullptr;
+}
+
+static CompileOptions readOptions(const ParCompileOptions &given) {
+  CompileOptions options;
+  options.model = given.model ? given.model : "";
+  options.plans.assign(given.plans, given.plans + given.plan_count);
+  options.settings.assign(given.settings, given.settings + given.setting_count);
+  options.output = given.output ? given.output : "";
+  options.check = given.flags & PAR_CHECK;
+  options.checkPhases = given.flags & PAR_CHECK_PHASES;
+  return options;
+}
+
+unsigned par_compiler_abi(void) { return PAR_COMPILER_ABI; }
+
+ParResult *par_compile(const ParCompileOptions *options) {
+  if (const char *wrong = checkOptions(options))
+    return refuse(wrong);
+  if (!options->model || !*options->model)
+    return refuse("no model");
+  return run(readOptions(*options));
+}
+
+ParResult *par_complete_plan(const ParCompileOptions *options) {
+  if (const char *wrong = checkOptions(options))
+    return refuse(wrong);
+  CompileOptions wanted = readOptions(*options);
+  wanted.printPlan = true;
+  return run(wanted);
+}
+
+ParResult *par_list(const char *model, const char *kind) {
+  if (!model || !*model)
+    return refuse("no model");
+  CompileOptions options;
+  options.model = model;
+  options.list = kind ? kind : "";
+  return run(options);
+}
+
+int par_result_code(const ParResult *result) { return result->code; }
+
+const char *par_result_text(const ParResult *result) { return result->text.c_str(); }
+
+const char *par_result_bundle(const ParResult *result) { return orNull(result->bundle); }
+
+size_t par_result_finding_count(const ParResult *result) { return result->findings.size(); }
+
+const ParFinding *par_result_finding(const ParResult *result, size_t index) {
+  return index < result->findings.size() ? &result->findings[index].c : nullptr;
+}
+
+void par_result_free(ParResult *result) { delete result; }

@@ -1,0 +1,49 @@
+"""par.compile: a model and a plan to a bundle, as par-compile does."""
+import ctypes
+import os
+
+from .bundle import Bundle
+from .findings import take
+from .libraries import CHECK, CHECK_PHASES, compiler
+from .plan import compile_options
+
+
+def compile(model, plan=None, *, out=None, set=None, check_phases=False):
+    """Compiles the ONNX file `model` under `plan` and writes a bundle, once it is proved.
+
+    model: path of a .onnx or .onnx.gz file. plan: path of a plan (docs/plan.md), a dict with its keys
+    ({"mesh": {"dp": 4}, "train": {"loss": "cross_entropy"}}), or a list of files and then dicts, later ones overriding
+    earlier ones; None is the empty plan: one rank, prediction.
+    out: the folder to write; the default is the model's name + ".par" in the working directory.
+    set: overrides that come last, {"batch.microbatches": 8} or ["batch.microbatches=8"].
+    check_phases: interprets the program before and after every phase and compares; slow, for small models.
+
+    Returns a Bundle. Raises par.Error with the place and all that is wrong (.findings); nothing is written then. Several
+    threads may compile at once, and other Python threads run meanwhile.
+    """
+    text, folder, warnings = _run(model, plan, out, set, CHECK_PHASES if check_phases else 0)
+    return Bundle(folder, summary=text, warnings=warnings)
+
+
+def check(model, plan=None, *, set=None):
+    """All of par.compile but writing the bundle: the plan, the memory bound, the proof and the prediction.
+
+    Returns the summary as text (bytes of a rank at its peak, what it sends in a step, the predicted step). Raises
+    par.Error as par.compile does.
+    """
+    return _run(model, plan, None, set, CHECK)[0]
+
+
+def names(model, kind=None):
+    """The names of `model` that a plan can use, as text: one a line with shape, type and bytes.
+
+    kind: "params", "modules", "nodes" or "inputs"; None prints all. Raises par.Error.
+    """
+    library = compiler()
+    return take(library, library.par_list(os.fsencode(model), None if kind is None else kind.encode()))[0]
+
+
+def _run(model, plan, out, set, flags):
+    library = compiler()
+    with compile_options(model, plan, set, out, flags) as options:
+        return take(library, library.par_compile(ctypes.byref(options)))

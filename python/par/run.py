@@ -1,0 +1,106 @@
+"""par.run and par.predict: start the ranks of a bundle on this machine, as par-run does."""
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from typing import List
+
+from .errors import Error
+from .libraries import find
+from .verify import from_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a run did.
+
+    metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss, samples),
+    in their order. text: the lines that par-run printed.
+    """
+    metrics: List[dict]
+    text: str
+
+    @property
+    def losses(self):
+        """The loss of every step, in order."""
+        return [line["loss"] for line in self.metrics if "loss" in line]
+
+
+def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False, weights=None, init=False, resume=None,
+        save=None, save_every=None, keep=None, export=None, eval_data=None, eval_every=None, order=None, labels=None,
+        comm=None, threads=None, timeout=None, trace=None, set=None, dry_run=False, quiet=False) -> Run:
+    """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
+
+    bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
+    data: a .safetensors file whose arrays are named as the inputs and have the samples first, or a list of such files;
+    text: a file whose bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained.
+    weights: a .safetensors file, its index, a checkpoint, or a list; the default is the model that was compiled; init:
+    fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
+    save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
+    for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.
+    order: "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a
+    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; set: {"lr": 1e-4}, also clip and seed.
+    dry_run: load, verify, connect, end. quiet: print no progress.
+
+    Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is not
+    finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
+    """
+    flags = _flags({"--text": text, "--steps": steps, "--epochs": epochs, "--resume": resume, "--save": save,
+                    "--save-every": save_every, "--keep": keep, "--export": export, "--eval-data": eval_data,
+                    "--eval-every": eval_every, "--order": order, "--labels": labels, "--comm": comm,
+                    "--threads": threads, "--timeout": timeout, "--trace": trace},
+                   {"--data": data, "--weights": weights}, {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
+    flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
+    with tempfile.TemporaryDirectory(prefix="par-run-") as folder:
+        metrics = pathlib.Path(folder) / "metrics.jsonl"
+        said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
+        lines = metrics.read_text().splitlines() if metrics.exists() else []
+    return Run([json.loads(line) for line in lines], said)
+
+
+def predict(bundle, *, data=None, text=None, output, weights=None, init=False, comm=None, threads=None, timeout=None,
+            quiet=True) -> str:
+    """What a bundle that was compiled without `train` predicts for `data`; returns the path of `output`.
+
+    output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The
+    other arguments are those of par.run. Raises par.Error.
+    """
+    flags = _flags({"--text": text, "--output": output, "--comm": comm, "--threads": threads, "--timeout": timeout},
+                   {"--data": data, "--weights": weights}, {"--init": init})
+    _start(bundle, flags, quiet)
+    return os.fspath(output)
+
+
+def _flags(values, lists, marks):
+    flags = [f"{flag}={value}" for flag, value in values.items() if value is not None]
+    for flag, value in lists.items():
+        many = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+        flags += [f"{flag}={os.fspath(one)}" for one in many]
+    return flags + [flag for flag, wanted in marks.items() if wanted]
+
+
+def _start(bundle, flags, quiet):
+    """Runs par-run to its end, printing its lines as they come; returns them. Its errors are raised."""
+    command = [str(find("bin/par-run")), os.fspath(bundle), *flags]
+    lines = []
+    with tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            try:
+                for line in process.stdout:
+                    lines.append(line)
+                    if not quiet:
+                        print(line, end="", flush=True)
+            except KeyboardInterrupt:  # the terminal has told the ranks too: they end their step and save
+                process.wait()
+                raise
+            code = process.wait()
+        errors.seek(0)
+        said = errors.read()
+    if code:
+        raise from_text(said, code) if said.strip() else Error(f"par-run ended with code {code}", code=code)
+    if said.strip() and not quiet:
+        print(said, end="", file=sys.stderr)  # warnings
+    return "".join(lines)

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""compile, check, names, complete_plan, verify, run and predict, with what each says when it refuses.
+
+    PAR_HOME=build python3 python/tests/test_verbs.py
+
+Needs nothing but Python and a built Par.
+"""
+import contextlib
+import io
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "python"))
+import par  # noqa: E402
+from par.plan import to_yaml  # noqa: E402
+
+MLP = SOURCE / "test/Models/mlp/model.onnx"
+DATA = SOURCE / "test/Models/mlp/data.safetensors"
+TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
+
+
+class Verbs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="par-verbs-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.trained = par.compile(MLP, [TRAIN, {"mesh": {"dp": 2}}], out=cls.folder / "train.par")
+
+    def refused(self, call, *arguments, **named):
+        with self.assertRaises(par.Error) as caught:
+            call(*arguments, **named)
+        return caught.exception
+
+    def test_compile_gives_a_bundle(self):
+        self.assertEqual(self.trained.path, self.folder / "train.par")
+        self.assertIn("plan    2 ranks: dp 2; 1 stage", self.trained.summary)
+        self.assertIn("proved  1 program on 2 ranks", self.trained.summary)
+        self.assertEqual(len(self.trained.manifest["ranks"]), 2)
+        self.assertIn("dp: 2", self.trained.plan)
+        self.assertEqual(par.Bundle(self.trained.path).manifest, self.trained.manifest)
+
+    def test_files_then_dicts_then_set(self):
+        plan = self.folder / "plan.yaml"
+        plan.write_text("mesh: {dp: 2}\nbatch: {microbatches: 2}\n")
+        text = par.complete_plan(MLP, [plan, TRAIN], set={"batch.microbatches": 4})
+        self.assertRegex(text, r"microbatches: 4 +# --set")
+        self.assertRegex(text, r"dp: 2 +# plan.yaml:1")
+        self.assertRegex(text, r"kind: sgd +# --set")
+
+    def test_check_writes_nothing(self):
+        before = sorted(os.listdir(self.folder))
+        self.assertIn("memory per rank", par.check(MLP, TRAIN))
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_names(self):
+        self.assertIn("fc1.weight", par.names(MLP, "params"))
+        error = self.refused(par.names, MLP, "colours")
+        self.assertEqual((error.code, error.file), (2, None))
+        self.assertEqual(error.message, '--list takes params, modules, nodes or inputs, found "colours"')
+
+    def test_plan_errors_have_places(self):
+        plan = self.folder / "bad.yaml"
+        plan.write_text("train: {}\nrecompute: ful\npipeline: {shedule: 1f1b}\n")
+        error = self.refused(par.compile, MLP, plan, out=self.folder / "none.par")
+        self.assertEqual((error.code, error.file, error.line, error.column), (1, str(plan), 2, 12))
+        self.assertEqual(len(error.findings), 2)
+        self.assertEqual(error.findings[1].message, 'unknown key "shedule" in pipeline; did you mean "schedule"?')
+        self.assertEqual(error.findings[1].shown, "pipeline: {shedule: 1f1b}\n           ^\n")
+        self.assertIn(f"{plan}:3:12: error: unknown key", str(error))
+        self.assertFalse((self.folder / "none.par").exists())
+
+    def test_setting_errors_name_the_setting(self):
+        error = self.refused(par.compile, MLP, TRAIN, set=["batch=30"])
+        self.assertEqual((error.file, error.line), ("--set batch=30", None))
+        self.assertEqual(error.message, "batch.size is 30, and the model was exported for a batch of 16")
+
+    def test_notes(self):
+        error = self.refused(par.compile, MLP, {"shard": {"fc9.weight": {0: "none"}}}, out=self.folder / "none.par")
+        self.assertEqual(error.message, 'pattern "fc9.weight" matches no parameter, module or value')
+        self.assertIn('nearest is "fc1.weight" (1 parameter)', error.notes[0])
+
+    def test_memory_limit_is_code_3(self):
+        error = self.refused(par.compile, MLP, TRAIN, set={"target": {"memory": "20KiB"}}, out=self.folder / "none.par")
+        self.assertEqual(error.code, 3)
+        self.assertRegex(error.message, r"^stage 0 needs \d+\.?\d* KiB a rank, the limit is 20.0 KiB")
+
+    def test_bad_models(self):
+        error = self.refused(par.compile, self.folder / "missing.onnx")
+        self.assertEqual((error.code, error.file), (1, str(self.folder / "missing.onnx")))
+        torn = self.folder / "torn.onnx"
+        torn.write_bytes(MLP.read_bytes()[:1000])
+        error = self.refused(par.compile, torn)
+        self.assertEqual((error.code, error.file), (1, str(torn)))
+
+    def test_plans_of_the_wrong_type(self):
+        self.assertEqual(self.refused(par.compile, MLP, 3).message, "a plan is a path or a dict, found int")
+        self.assertEqual(self.refused(par.compile, MLP, {"batch": {1, 2}}).message,
+                         "a plan holds numbers, texts, lists and dicts, found set")
+        self.assertEqual(self.refused(par.compile, MLP, [TRAIN, "plan.yaml"]).message,
+                         "a plan file stands after a dict; dicts override files, so give them last")
+        self.assertEqual(to_yaml({"h.*": [1, True, None, 0.5, 'a "b"']}), '{"h.*": [1, true, null, 0.5, "a \\"b\\""]}')
+
+    def test_no_library(self):
+        with mock.patch.dict(os.environ, PAR_HOME=str(self.folder)):
+            error = self.refused(par.compile, MLP)
+            self.assertEqual(error.code, 2)
+            self.assertEqual(error.message, "libpar-compiler.so is not built or not found: there is no "
+                             f"{self.folder}/lib/libpar-compiler.so")
+            self.assertIn("set PAR_HOME to its build folder", error.notes[0])
+            self.assertIn("par-run is not built or not found", self.refused(par.run, self.trained).message)
+
+    def test_broken_library(self):
+        (self.folder / "broken/lib").mkdir(parents=True)
+        (self.folder / "broken/lib/libpar-compiler.so").write_text("no library")
+        with mock.patch.dict(os.environ, PAR_HOME=str(self.folder / "broken")):
+            self.assertRegex(self.refused(par.compile, MLP).message, "^cannot be loaded: ")
+
+    def test_threads_compile_at_once(self):
+        """Nothing is kept between calls: what one refuses is not in what the other says, and bundles are those of one thread."""
+        results = {}
+
+        def work(name, settings):
+            try:
+                results[name] = par.compile(MLP, TRAIN, set=settings, out=self.folder / f"{name}.par")
+            except par.Error as error:
+                results[name] = error
+        threads = [threading.Thread(target=work, args=(name, settings)) for name, settings in
+                   [("good", {"mesh.dp": 2}), ("bad", {"batch": 30}), ("pipeline", {"mesh.pp": 2})]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([str(error) for error in results["bad"].findings],
+                         ["--set batch=30: error: batch.size is 30, and the model was exported for a batch of 16"])
+        self.assertIn("pp 2", results["pipeline"].summary)
+        self.assertEqual((results["good"].path / "role-0.json").read_bytes(),
+                         (self.trained.path / "role-0.json").read_bytes())
+
+    def test_verify(self):
+        counts = self.trained.verify()
+        self.assertEqual((counts["programs"], counts["ranks"]), (1, 2))
+        broken = par.compile(MLP, TRAIN, out=self.folder / "broken.par")
+        program = broken.path / "role-0.json"
+        program.write_text(program.read_text() + " ")
+        error = self.refused(par.verify, broken)
+        self.assertEqual((error.code, error.file), (3, str(broken.path)))
+        error = self.refused(par.verify, self.folder)
+        self.assertEqual((error.code, error.message), (1, "not a bundle: it has no manifest.json"))
+
+    def test_run(self):
+        done = self.trained.run(data=DATA, order="sequential", steps=3, comm="inproc", quiet=True,
+                                export=self.folder / "weights.safetensors")
+        self.assertEqual([line["step"] for line in done.metrics], [1, 2, 3])
+        self.assertLess(done.losses[2], done.losses[0])
+        self.assertIn("step    3/3", done.text)
+        self.assertTrue((self.folder / "weights.safetensors").is_file())
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            again = par.run(self.trained, data=[DATA], order="sequential", steps=3, comm="inproc", set={"lr": 0})
+        self.assertEqual(said.getvalue(), again.text)
+        self.assertEqual(again.losses[0], done.losses[0])
+
+    def test_run_errors(self):
+        error = self.refused(self.trained.run, data=self.folder / "none.safetensors", steps=1, comm="inproc")
+        self.assertEqual((error.code, error.file), (1, str(self.folder / "none.safetensors")))
+        error = self.refused(self.trained.run, data=DATA, text=MLP, steps=1)
+        self.assertEqual((error.code, error.message), (2, "--data and --text exclude each other"))
+
+    def test_predict(self):
+        serving = par.compile(MLP, out=self.folder / "serve.par")
+        out = serving.predict(data=DATA, output=self.folder / "out.safetensors", comm="inproc")
+        self.assertGreater(os.path.getsize(out), 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
