@@ -20,7 +20,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     inputs: example inputs, a dict by the names of forward's arguments or a tuple of tensors. Their shapes are the
     file's, but for the dims of `dynamic`.
     dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
-    {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size.
+    {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size. The examples must have 2 or
+    more there: torch fixes sizes of 0 and 1.
     outputs: names of the outputs, in the order that the module returns them. The default: the names of a ModelOutput,
     a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
@@ -33,6 +34,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     """
     torch = _torch()
     names, values = _named_inputs(module, inputs)
+    dims = _dynamic_dims(names, values, dynamic)
     was_training = module.training
     module.train()
     before = {name: value.detach().clone() for name, value in module.named_buffers()}
@@ -41,7 +43,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     try:
         found = outputs or _output_names(torch, module, names, values)
         _restore(torch, module, before)  # the file's statistics are those of before
-        program = _run_exporter(torch, module, names, values, dynamic, found, opset)
+        program = _run_exporter(torch, module, names, values, dims, found, opset)
         _check(module, program)
         _warn(torch, module)
         weights = sum(p.numel() * p.element_size() for p in module.parameters())
@@ -111,33 +113,47 @@ def _output_names(torch, module, names, values):
     return found
 
 
-def _dynamic_shapes(torch, names, values, dynamic):
+def _dynamic_dims(names, values, dynamic):
+    """{input: {dim: symbol}} of what the caller said, with dims counted from 0; None if nothing is dynamic."""
     if not dynamic:
         return None
     unknown = [name for name in dynamic if name not in names]
     if unknown:
         raise Error(f'dynamic names "{unknown[0]}", which is no input', code=2, notes=["inputs are " + ", ".join(names)])
     dims = {}
-    shapes = {}
     for name, value in zip(names, values):
         said = dynamic.get(name, {})
-        pairs = said.items() if isinstance(said, dict) else enumerate(said)
-        shapes[name] = {}
-        for dim, symbol in pairs:
+        dims[name] = {}
+        for dim, symbol in said.items() if isinstance(said, dict) else enumerate(said):
             if symbol is None:
                 continue
             if not -value.ndim <= dim < value.ndim:
                 raise Error(f'dynamic names dim {dim} of "{name}", which has {value.ndim}', code=2)
-            shapes[name][dim % value.ndim] = dims.setdefault(symbol, torch.export.Dim(symbol))
-    return shapes
+            dim %= value.ndim
+            if value.shape[dim] < 2:
+                raise Error(f'dim {dim} of the example for "{name}" is {value.shape[dim]}, and dynamic calls it "{symbol}":'
+                            f" torch fixes sizes of 0 and 1, so the file would hold no other", code=2,
+                            notes=[f'give an example whose "{symbol}" is 2 or more; any size then trains'])
+            dims[name][dim] = symbol
+    return dims
 
 
-def _run_exporter(torch, module, names, values, dynamic, outputs, opset):
+def _dynamic_shapes(torch, dims):
+    if dims is None:
+        return None
+    symbols = {}
+    return {name: {dim: symbols.setdefault(symbol, torch.export.Dim(symbol)) for dim, symbol in said.items()}
+            for name, said in dims.items()}
+
+
+def _run_exporter(torch, module, names, values, dims, outputs, opset):
+    shapes = _dynamic_shapes(torch, dims)
     try:
-        return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
-                                 input_names=names, output_names=outputs, opset_version=opset, verbose=False,
-                                 dynamic_shapes=_dynamic_shapes(torch, names, values, dynamic),
-                                 custom_translation_table=translations.table(torch))
+        with warnings.catch_warnings():  # training mode is what we want
+            warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")
+            return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
+                                     input_names=names, output_names=outputs, opset_version=opset, verbose=False,
+                                     dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
     except Error:
         raise
     except Exception as reason:  # the exporter's own errors have many types

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What par.export refuses before it exports; with torch, onnx and onnxscript installed also that it warns of nothing.
+
+    python3 python/tests/test_export.py
+"""
+import importlib
+import importlib.util
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import par  # noqa: E402
+
+export = importlib.import_module("par.export")
+HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "onnx", "onnxscript"))
+
+
+def tensor(*shape):
+    return types.SimpleNamespace(shape=shape, ndim=len(shape))
+
+
+class Dynamic(unittest.TestCase):
+    def refused(self, *arguments):
+        with self.assertRaises(par.Error) as caught:
+            export._dynamic_dims(*arguments)
+        self.assertEqual(caught.exception.code, 2)
+        return caught.exception
+
+    def test_dims_by_list_and_by_dict(self):
+        dims = export._dynamic_dims(["x", "y"], [tensor(2, 3, 4), tensor(2, 1)], {"x": ["batch", None], "y": {-2: "batch"}})
+        self.assertEqual(dims, {"x": {0: "batch"}, "y": {0: "batch"}})
+        self.assertIsNone(export._dynamic_dims(["x"], [tensor(1)], None))
+
+    def test_an_example_of_one(self):
+        error = self.refused(["x"], [tensor(1, 8)], {"x": ["batch", "seq"]})
+        self.assertEqual(error.message, 'dim 0 of the example for "x" is 1, and dynamic calls it "batch": torch fixes sizes of 0 '
+                         "and 1, so the file would hold no other")
+        self.assertEqual(error.notes, ('give an example whose "batch" is 2 or more; any size then trains',))
+
+    def test_names_and_dims_that_are_not_there(self):
+        error = self.refused(["x"], [tensor(2)], {"y": ["batch"]})
+        self.assertEqual(error.message, 'dynamic names "y", which is no input')
+        self.assertEqual(self.refused(["x"], [tensor(2)], {"x": [None, "seq"]}).message,
+                         'dynamic names dim 1 of "x", which has 1')
+
+
+@unittest.skipUnless(HAS_TORCH, "needs torch, onnx and onnxscript")
+class Exporter(unittest.TestCase):
+    def test_no_warning_of_training_mode(self):
+        import torch
+        module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.1)).eval()
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            par.export(module, {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx", dynamic={"input": ["batch"]})
+        self.assertEqual([str(one.message) for one in said if "training mode" in str(one.message)], [])
+        self.assertFalse(module.training)
+
+
+if __name__ == "__main__":
+    unittest.main()
