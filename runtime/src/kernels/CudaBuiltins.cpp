@@ -43,20 +43,19 @@ std::optional<CudaLaunch> scatter(std::string_view entry, Immediates imm) {
 }
 
 std::optional<CudaLaunch> sumSquares(Immediates imm) {
-  uint64_t blocks = ceilDiv(imm[0], uint64_t(squaresThreads) * 16);
-  if (blocks <= 4)
+  unsigned parts = squaresParts(imm[0]);
+  if (parts <= 4)
     return single("par_sum_squares", 1, 1, squaresThreads);
-  // The second stage adds a part for each of its threads.
-  auto launch = single("par_sum_squares_parts", squaresThreads, 1, squaresThreads);
+  auto launch = single("par_sum_squares_parts", parts, 1, squaresThreads);
   launch->storage[1] = {"par_sum_squares_total", {1, 1, 1}, {squaresThreads, 1, 1}};
   launch->count = 2;
-  launch->scratch = squaresThreads * sizeof(double);
+  launch->scratch = parts * sizeof(double);
   return launch;
 }
 
 std::optional<CudaLaunch> layerNormBackward(Immediates imm) {
   uint64_t rows = imm[0], cols = imm[1];
-  uint64_t parts = std::clamp<uint64_t>(ceilDiv(rows, layerNormTile), 1, layerNormParts);
+  uint64_t parts = layerNormParts(rows);
   auto launch = single("par_layer_norm_backward", parts, 1, layerNormTile * 32);
   if (ceilDiv(cols, 32) > largestX)
     return std::nullopt;

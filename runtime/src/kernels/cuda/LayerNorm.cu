@@ -139,7 +139,7 @@ par_layer_norm_backward_sums(const float *, const float *, const float *, const 
   using namespace par::cuda;
   PAR_SHARED(float, ofGroups, 32 * 32);
   uint64_t column = uint64_t(blockIdx.x) * 32 + threadIdx.x;
-  auto parts = static_cast<unsigned>(smaller<uint64_t>((rows + layerNormTile - 1) / layerNormTile, layerNormParts));
+  unsigned parts = layerNormParts(rows);
   float sum = 0;
   if (column < cols)
     for (unsigned part = threadIdx.y; part < parts; part += 32)

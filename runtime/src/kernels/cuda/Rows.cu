@@ -141,9 +141,9 @@ par_sum_squares_parts(const float *x, float *, double *scratch, uint64_t n, uint
 
 /// Second stage: a block with a thread for every block of the first.
 PAR_ENTRY(par::cuda::squaresThreads)
-par_sum_squares_total(const float *, float *out, const double *scratch, uint64_t, uint64_t weight) {
+par_sum_squares_total(const float *, float *out, const double *scratch, uint64_t n, uint64_t weight) {
   using namespace par::cuda;
-  double sum = teamSum(scratch[threadIdx.x]);
+  double sum = teamSum(threadIdx.x < squaresParts(n) ? scratch[threadIdx.x] : 0.0);
   if (threadIdx.x == 0)
     *out += static_cast<float>(real(weight) * sum);
 }

@@ -1,13 +1,29 @@
 // The sizes on which the kernels and those who launch them agree.
 #pragma once
 
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define PAR_BOTH __host__ __device__
+#else
+#define PAR_BOTH
+#endif
+
 namespace par::cuda {
 
 inline constexpr unsigned elementsOfBlock = 4096;         ///< optimizers
 inline constexpr unsigned layerNormTile = 8;              ///< rows whose gradient a block computes at a time
-inline constexpr unsigned layerNormParts = 512;           ///< most blocks, each with sums of its own
 inline constexpr unsigned layerNormColumnsInShared = 4096; ///< of both sums, 32 KiB
 inline constexpr unsigned scatterRows = 32, scatterColumns = 256; ///< of the table, in one block
-inline constexpr unsigned squaresThreads = 512;           ///< and most blocks
+inline constexpr unsigned squaresThreads = 512;
+
+/// Blocks of `share` units that share `units`: at least one, at most 512.
+PAR_BOTH constexpr unsigned partsOf(uint64_t units, uint64_t share) {
+  uint64_t parts = (units + share - 1) / share;
+  return static_cast<unsigned>(parts < 1 ? 1 : parts > 512 ? 512 : parts);
+}
+/// How many blocks have sums of their own, which a second stage adds up.
+PAR_BOTH constexpr unsigned layerNormParts(uint64_t rows) { return partsOf(rows, layerNormTile); }
+PAR_BOTH constexpr unsigned squaresParts(uint64_t n) { return partsOf(n, uint64_t(squaresThreads) * 16); }
 
 } // namespace par::cuda
