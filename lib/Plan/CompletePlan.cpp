@@ -50,6 +50,23 @@ static const Origin &splitOrigin(const PlanBatch &batch) {
   return batch.microbatchSize.origin;
 }
 
+/// A number of groups that share batch-norm statistics: none lies in two microbatches, and all are of one size.
+static bool splitGroups(const Plan &plan, PlanErrors &errors) {
+  int64_t groups = 0, size = **plan.batch.size, microbatches = **plan.batch.microbatches;
+  if (StringRef(*plan.batchNorm).getAsInteger(10, groups))
+    return true; // a word
+  if (groups % microbatches != 0) {
+    errors.error(plan.batchNorm.origin, PlanMessage::groupsDoNotSplit, groups, microbatches);
+    return false;
+  }
+  if (size % groups != 0) {
+    int64_t below = std::max(size / groups * groups, groups);
+    errors.error(plan.batchNorm.origin, PlanMessage::batchIntoGroups, size, groups, below, below + groups);
+    return false;
+  }
+  return true;
+}
+
 static bool splitBatch(Plan &plan, PlanErrors &errors) {
   PlanBatch &batch = plan.batch;
   int64_t over = plan.axesSize(*batch.over);
@@ -84,7 +101,7 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   }
   if (!batch.microbatchSize->has_value())
     batch.microbatchSize = {each, Origin::automatic()};
-  return true;
+  return splitGroups(plan, errors);
 }
 
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors) {

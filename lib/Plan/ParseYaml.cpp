@@ -137,8 +137,14 @@ private:
       SmallString<32> storage;
       entry.key = key->getValue(storage).str();
       entry.origin = origin(*key);
-      if (yaml::Node *value = pair.getValue())
+      yaml::Node *value = pair.getValue();
+      if (value)
         entry.value = build(*value);
+      // {dp:4} is one word in YAML, and a key without a value takes away: never what was meant.
+      auto [before, behind] = StringRef(entry.key).split(':');
+      bool plain = !key->getRawValue().starts_with("\"") && !key->getRawValue().starts_with("'");
+      if (plain && !behind.empty() && (!value || isa<yaml::NullNode>(value)))
+        errors.error(entry.origin, PlanMessage::keyWithoutValue, entry.key, before, behind);
       if (const PlanEntry *first = result.find(entry.key)) {
         errors.error(entry.origin, PlanMessage::duplicateKey, entry.key);
         errors.note(PlanMessage::firstHere, first->origin.place());

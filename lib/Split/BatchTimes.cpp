@@ -100,7 +100,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
     InFlightDiagnostic diagnostic =
         op->emitError()
         << "couples microbatches: it needs slices of the batch together with a sum over the whole batch; "
-           "use one microbatch, or statistics per microbatch";
+           "say batch.microbatches: 1, or take statistics per microbatch";
     for (Value operand : op->getOperands())
       if (of(operand).time == Time::Sum || of(operand).time == Time::After)
         diagnostic.attachNote(operand.getLoc()) << "this is known only when all microbatches have run";
@@ -146,7 +146,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
     unsigned factor = dims[time.dim].front();
     if (batch && *batch != factor && microbatches > 1)
       return op->emitError() << "couples microbatches: the batch is dim " << time.dim
-                             << " of one operand and elsewhere in another";
+                             << " of one operand and elsewhere in another; say batch.microbatches: 1";
     batch = factor;
   }
   if (batch && rule.factors[*batch].size % microbatches)
@@ -156,7 +156,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   if (batch && kind != FactorKind::Parallel && kind != FactorKind::Sum && microbatches > 1)
     return op->emitError()
            << "couples microbatches: it works along the batch in a way that cannot be cut into "
-           << microbatches;
+           << microbatches << "; say batch.microbatches: 1";
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results)) {
     BatchTime time = joined;
     if (batch && kind == FactorKind::Sum && !lost && !whole)
@@ -164,11 +164,13 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
     for (auto [dim, factors] : llvm::enumerate(dims))
       if (batch && !factors.empty() && llvm::is_contained(factors, *batch)) {
         if (factors.front() != *batch && microbatches > 1)
-          return op->emitError() << "couples microbatches: the batch becomes the minor part of dim " << dim;
+          return op->emitError() << "couples microbatches: the batch becomes the minor part of dim " << dim
+                                 << "; say batch.microbatches: 1";
         time.dim = factors.front() == *batch ? dim : -1;
       }
     if (time.time == Time::Sliced && time.dim < 0 && microbatches > 1)
-      return op->emitError() << "couples microbatches: the batch of its operand is nowhere in its result";
+      return op->emitError() << "couples microbatches: the batch of its operand is nowhere in its result; "
+                                "say batch.microbatches: 1";
     times[result] = time;
   }
   return success();

@@ -21,7 +21,7 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
   %s = par.reduce sum %y dims [0] : tensor<8x4xf32> to tensor<4xf32>
   // expected-note @below {{this is known only when all microbatches have run}}
   %b = par.broadcast_in_dim %s dims [1] : tensor<4xf32> to tensor<8x4xf32>
-  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch; use one microbatch, or statistics per microbatch}}
+  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch; say batch.microbatches: 1, or take statistics per microbatch}}
   %c = par.subtract %y, %b : tensor<8x4xf32>
   %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
@@ -31,7 +31,7 @@ par.variable @w parameter : tensor<4xf32>
 // -----
 
 par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
-  // expected-error @below {{couples microbatches: it works along the batch in a way that cannot be cut into 4}}
+  // expected-error @below {{couples microbatches: it works along the batch in a way that cannot be cut into 4; say batch.microbatches: 1}}
   %s = par.softmax %x dim 0 : tensor<8x4xf32>
   %l = par.reduce sum %s dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
@@ -50,7 +50,7 @@ par.step @eval(%x: tensor<6x4xf32>) -> tensor<f32> {
 // The rows become the minor part of the flat dim: a microbatch would have to take every fourth element.
 par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
   %t = par.transpose %x [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
-  // expected-error @below {{couples microbatches: the batch becomes the minor part of dim 0}}
+  // expected-error @below {{couples microbatches: the batch becomes the minor part of dim 0; say batch.microbatches: 1}}
   %f = par.reshape %t : tensor<4x8xf32> to tensor<32xf32>
   %l = par.reduce sum %f dims [0] : tensor<32xf32> to tensor<f32>
   par.return %l : tensor<f32>
@@ -60,7 +60,7 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
 
 par.step @eval(%x: tensor<8x8xf32>) -> tensor<f32> {
   %t = par.transpose %x [1, 0] : tensor<8x8xf32> to tensor<8x8xf32>
-  // expected-error @below {{couples microbatches: the batch is dim 1 of one operand and elsewhere in another}}
+  // expected-error @below {{couples microbatches: the batch is dim 1 of one operand and elsewhere in another; say batch.microbatches: 1}}
   %s = par.add %x, %t : tensor<8x8xf32>
   %l = par.reduce sum %s dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   par.return %l : tensor<f32>
@@ -77,7 +77,7 @@ par.step @eval(%x: tensor<4x8xf32>) -> tensor<f32> attributes {inputs = ["x"], b
 // -----
 
 par.step @eval(%x: tensor<1x4xf32>) -> tensor<f32> {
-  // expected-error @below {{couples microbatches: the batch of its operand is nowhere in its result}}
+  // expected-error @below {{couples microbatches: the batch of its operand is nowhere in its result; say batch.microbatches: 1}}
   %b = par.broadcast_in_dim %x dims [0, 1] : tensor<1x4xf32> to tensor<8x4xf32>
   %l = par.reduce sum %b dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
