@@ -51,6 +51,19 @@ Descriptor par::comm::descriptorOf(const Self &self, const Communication &c) {
   return d;
 }
 
+uint64_t par::comm::sharesOf(const Communication &c, uint64_t members, uint64_t self) {
+  uint64_t bytes = c.n * format::sizeOf(c.type);
+  if (c.op != Op::Coll)
+    return c.op == Op::Send ? bytes * members : 0;
+  if (c.kind == CollKind::AllReduce)
+    return 2 * (members - 1) * bytes;
+  if (c.kind == CollKind::Broadcast)
+    return self == c.peer ? (members - 1) * bytes * members : 0;
+  if (c.kind == CollKind::Reduce)
+    return self == c.peer ? 0 : bytes * members;
+  return (members - 1) * bytes * members;
+}
+
 namespace {
 
 struct Unit {
@@ -90,20 +103,6 @@ Extent extentOf(const Communication &c, uint64_t members) {
   if (c.kind == CollKind::AllToAll || (c.in == c.out && (gathers || scatters)))
     return {members * c.n, members * c.n};
   return {scatters ? members * c.n : c.n, gathers ? members * c.n : c.n};
-}
-
-/// Bytes sent, times the number of members (see Endpoint::sentBytes).
-uint64_t sharesOf(const Communication &c, uint64_t members, uint64_t self) {
-  uint64_t bytes = c.n * format::sizeOf(c.type);
-  if (c.op != Op::Coll)
-    return c.op == Op::Send ? bytes * members : 0;
-  if (c.kind == CollKind::AllReduce)
-    return 2 * (members - 1) * bytes;
-  if (c.kind == CollKind::Broadcast)
-    return self == c.peer ? (members - 1) * bytes * members : 0;
-  if (c.kind == CollKind::Reduce)
-    return self == c.peer ? 0 : bytes * members;
-  return (members - 1) * bytes * members;
 }
 
 class Engine final : public Endpoint {

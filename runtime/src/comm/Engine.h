@@ -42,6 +42,9 @@ struct Self {
 std::string_view wordOf(const Descriptor &descriptor);
 /// "stage0/backward:88 of rank 3 is recv of 64 f32 with tag 7".
 std::string describe(const Descriptor &descriptor, uint32_t rank);
+/// Bytes that member `self` of `members` sends in a communication, times the number of members (see
+/// Endpoint::sentBytes).
+uint64_t sharesOf(const Communication &communication, uint64_t members, uint64_t self);
 Descriptor descriptorOf(const Self &self, const Communication &communication);
 
 /// All collectives of one unit on one communicator.

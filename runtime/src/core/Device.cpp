@@ -2,6 +2,7 @@
 
 #include "par/core/Failure.h"
 #include "par/cpu/Device.h"
+#include "par/sim/Device.h"
 
 namespace par::core {
 
@@ -18,6 +19,8 @@ HostBytes::HostBytes(Device &device, void *at, uint64_t bytes) {
 std::unique_ptr<Device> makeDevice(const std::string &name, const DeviceOptions &options) {
   if (name == "cpu")
     return std::make_unique<cpu::Device>(options);
+  if (name == "sim")
+    return std::make_unique<sim::Device>(options);
   throw Failure::at(options.folder, Message::unknownDevice, name);
 }
 

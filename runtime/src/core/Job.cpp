@@ -4,6 +4,7 @@
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/cpu/Machine.h"
+#include "par/sim/World.h"
 #include "par/verify/Verify.h"
 
 #include <cerrno>
@@ -174,6 +175,10 @@ Job prepareJob(const RunOptions &options) {
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);
   job.shuffled = options.order.empty() ? job.trains() : options.order == "shuffled";
+  if (options.device == "sim")
+    job.world = std::make_shared<sim::World>(
+        static_cast<uint32_t>(manifest.ranks.size()),
+        sim::Options{options.simSeed.value_or(1), static_cast<uint32_t>(options.interleavings.value_or(20))});
   openInitialValues(job);
   openData(job);
   uint64_t rows = job.dataset ? job.dataset->rows() : 0;
@@ -190,7 +195,7 @@ comm::Launch launchOf(const Job &job) {
   launch.bundleRanks = static_cast<uint32_t>(job.bundle.manifest.ranks.size());
   launch.mesh = meshOf(job.bundle.manifest);
   launch.n = job.options.n;
-  launch.transport = job.options.comm == "inproc" ? comm::Transport::inproc
+  launch.transport = job.options.comm == "inproc" || job.world ? comm::Transport::inproc
                      : job.options.comm == "shm"  ? comm::Transport::shm
                                                   : comm::Transport::automatic;
   launch.rank = job.options.rank;

@@ -79,6 +79,11 @@ const std::vector<Flag> &flags() {
            refuse(Message::notYet, "--comm " + v);
          o.comm = oneOf("--comm", v, {"auto", "inproc", "shm"}, "auto, inproc or shm");
        }},
+      {"--device", "cpu|sim", "what it runs on; sim: all ranks here, queues in hostile orders, races are errors",
+       [](RunOptions &o, const std::string &v) { o.device = oneOf("--device", v, {"cpu", "sim"}, "cpu or sim"); }},
+      {"--interleavings", "N", "with --device sim: orders in which each run of an entry is played; default 20",
+       COUNT("--interleavings", interleavings, 1)},
+      {"--sim-seed", "S", "with --device sim: the seed of these orders; default 1", COUNT("--sim-seed", simSeed, 0)},
       {"--threads", "N", "threads of each rank", COUNT("--threads", threads, 1)},
       {"--rank", "R", "this process's rank, with --world and --master", COUNT("--rank", rank, 0)},
       {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
@@ -150,6 +155,11 @@ void checkTogether(const RunOptions &options) {
   need(options.resume == "auto", !options.save.empty(), "--resume auto", "--save DIR");
   need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
   need(!options.labels.empty(), !options.text.empty(), "--labels", "--text F");
+  bool simulates = options.device == "sim";
+  need(options.interleavings.has_value(), simulates, "--interleavings", "--device sim");
+  need(options.simSeed.has_value(), simulates, "--sim-seed", "--device sim");
+  exclude(simulates, options.comm == "shm", "--device sim", "--comm shm");
+  exclude(simulates, options.rank.has_value(), "--device sim", "--rank");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
     refuse(Message::exportKind, options.exportTo);

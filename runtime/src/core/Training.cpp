@@ -30,13 +30,15 @@ public:
     trace.write(control);
     if (options.checkArena)
       reportArenas();
+    if (std::string found = session.report(); session.rank() == 0 && !found.empty())
+      printf("%s\n", found.c_str());
     return code;
   }
 
 private:
   static SessionOptions sessionOptions(const Job &job) {
     int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
-    return {threads, job.options.checkArena};
+    return {threads, job.options.checkArena, job.options.device.empty() ? "cpu" : job.options.device, job.world};
   }
 
   void giveValues() {

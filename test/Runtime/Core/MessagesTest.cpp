@@ -47,6 +47,8 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--order=random"}, "par-run: error: --order takes shuffled or sequential, not \"random\""},
       {{"a.par", "--init=yes"}, "par-run: error: --init takes no value, not \"yes\""},
       {{"a.par", "--init", "--weights", "w"}, "par-run: error: --init and --weights exclude each other"},
+      {{"a.par", "--device", "sim", "--comm", "shm"}, "par-run: error: --device sim and --comm shm exclude each other"},
+      {{"a.par", "--interleavings", "3"}, "par-run: error: --interleavings needs --device sim"},
       {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
   };
   for (const auto &mistake : cases) {

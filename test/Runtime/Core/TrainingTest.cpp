@@ -51,6 +51,20 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity )");
 }
 
+TEST_F(Training, simulatesWithTheSameWeights) {
+  std::string bundle = write(toy::training(2), "two");
+  std::vector<std::vector<float>> weights;
+  for (std::vector<std::string> device : {std::vector<std::string>{}, {"--device", "sim", "--interleavings", "5", "--sim-seed", "7"}}) {
+    std::vector<std::string> flags{"--init", "--steps", "4", "--export", folder / "w.safetensors"};
+    flags.insert(flags.end(), device.begin(), device.end());
+    ASSERT_EQ(run(command(bundle, flags)), 0) << err;
+    weights.push_back(weightsOf(folder / "w.safetensors"));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  expectLine(R"(two.par: 2 ranks, sim, plan)");
+  expectLine(R"(sim     4 runs in 20 interleavings \(seed 7\): [\d,]+ steps, [\d,]+ meetings, no race, bits alike)");
+}
+
 TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
   std::string bundle = write(toy::training(1), "one"), metrics = folder / "metrics.jsonl";
   for (auto [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {

@@ -12,10 +12,14 @@
 #include "par/comm/Control.h"
 #include "par/core/Loader.h"
 
+namespace par::sim {
+class World;
+}
+
 namespace par::core {
 
-/// Where an entry's inputs come from and its results go. A device calls it from the thread that called run(), before
-/// run() returns, with host memory: the arena itself or a staging buffer that is valid during the call.
+/// Where an entry's inputs come from and its results go. A device calls it before run() returns, from the thread that
+/// called run() or from another one while that waits, with host memory: the arena itself or a staging buffer that is valid during the call.
 class EntryHost {
 public:
   virtual ~EntryHost() = default;
@@ -47,6 +51,8 @@ struct DeviceOptions {
   int threads = 1;
   /// Bytes after the `dev` arena that nothing may touch (--check-arena poisons and looks at them).
   uint64_t guardBytes = 0;
+  /// What the ranks of a simulation share; `sim` needs it, others ignore it.
+  std::shared_ptr<sim::World> world = nullptr;
 
   const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
 };
@@ -90,6 +96,8 @@ public:
   virtual uint64_t sentBytes() const = 0;
   /// Bytes of the `dev` arena that are in memory now, in whole pages.
   virtual uint64_t residentBytes() const = 0;
+  /// What a device for tests has found, one line for the end of a job; "" elsewhere.
+  virtual std::string report() const { return ""; }
 };
 
 /// Arena bytes for the host to read: the arena itself where it can, else a copy. Valid until the next run.
@@ -110,7 +118,7 @@ private:
   std::span<const std::byte> seen;
 };
 
-/// The device called `name`: "cpu". Throws Failure where this machine or this build has none.
+/// The device called `name`: "cpu", "sim". Throws Failure where this machine or this build has none.
 std::unique_ptr<Device> makeDevice(const std::string &name, const DeviceOptions &options);
 
 } // namespace par::core

@@ -15,6 +15,7 @@ struct Job {
   std::optional<WeightStore> weights; ///< absent with --init and --resume
   std::optional<Checkpoint> checkpoint;
   uint64_t seed = 0;
+  std::shared_ptr<sim::World> world; ///< of --device sim
   bool shuffled = true;
   uint64_t steps = 0; ///< last step of training
 

@@ -24,7 +24,7 @@ struct MessageText {
   /* bundle and machine */                                                                                             \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
-  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu")                                             \
+  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu and sim")                                     \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
   M(notElf, "is not an ELF shared object for x86-64")                                                                  \
@@ -65,6 +65,9 @@ struct MessageText {
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \
+  M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                 \
+  M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
+  M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
   M(unknownFlag, "unknown flag \"{}\"")                                                                                \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \

@@ -14,6 +14,8 @@ struct RunOptions {
   // where
   std::optional<uint32_t> n, rank, world;
   std::string master, comm = "auto";
+  std::string device; ///< empty: what the bundle was compiled for
+  std::optional<uint64_t> interleavings, simSeed; ///< of --device sim
   int threads = 0; ///< 0: what the bundle was compiled for
   double timeout = 5;
   // data

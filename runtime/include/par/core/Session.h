@@ -13,7 +13,8 @@ namespace par::core {
 struct SessionOptions {
   int threads = 1;
   bool checkArena = false;
-  std::string device = "cpu"; ///< see makeDevice()
+  std::string device = "cpu";                  ///< see makeDevice()
+  std::shared_ptr<sim::World> world = nullptr; ///< see DeviceOptions
 };
 
 /// The rows of one step.
@@ -68,6 +69,8 @@ public:
   std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
+  /// What a device for tests has found, one line; "" elsewhere.
+  std::string report() const { return device->report(); }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
 
 private:

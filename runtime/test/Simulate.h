@@ -1,0 +1,50 @@
+//===- Simulate.h - Runs a bundle on made-up data and tells what came out ----------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_RUNTIME_TEST_SIMULATE_H
+#define PAR_RUNTIME_TEST_SIMULATE_H
+
+#include "par/core/Data.h"
+#include "par/core/Session.h"
+#include "par/sim/World.h"
+
+namespace par::toy {
+
+/// Rows made up from their number: sines where an input takes floats, numbers below its limit where integers.
+class MadeUpRows : public core::Dataset {
+public:
+  explicit MadeUpRows(const format::Manifest &manifest) : count(2 * manifest.batch) {}
+  uint64_t rows() const override { return count; }
+  std::string describe() const override { return "made-up rows"; }
+  bool has(const std::string &) const override { return true; }
+  std::string feeds() const override { return "made-up rows feed all"; }
+  const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const override;
+  const std::byte *whole(const format::Input &input) const override;
+
+private:
+  uint64_t count;
+  mutable std::vector<std::byte> wholeInput;
+};
+
+/// How a bundle ran.
+struct Ran {
+  std::string trouble; ///< "" if nothing was wrong
+  uint64_t digest = 0; ///< of all tensors and all results of all ranks
+  /// When each step of rank 0's last run ran; on the device `sim` in steps of all ranks.
+  std::vector<core::Stamp> stamps;
+};
+
+/// Initialises, and runs every entry twice, on the device `cpu` or, with `world`, on `sim`; all ranks as threads.
+/// `folder` is where the bundle's kernels lie.
+Ran runBundle(const format::Bundle &bundle, const std::string &folder, std::shared_ptr<sim::World> world = nullptr);
+/// The same on `sim`.
+Ran simulate(const format::Bundle &bundle, const std::string &folder, const sim::Options &options);
+/// simulate() in a process of its own, which a kernel may crash, or loop in for a minute.
+Ran simulateApart(const format::Bundle &bundle, const std::string &folder, const sim::Options &options);
+
+} // namespace par::toy
+
+#endif // PAR_RUNTIME_TEST_SIMULATE_H
