@@ -2,7 +2,7 @@
 # of par_kernels. Without nvcc nothing is built and the runtime has no CUDA kernels; everything else is the same.
 #   PAR_CUDA_KERNELS   on where nvcc is found and works
 #   PAR_CUDA_ARCHS     the chips, "80;90;100"; PTX of the first serves all others
-# Target cuda-kernel-table prints registers, shared memory, occupancy and bytes of each kernel and chip.
+# Target print-cuda-kernel-table prints registers, shared memory, occupancy and bytes of each kernel and chip.
 set(PAR_CUDA_ARCHS "80;90;100" CACHE STRING "compute capabilities of the CUDA kernels")
 find_program(PAR_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 # A host compiler that nvcc takes: what it only preprocesses and parses may be older than what builds the rest.
@@ -46,3 +46,11 @@ add_custom_command(OUTPUT ${image} ${log}
   COMMENT "Compiling the CUDA kernels for sm_${PAR_CUDA_ARCHS}" VERBATIM)
 set_source_files_properties(src/kernels/CudaImage.cpp PROPERTIES
   COMPILE_DEFINITIONS PAR_CUDA_IMAGE="${image}" OBJECT_DEPENDS ${image})
+
+function(par_cuda_kernel_table)
+  add_executable(cuda-kernel-table ${CMAKE_CURRENT_SOURCE_DIR}/test/tools/cuda-kernel-table.cpp)
+  target_link_libraries(cuda-kernel-table PRIVATE par_kernels)
+  set_target_properties(cuda-kernel-table PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_custom_target(print-cuda-kernel-table COMMAND cuda-kernel-table ${CMAKE_CURRENT_BINARY_DIR}/nvcc/builtins.ptxas.txt
+    USES_TERMINAL VERBATIM)
+endfunction()

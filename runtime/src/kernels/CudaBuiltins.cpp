@@ -1,7 +1,6 @@
 // Which entries a builtin launches on a CUDA device, with what grid.
 #include "par/kernels/CudaBuiltins.h"
 #include "cuda/Sizes.h"
-#include "par/kernels/Builtins.h"
 
 #include <algorithm>
 
@@ -174,5 +173,36 @@ CudaStage cudaCopy(uint64_t bytes) {
 }
 
 std::span<const std::string_view> cudaEntries() { return entries; }
+
+uint64_t operandElements(const BuiltinKernel &kernel, size_t operand, std::span<const uint64_t> imm) {
+  // "rows x cols": names of immediates.
+  std::string_view shape = kernel.operands[operand].shape;
+  uint64_t elements = 1;
+  while (!shape.empty()) {
+    std::string_view word = shape.substr(0, shape.find(' '));
+    shape.remove_prefix(std::min(word.size() + 1, shape.size()));
+    for (size_t i = 0; i < imm.size(); ++i)
+      if (kernel.immediates[i].name == word)
+        elements *= imm[i];
+  }
+  return elements;
+}
+
+uint64_t typeBytes(std::string_view type) { return type == "i64" ? 8 : type == "bf16" || type == "f16" ? 2 : 4; }
+
+uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    const BuiltinOperand &operand = kernel.operands[i];
+    if (operand.onlyIf >= 0 && imm[operand.onlyIf] == 0)
+      continue;
+    uint64_t elements = operandElements(kernel, i, imm);
+    if (operand.name == "table")
+      elements = std::min(elements, imm[0] * imm[1]);
+    bool twice = operand.access == Access::Update || operand.access == Access::Accumulate;
+    bytes += elements * typeBytes(operand.type) * (twice ? 2 : 1);
+  }
+  return bytes;
+}
 
 } // namespace par::kernels

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <functional>
 #include <source_location>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #define __global__
@@ -126,6 +128,18 @@ T __shfl_up_sync(unsigned mask, T value, unsigned by, emulation::Place place = e
 }
 
 inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
+
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+template <typename T> void __stwb(T *to, T value) {
+  if (reinterpret_cast<uintptr_t>(to) % alignof(T) != 0)
+    throw std::runtime_error("a store of " + std::to_string(sizeof(T)) + " bytes that is not aligned");
+  std::memcpy(static_cast<void *>(to), &value, sizeof(T));
+}
 
 struct __nv_bfloat16 {
   uint16_t bits;

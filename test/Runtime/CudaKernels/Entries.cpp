@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -16,10 +17,9 @@ template <typename... Parameters> Kernel kernel(void (*function)(Parameters...))
   return [function](Words words) {
     if (words.size() != sizeof...(Parameters))
       throw std::runtime_error(std::to_string(words.size()) + " parameters for " + std::to_string(sizeof...(Parameters)));
-    size_t next = 0;
-    // Braces: from left to right.
-    std::tuple<Parameters...> all{std::bit_cast<Parameters>(words[next++])...};
-    std::apply(function, all);
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      function(std::bit_cast<Parameters>(words[i])...);
+    }(std::index_sequence_for<Parameters...>());
   };
 }
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
-#include <sstream>
 
 using namespace par::kernels;
 
@@ -51,17 +50,6 @@ struct Case {
   int64_t labels = 0;                  ///< integers are drawn from [-1, labels)
 };
 
-/// Elements of "rows x cols".
-size_t elements(const BuiltinKernel &kernel, const Immediates &imm, std::string_view shape) {
-  size_t product = 1;
-  std::istringstream words{std::string(shape)};
-  for (std::string word; words >> word;)
-    for (size_t i = 0; i < imm.size(); ++i)
-      if (kernel.immediates[i].name == word)
-        product *= imm[i];
-  return product;
-}
-
 class Operands {
 public:
   Operands(const Case &test, std::mt19937 &random) : kernel(*findBuiltin(test.name)) {
@@ -69,7 +57,7 @@ public:
       const BuiltinOperand &operand = kernel.operands[i];
       if (operand.onlyIf >= 0 && test.imm[operand.onlyIf] == 0)
         continue;
-      size_t count = elements(kernel, test.imm, operand.shape);
+      size_t count = operandElements(kernel, i, test.imm);
       bool integers = operand.type == "i64";
       size_t offset = test.aligned ? 0 : integers ? 8 : random() % 4 * 4;
       memory.emplace_back(count * (integers ? 8 : 4), offset);
@@ -161,8 +149,9 @@ void check(const Case &test, const Prepare &prepare = {}) {
   for (size_t i = 0; i < cpu.memory.size(); ++i) {
     EXPECT_TRUE(device.memory[i].isWhole()) << "operand memory " << i;
     // Unaligned operands lie differently each time; then sums may be split differently.
-    if (test.aligned)
+    if (test.aligned) {
       EXPECT_EQ(device.memory[i].bytes(), again.memory[i].bytes()) << "two orders of threads";
+    }
   }
   for (size_t i = 0; i < cpu.count(); ++i) {
     const BuiltinOperand &operand = cpu.kernel.operands[i];

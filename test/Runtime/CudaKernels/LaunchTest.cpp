@@ -69,6 +69,14 @@ TEST(CudaLaunch, reductionsHaveAnEntryForEachType) {
   EXPECT_FALSE(cudaReduce("f32", 17, 1000)) << "more members than a parameter holds";
 }
 
+TEST(CudaLaunch, bytesAreThoseOfTheOperands) {
+  auto bytes = [](std::string_view name, std::vector<uint64_t> imm) { return bytesMoved(*findBuiltin(name), imm); };
+  EXPECT_EQ(bytes("softmax", {10, 20}), 2 * 200 * 4u);
+  EXPECT_EQ(bytes("adamw", {100, 0, 0, 0, 0, 0, 0}), 7 * 400 + 8u) << "w, m, v twice, g, step and lr once";
+  EXPECT_EQ(bytes("sgd", {100, 0, 0, 1}), 3 * 400 + 8u);
+  EXPECT_EQ(bytes("gather_rows", {10, 8, 1000, 0}), 2 * 320 + 80u);
+}
+
 TEST(CudaLaunch, theImageHoldsEveryEntry) {
   std::span<const std::byte> image = cudaImage();
   if (image.empty())

@@ -5,6 +5,8 @@
 // the pointer of the scratch memory if the launch needs some, then the immediates.
 #pragma once
 
+#include "par/kernels/Builtins.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +35,12 @@ struct CudaLaunch {
 /// The launch of a builtin; nothing if it has no CUDA kernel, or none for such sizes. Grids depend on the immediates
 /// alone, so that results do not depend on the device.
 std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint64_t> imm);
+
+/// Elements of an operand of the table, bytes of one, and the least that a builtin can move: every operand that is there
+/// once, twice if it is read and written; of a table whose rows are picked, as many rows as are.
+uint64_t operandElements(const BuiltinKernel &kernel, size_t operand, std::span<const uint64_t> imm);
+uint64_t typeBytes(std::string_view type);
+uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm);
 
 /// Most members of one reduction.
 inline constexpr unsigned cudaReduceMembers = 16;

@@ -8,6 +8,8 @@
 
 #include <cfloat>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -55,8 +57,19 @@ template <typename T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) :
 template <int N, typename T> __device__ inline Vector<T, N> loadRaw(const T *from) {
   return *reinterpret_cast<const Vector<T, N> *>(from);
 }
+/// Writes to global memory in words of up to 16 bytes; left to itself the compiler stores element by element.
 template <int N, typename T> __device__ inline void storeRaw(T *to, const Vector<T, N> &values) {
-  *reinterpret_cast<Vector<T, N> *>(to) = values;
+  constexpr size_t bytes = sizeof(values);
+  if constexpr (bytes % 8 == 0) {
+    using Word = std::conditional_t<bytes % 16 == 0, uint4, uint2>;
+    Word words[bytes / sizeof(Word)];
+    memcpy(words, &values, bytes);
+#pragma unroll
+    for (size_t i = 0; i < bytes / sizeof(Word); ++i)
+      __stwb(reinterpret_cast<Word *>(to) + i, words[i]);
+  } else {
+    *reinterpret_cast<Vector<T, N> *>(to) = values;
+  }
 }
 
 /// N elements, computed with in f32.

@@ -117,8 +117,8 @@ par_layer_norm_backward(const float *x, const float *gamma, const float *mean, c
         }
         store<N>(dx + r * cols + i, out);
       }
-      store<N>(dgamma + i, byGamma);
-      store<N>(dbeta + i, byBeta);
+      *reinterpret_cast<Vector<float, N> *>(dgamma + i) = byGamma; // shared memory, mostly
+      *reinterpret_cast<Vector<float, N> *>(dbeta + i) = byBeta;
     });
     first = false;
     __syncthreads(); // the row sums have been read

@@ -1,8 +1,6 @@
 // Largest elements of windows, and their gradient. x of the grid is the plane, y a part of it.
 #include "Kernel.cuh"
 
-#include <type_traits>
-
 namespace par::cuda {
 namespace {
 

@@ -2,8 +2,6 @@
 #include "Kernel.cuh"
 #include "par/kernels/CudaBuiltins.h"
 
-#include <type_traits>
-
 namespace par::cuda {
 namespace {
 
