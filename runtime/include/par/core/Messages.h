@@ -24,7 +24,15 @@ struct MessageText {
   /* bundle and machine */                                                                                             \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
-  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu and sim")                                     \
+  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu, sim and cuda")                               \
+  M(cudaNoLibrary, "{} cannot be opened: {}: {}")                                                                       \
+  M(cudaNoEntry, "{} has no entry point {}; a newer version of {} is needed")                                          \
+  M(cudaOldLibrary, "{}: {} is version {}, and {} or later is needed")                                                 \
+  M(cudaNoDevice, "{} finds no GPU on this machine")                                                                   \
+  M(cudaFailed, "{} failed: {}")                                                                                       \
+  M(cudaMemory, "{} bytes are needed and {} of {} are free on {}; --set batch.microbatches or recompute takes less")   \
+  M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
+  M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
   M(notElf, "is not an ELF shared object for x86-64")                                                                  \

@@ -1,0 +1,137 @@
+#include "par/core/Failure.h"
+#include "par/cuda/Products.h"
+
+namespace par::cuda {
+
+using core::Failure;
+using core::Message;
+using format::DType;
+
+namespace {
+
+// Values of cublasLt.h and library_types.h.
+constexpr int typeF32 = 0, typeF16 = 2, typeBF16 = 14, computeF32 = 68, transpose = 1;
+constexpr int descriptorTransA = 3, descriptorTransB = 4, descriptorEpilogue = 7, descriptorBias = 8,
+              descriptorBiasType = 26;
+constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, epilogueBias = 4;
+
+int typeOf(const format::Call &call) {
+  switch (call.type) {
+  case DType::F32:
+    return typeF32;
+  case DType::F16:
+    return typeF16;
+  case DType::BF16:
+    return typeBF16;
+  default:
+    throw Failure::at("", Message::unsupportedInstruction, "call \"" + call.name + "\"",
+                      "a product of " + std::string(format::toString(call.type)));
+  }
+}
+
+} // namespace
+
+/// Inner dims that lie one behind the other in all three operands become one; the others are walked.
+BatchFold foldBatch(const format::Call &call) {
+  BatchFold fold;
+  size_t d = call.batch.size();
+  while (d > 0 && call.batch[d - 1] == 1)
+    --d;
+  if (d > 0) {
+    --d;
+    fold.count = call.batch[d];
+    fold.strideA = call.strideA[d], fold.strideB = call.strideB[d], fold.strideC = call.strideC[d];
+  }
+  auto continues = [&](const std::vector<int64_t> &strides, int64_t stride) {
+    return strides[d - 1] == stride * fold.count;
+  };
+  while (d > 0 && (call.batch[d - 1] == 1 ||
+                   (continues(call.strideA, fold.strideA) && continues(call.strideB, fold.strideB) &&
+                    continues(call.strideC, fold.strideC)))) {
+    --d;
+    fold.count *= call.batch[d];
+  }
+  for (; d > 0; --d) {
+    std::vector<BatchFold::Offset> wider;
+    for (int64_t i = 0; i < call.batch[d - 1]; ++i)
+      for (const BatchFold::Offset &at : fold.outer)
+        wider.push_back({at.a + i * call.strideA[d - 1], at.b + i * call.strideB[d - 1], at.c + i * call.strideC[d - 1]});
+    fold.outer = std::move(wider);
+  }
+  return fold;
+}
+
+Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call)
+    : blas(blas), call(call), batch(foldBatch(call)), alpha(static_cast<float>(call.alpha)),
+      beta(static_cast<float>(call.beta)) {
+  int type = typeOf(call);
+  auto check = [&](int status, const char *what) { blas.check(status, call.name, what); };
+  try {
+    check(blas.descriptorCreate(&descriptor, computeF32, typeF32), "cublasLtMatmulDescCreate");
+    // The library's first operand is B.
+    int first = call.transB ? transpose : 0, second = call.transA ? transpose : 0;
+    check(blas.descriptorSet(descriptor, descriptorTransA, &first, sizeof first), "cublasLtMatmulDescSetAttribute");
+    check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second), "cublasLtMatmulDescSetAttribute");
+    if (call.bias) {
+      int epilogue = epilogueBias;
+      check(blas.descriptorSet(descriptor, descriptorEpilogue, &epilogue, sizeof epilogue), "bias");
+      check(blas.descriptorSet(descriptor, descriptorBiasType, &type, sizeof type), "bias");
+    }
+    auto layout = [&](BlasLayout &to, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
+      auto count = static_cast<int32_t>(batch.count);
+      check(blas.layoutCreate(&to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
+            "cublasLtMatrixLayoutCreate");
+      check(blas.layoutSet(to, layoutBatch, &count, sizeof count), "batch");
+      check(blas.layoutSet(to, layoutStride, &stride, sizeof stride), "batch");
+    };
+    layout(a, call.transA ? call.m : call.k, call.transA ? call.k : call.m, call.lda, batch.strideA);
+    layout(b, call.transB ? call.k : call.n, call.transB ? call.n : call.k, call.ldb, batch.strideB);
+    layout(c, call.n, call.m, call.ldc, batch.strideC);
+  } catch (...) {
+    destroyAll();
+    throw;
+  }
+}
+
+Product::~Product() { destroyAll(); }
+
+void Product::destroyAll() {
+  for (BlasLayout layout : {a, b, c})
+    if (layout)
+      blas.layoutDestroy(layout);
+  if (descriptor)
+    blas.descriptorDestroy(descriptor);
+}
+
+BlasAlgorithm Product::propose() const {
+  BlasPreference preference = nullptr;
+  blas.check(blas.preferenceCreate(&preference), call.name, "cublasLtMatmulPreferenceCreate");
+  size_t cap = call.workspace;
+  blas.preferenceSet(preference, preferenceWorkspace, &cap, sizeof cap);
+  BlasHeuristic best;
+  int found = 0;
+  int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, 1, &best, &found);
+  blas.preferenceDestroy(preference);
+  if (status != 0 || found == 0 || best.state != 0)
+    throw Failure::at("", Message::blasNoAlgorithm, call.name, core::grouped(cap));
+  if (best.workspace > cap)
+    throw Failure::at("", Message::workspaceTooSmall, call.name, best.workspace, cap);
+  return best.algorithm;
+}
+
+void Product::run(void *const *operands, Stream stream) {
+  auto *first = static_cast<std::byte *>(*operands++), *second = static_cast<std::byte *>(*operands++);
+  if (call.bias) {
+    void *bias = *operands++;
+    blas.check(blas.descriptorSet(descriptor, descriptorBias, &bias, sizeof bias), call.name, "bias");
+  }
+  auto *result = static_cast<std::byte *>(*operands++);
+  void *workspace = call.workspace ? *operands : nullptr;
+  auto size = static_cast<int64_t>(format::sizeOf(call.type));
+  for (const BatchFold::Offset &at : batch.outer)
+    blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a, &beta,
+                           result + at.c * size, c, result + at.c * size, c, &chosen, workspace, call.workspace, stream),
+               call.name, "cublasLtMatmul");
+}
+
+} // namespace par::cuda
