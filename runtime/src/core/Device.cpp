@@ -3,6 +3,7 @@
 #include "par/core/Failure.h"
 #include "par/cpu/Device.h"
 #include "par/sim/Device.h"
+#include "par/cuda/Device.h"
 
 namespace par::core {
 
@@ -21,6 +22,8 @@ std::unique_ptr<Device> makeDevice(const std::string &name, const DeviceOptions 
     return std::make_unique<cpu::Device>(options);
   if (name == "sim")
     return std::make_unique<sim::Device>(options);
+  if (name == "cuda")
+    return cuda::makeDevice(options);
   throw Failure::at(options.folder, Message::unknownDevice, name);
 }
 

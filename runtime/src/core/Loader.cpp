@@ -30,6 +30,7 @@ class Expander {
 public:
   Expander(const LoadedProgram &loaded, const format::Entry &entry) : loaded(loaded), program(loaded.source) {
     out.name = entry.name;
+    out.runs = entry.runs;
     for (const format::Run &run : entry.runs)
       expandRun(run);
   }
@@ -45,6 +46,7 @@ private:
       step.queue = instruction.queue;
       step.id = loaded.ids[run.block][n].c_str();
       step.microbatch = run.microbatch;
+      step.run = static_cast<uint32_t>(&run - out.runs.data());
       step.instruction = &instruction;
       step.operands = static_cast<uint32_t>(out.pointers.size());
       for (const format::Operand &operand : instruction.operands)

@@ -13,7 +13,8 @@ namespace {
 constexpr int typeF32 = 0, typeF16 = 2, typeBF16 = 14, computeF32 = 68, transpose = 1;
 constexpr int descriptorTransA = 3, descriptorTransB = 4, descriptorEpilogue = 7, descriptorBias = 8,
               descriptorBiasType = 26;
-constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, epilogueBias = 4;
+constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, preferenceAlignment = 5,
+              epilogueBias = 4;
 
 int typeOf(const format::Call &call) {
   switch (call.type) {
@@ -61,8 +62,8 @@ BatchFold foldBatch(const format::Call &call) {
   return fold;
 }
 
-Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call)
-    : blas(blas), call(call), batch(foldBatch(call)), alpha(static_cast<float>(call.alpha)),
+Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment)
+    : blas(blas), call(call), batch(foldBatch(call)), alignment(alignment), alpha(static_cast<float>(call.alpha)),
       beta(static_cast<float>(call.beta)) {
   int type = typeOf(call);
   auto check = [&](int status, const char *what) { blas.check(status, call.name, what); };
@@ -108,6 +109,10 @@ BlasAlgorithm Product::propose() const {
   blas.check(blas.preferenceCreate(&preference), call.name, "cublasLtMatmulPreferenceCreate");
   size_t cap = call.workspace;
   blas.preferenceSet(preference, preferenceWorkspace, &cap, sizeof cap);
+  // Of A, B, C and D. Matrices of an outer batch begin anywhere.
+  uint32_t bytes = batch.outer.size() > 1 ? static_cast<uint32_t>(format::sizeOf(call.type)) : alignment;
+  for (int operand = 0; operand < 4; ++operand)
+    blas.preferenceSet(preference, preferenceAlignment + operand, &bytes, sizeof bytes);
   BlasHeuristic best;
   int found = 0;
   int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, 1, &best, &found);

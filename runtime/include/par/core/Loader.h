@@ -16,6 +16,7 @@ struct Step {
   uint32_t queue = 0;
   const char *id = "";    ///< "stage0/forward:12"
   int64_t microbatch = 0;
+  uint32_t run = 0;       ///< index into ExpandedEntry::runs
   const format::Instruction *instruction = nullptr; ///< what it was made from
   uint32_t operands = 0;  ///< index of the first in ExpandedEntry::pointers
   // kernel
@@ -35,6 +36,7 @@ struct Step {
 /// An entry as a flat list in issue order.
 struct ExpandedEntry {
   std::string name;
+  std::span<const format::Run> runs; ///< of the program
   std::vector<Step> steps;
   std::vector<void *> pointers;
   std::vector<uint64_t> immediates;

@@ -31,6 +31,12 @@ struct MessageText {
   M(cudaNoDevice, "{} finds no GPU on this machine")                                                                   \
   M(cudaFailed, "{} failed: {}")                                                                                       \
   M(cudaMemory, "{} bytes are needed and {} of {} are free on {}; --set batch.microbatches or recompute takes less")   \
+  M(cudaNoBuiltins, "this runtime was built without nvcc and has no builtin kernels for cuda")                         \
+  M(cudaModule, "{} (sm_{}) cannot load these kernels: {}")                                                            \
+  M(cudaTooFewDevices, "rank {} is number {} (from 0) on its host, which has {} GPUs")                                          \
+  M(cudaStepFailed, "{} failed on the GPU: {}")                                                                        \
+  M(cudaRunFailed, "{} failed in this step: {}")                                                                       \
+  M(cudaStalled, "rank {} has not moved for {} s; it waits for {}")                                                    \
   M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
   M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \

@@ -83,12 +83,12 @@ BatchFold foldBatch(const format::Call &call);
 /// A product that is ready to run.
 class Product {
 public:
-  /// Throws core::Failure for what cuBLASLt has no algorithm for within the call's workspace.
-  Product(const Gpu &gpu, const Blas &blas, const format::Call &call);
+  /// `alignment`: of all operands, in bytes. Throws core::Failure for types that cannot be multiplied.
+  Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment);
   Product(Product &&) = delete;
   ~Product();
 
-  /// What the heuristic proposes, and what this rank is to use.
+  /// What the heuristic proposes (throws core::Failure if nothing within the call's workspace), and what is to be used.
   BlasAlgorithm propose() const;
   void choose(const BlasAlgorithm &algorithm) { chosen = algorithm; }
   /// Operands in the call's order: A, B, bias if any, C, workspace if any.
@@ -103,6 +103,7 @@ private:
   BlasDescriptor descriptor = nullptr;
   BlasLayout a = nullptr, b = nullptr, c = nullptr;
   BlasAlgorithm chosen{};
+  uint32_t alignment;
   float alpha, beta;
 };
 

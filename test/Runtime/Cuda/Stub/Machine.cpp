@@ -181,7 +181,7 @@ void Machine::launch(const Graph &graph, Stream &stream) {
 }
 
 bool Machine::step() {
-  if (failed)
+  if (failed || (injection.call == "stall" && done >= injection.after))
     return false;
   std::vector<Stream *> open;
   for (Stream *stream : streams)
@@ -196,7 +196,8 @@ bool Machine::step() {
       continue;
     auto run = std::move(head.run);
     stream->work.pop_front();
-    if (injection.call == "work" && ++done == injection.after)
+    ++done;
+    if (injection.call == "work" && done == injection.after)
       failed = injection.code;
     else if (run)
       run();

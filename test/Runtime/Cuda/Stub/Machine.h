@@ -6,7 +6,7 @@
 //   PAR_STUB_LOG    file that gets each call as a line of JSON
 //   PAR_STUB_SEED   of the order (default 1)
 //   PAR_STUB_FAIL   CALL:N:CODE  the N-th call of CALL (from 1) answers CODE; work:N:CODE  the N-th piece of work fails,
-//                   and every call that looks at the device answers CODE from then on; nccl:N:CODE as asynchronous error
+//                   and every call that looks at the device answers CODE from then on; stall:N  nothing is done after N pieces; nccl:N:CODE as asynchronous error
 //                   of communicators after their N-th operation; hang:N  the N-th operation of NCCL never ends
 //   PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
 #pragma once

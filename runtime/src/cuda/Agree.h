@@ -1,0 +1,16 @@
+// Products of a program, ready to run, with the algorithms that rank 0 chose.
+#pragma once
+
+#include "par/comm/Control.h"
+#include "par/core/Device.h"
+#include "par/cuda/Products.h"
+
+namespace par::cuda {
+
+bool anyProduct(const format::Bundle &bundle);
+/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 asks the heuristic
+/// for the shapes of all programs and tells the others.
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Gpu &gpu, const Blas &blas, const core::DeviceOptions &options,
+                                                      comm::Control &control);
+
+} // namespace par::cuda

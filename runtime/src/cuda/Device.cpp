@@ -1,0 +1,261 @@
+#include "par/cuda/Device.h"
+
+#include "cuda/Agree.h"
+#include "cuda/Graphs.h"
+#include "cuda/Watch.h"
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace par::cuda {
+
+using core::Failure;
+using core::Message;
+using core::Step;
+using format::Op;
+
+namespace {
+
+bool flag(const char *variable, bool otherwise) {
+  const char *text = std::getenv(variable);
+  return text && *text ? std::strcmp(text, "0") != 0 : otherwise;
+}
+
+class Device final : public core::Device {
+public:
+  explicit Device(const core::DeviceOptions &options) : options(options) {}
+  ~Device() override;
+
+  std::string libraries() const override { return driver.version(); }
+  void connect(comm::Control &control) override;
+  core::Arenas arenas() const override { return {arena.data(), hostArena.data()}; }
+  void write(void *to, std::span<const std::byte> from) override;
+  void read(std::span<std::byte> to, const void *from) override;
+  void fill(void *to, uint64_t bytes, uint32_t word) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
+  const std::vector<core::Stamp> &stamps() const override { return times; }
+  uint64_t sentBytes() const override { return sent; }
+  uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
+
+private:
+  PreparedEntry &prepared(const core::ExpandedEntry &entry);
+  void feed(const PreparedEntry &entry, uint32_t step, core::EntryHost &host);
+  void copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers);
+  void walk(PreparedEntry &entry, core::EntryHost &host, bool graphs);
+  void step(PreparedEntry &entry, uint32_t index, core::EntryHost &host);
+  void runWhole(PreparedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host);
+  std::vector<uint32_t> allQueues() const;
+  void wait();
+
+  core::DeviceOptions options;
+  Driver driver;
+  // In the order in which they are made; destroyed in reverse.
+  std::optional<Gpu> gpu;
+  comm::Control *control = nullptr;
+  std::unique_ptr<comm::Endpoint> link; ///< hears that the job ends
+  Block arena, hostArena, bounce;
+  std::optional<Lanes> lanes;
+  std::optional<Kernels> kernels;
+  std::optional<Blas> blas;
+  std::vector<std::unique_ptr<Product>> products;
+  std::unique_ptr<Communicators> communicators;
+  std::optional<Walk> walker;
+  std::optional<Graphs> graphCache;
+  std::optional<Watch> watch;
+  std::map<const core::ExpandedEntry *, std::unique_ptr<PreparedEntry>> entries;
+  std::vector<core::Stamp> times;
+  std::vector<uint64_t> shares; ///< by communicator: bytes sent times members
+  uint64_t sent = 0;
+  bool graphs = flag("PAR_CUDA_GRAPHS", true), blocking = flag("PAR_CUDA_BLOCKING", false);
+  bool broken = false; ///< what was given to the GPU may never end
+};
+
+constexpr uint64_t bounceBytes = 4 << 20;
+
+/// Ranks of a host take its GPUs in order; one that sees a single GPU takes that.
+int ordinalOf(const comm::Control &control, int count, const std::string &place) {
+  uint32_t local = control.localRank();
+  if (count == 1 || control.world() == 1)
+    return 0;
+  if (local >= static_cast<uint32_t>(count))
+    throw Failure::at(place, Message::cudaTooFewDevices, control.rank(), local, count);
+  return static_cast<int>(local);
+}
+
+} // namespace
+
+Device::~Device() {
+  if (!gpu)
+    return;
+  gpu->use();
+  // What still runs ends before what it uses is destroyed, unless it will not end.
+  if (communicators)
+    communicators->abort();
+  if (lanes && !broken)
+    for (Stream stream : lanes->streams)
+      (*gpu)->streamSynchronize(stream);
+}
+
+void Device::connect(comm::Control &newControl) {
+  control = &newControl;
+  const format::Program &program = options.program();
+  link = control->connect(comm::tableOf(options.bundle->manifest), 4096);
+  gpu.emplace(ordinalOf(*control, Gpu::count(driver), options.folder));
+  lanes.emplace(*gpu, program);
+  Stream main = lanes->streams[lanes->main];
+  arena = Block(*gpu, program.arena.deviceBytes() + options.guardBytes, Block::Place::Device);
+  hostArena = Block(*gpu, program.arena.host, Block::Place::Host);
+  bounce = Block(*gpu, bounceBytes, Block::Place::Host);
+  (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
+  std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
+  (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
+  kernels.emplace(*gpu, options);
+  if (anyProduct(*options.bundle)) {
+    blas.emplace();
+    products = agreeOnProducts(*gpu, *blas, options, *control);
+  }
+  walker.emplace(*gpu, *lanes, *kernels, products);
+  graphCache.emplace(*gpu, *lanes, *walker);
+  watch.emplace(*gpu, *control, *link);
+  if (control->world() > 1)
+    throw Failure::at(options.folder, Message::notYet, "more than one rank on cuda");
+}
+
+void Device::write(void *to, std::span<const std::byte> from) {
+  Stream main = lanes->streams[lanes->main];
+  for (size_t at = 0; at < from.size(); at += bounceBytes) {
+    size_t part = std::min<size_t>(from.size() - at, bounceBytes);
+    std::memcpy(bounce.data(), from.data() + at, part);
+    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(to) + at, bounce.data(), part, main), "cuMemcpyHtoDAsync");
+    (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
+  }
+}
+
+void Device::read(std::span<std::byte> to, const void *from) {
+  Stream main = lanes->streams[lanes->main];
+  for (size_t at = 0; at < to.size(); at += bounceBytes) {
+    size_t part = std::min<size_t>(to.size() - at, bounceBytes);
+    (*gpu)->check((*gpu)->copyToHost(bounce.data(), reinterpret_cast<Address>(from) + at, part, main), "cuMemcpyDtoHAsync");
+    (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
+    std::memcpy(to.data() + at, bounce.data(), part);
+  }
+}
+
+void Device::fill(void *to, uint64_t bytes, uint32_t word) {
+  Stream main = lanes->streams[lanes->main];
+  (*gpu)->check((*gpu)->set32(reinterpret_cast<Address>(to), word, bytes / sizeof word, main), "cuMemsetD32Async");
+  (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
+}
+
+PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
+  std::unique_ptr<PreparedEntry> &place = entries[&entry];
+  if (place)
+    return *place;
+  place = std::make_unique<PreparedEntry>(*gpu, *kernels, options.program(), entry);
+  for (Block &block : lanes->scratch)
+    if (block.bytes() < place->scratch)
+      block = Block(*gpu, place->scratch, Block::Place::Device);
+  return *place;
+}
+
+void Device::feed(const PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
+  const Step &step = entry.source.steps[index];
+  host.feed(*step.input, step.microbatch, {entry.staging.data() + entry.stagingOf[index], step.bytes});
+}
+
+void Device::copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers) {
+  std::byte *from = entry.staging.data() + entry.hyperStaging;
+  for (const core::HyperValue &hyper : hypers) {
+    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes, lanes->streams[lanes->main]),
+                  "cuMemcpyHtoDAsync");
+    from += sizeof hyper.bits;
+  }
+}
+
+std::vector<uint32_t> Device::allQueues() const {
+  std::vector<uint32_t> queues;
+  for (uint32_t i = 0; i < lanes->streams.size(); ++i)
+    queues.push_back(i);
+  return queues;
+}
+
+void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
+  gpu->use();
+  PreparedEntry &entry = prepared(source);
+  times.assign(source.steps.size(), {});
+  control->entry(source.name);
+  std::byte *staged = entry.staging.data() + entry.hyperStaging;
+  for (size_t i = 0; i < hypers.size(); ++i)
+    std::memcpy(staged + i * sizeof(uint64_t), &hypers[i].bits, sizeof(uint64_t));
+  // The first run is issued step by step: libraries load code that must not be loaded within a capture.
+  bool capture = graphs && !blocking && entry.runs++ > 0;
+  if (capture && !entry.communicates) {
+    runWhole(entry, hypers, host);
+  } else {
+    copyHypers(entry, hypers);
+    walker->fork(lanes->main, allQueues());
+    walk(entry, host, capture);
+    walker->join(allQueues(), lanes->main);
+  }
+  wait();
+  for (uint32_t i = 0; i < source.steps.size(); ++i)
+    if (const Step &step = source.steps[i]; step.op == Op::Fetch)
+      host.fetch(*step.output, step.microbatch, step.type, {entry.staging.data() + entry.stagingOf[i], step.bytes});
+}
+
+void Device::walk(PreparedEntry &entry, core::EntryHost &host, bool capture) {
+  for (const Segment &segment : entry.segments) {
+    if (capture && segment.closed) {
+      control->at(entry.source.steps[segment.first].id);
+      graphCache->run(entry, segment);
+      continue;
+    }
+    for (uint32_t i = segment.first; i < segment.last; ++i)
+      step(entry, i, host);
+  }
+}
+
+void Device::step(PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
+  const Step &step = entry.source.steps[index];
+  control->at(step.id);
+  if (step.op == Op::Feed)
+    feed(entry, index, host);
+  walker->issue(entry, index);
+  if (!blocking)
+    return;
+  Result result = (*gpu)->streamSynchronize(lanes->streams[step.queue]);
+  if (result != success)
+    throw Failure::at(options.folder, Message::cudaStepFailed, step.id, (*gpu)->describe(result));
+}
+
+/// One GPU and nothing to communicate: the entry is one graph, launched as a whole.
+void Device::runWhole(PreparedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
+  const core::ExpandedEntry &source = entry.source;
+  for (uint32_t i = 0; i < source.steps.size(); ++i)
+    if (source.steps[i].op == Op::Feed)
+      feed(entry, i, host);
+  if (!entry.whole)
+    entry.whole = graphCache->capture(lanes->main, [&] {
+      copyHypers(entry, hypers);
+      walker->fork(lanes->main, allQueues());
+      for (uint32_t i = 0; i < source.steps.size(); ++i)
+        walker->issue(entry, i);
+      walker->join(allQueues(), lanes->main);
+    });
+  (*gpu)->check((*gpu)->graphLaunch(entry.whole, lanes->streams[lanes->main]), "cuGraphLaunch");
+}
+
+void Device::wait() {
+  (*gpu)->check((*gpu)->eventRecord(lanes->end, lanes->streams[lanes->main]), "cuEventRecord");
+  broken = true;
+  watch->until(lanes->end, communicators.get(), options.folder);
+  broken = false;
+}
+
+std::unique_ptr<core::Device> makeDevice(const core::DeviceOptions &options) {
+  return std::make_unique<Device>(options);
+}
+
+} // namespace par::cuda

@@ -1,0 +1,165 @@
+#include "CudaFixture.h"
+
+#include "par/kernels/Builtins.h"
+#include "par/kernels/CudaBuiltins.h"
+
+#include <filesystem>
+#include <fstream>
+
+namespace par::toy {
+
+namespace {
+
+/// Entries of more than one stage do their work in the last, those with variants as their builtin.
+struct Form {
+  const char *entry, *builtin;
+  bool scratch;
+};
+constexpr Form forms[] = {{"par_adamw", "adamw", false},
+                          {"par_adamw_coef", "adamw", false},
+                          {"par_sgd", "sgd", false},
+                          {"par_sgd_coef", "sgd", false},
+                          {"par_momentum", "momentum", false},
+                          {"par_momentum_coef", "momentum", false},
+                          {"par_cross_entropy", "cross_entropy", false},
+                          {"par_cross_entropy_backward", "cross_entropy_backward", false},
+                          {"par_softmax", "softmax", false},
+                          {"par_gather_rows", "gather_rows", false},
+                          {"par_scatter_add_rows", "scatter_add_rows", false},
+                          {"par_sum_squares", "sum_squares", false},
+                          {"par_sum_squares_total", "sum_squares", true}};
+
+} // namespace
+
+void registerBuiltins() {
+  for (const Form &form : forms) {
+    const kernels::BuiltinKernel *builtin = kernels::findBuiltin(form.builtin);
+    bool coefficient = std::string_view(form.entry).ends_with("_coef");
+    size_t operands = 0;
+    for (const kernels::BuiltinOperand &operand : builtin->operands)
+      operands += operand.onlyIf < 0 || coefficient;
+    size_t skipped = form.scratch ? 1 : 0, immediates = builtin->immediates.size();
+    stub::Machine::get().kernel(form.entry, operands + skipped + immediates,
+                                [=, function = kernels::builtinFunction(form.builtin)](const std::vector<uint64_t> &p) {
+                                  std::vector<void *> pointers;
+                                  for (size_t i = 0; i < operands; ++i)
+                                    pointers.push_back(reinterpret_cast<void *>(p[i]));
+                                  const uint64_t *imm = p.data() + operands + skipped;
+                                  function(pointers.data(), imm, 0, kernels::builtinTiles(*builtin, {imm, immediates}));
+                                });
+  }
+}
+
+std::string builtinImageFile() {
+  static const std::string path = [] {
+    std::string file = std::filesystem::temp_directory_path() / ("par-builtins-" + std::to_string(getpid()));
+    // As much of a fatbin as the stub looks at.
+    std::ofstream(file, std::ios::binary) << "\x50\xed\x55\xba";
+    return file;
+  }();
+  return path;
+}
+
+int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body) {
+  comm::Launch launch;
+  launch.bundle = "toy.par";
+  launch.bundleRanks = static_cast<uint32_t>(bundle.manifest.ranks.size());
+  launch.n = launch.bundleRanks;
+  launch.transport = comm::Transport::inproc;
+  std::mutex mutex;
+  std::optional<core::Failure> first;
+  int code = comm::run(launch, [&](comm::Control &control) {
+    try {
+      stub::Machine::get().nameThread("rank " + std::to_string(control.rank()));
+      core::SessionOptions options;
+      options.device = device;
+      core::Session session(bundle, "toy.par", control, options);
+      body(session);
+      return 0;
+    } catch (const core::Failure &failure) {
+      {
+        std::lock_guard held(mutex);
+        if (!first)
+          first = failure;
+      }
+      control.fail(failure.exitCode(), failure.what());
+    }
+  });
+  if (first)
+    throw *first;
+  return code;
+}
+
+namespace {
+
+/// Tokens made up from their place.
+class Tokens : public core::Dataset {
+public:
+  uint64_t rows() const override { return 64; }
+  std::string describe() const override { return "tokens"; }
+  bool has(const std::string &) const override { return true; }
+  std::string feeds() const override { return "tokens feed all"; }
+  const std::byte *row(const format::Input &, uint64_t, std::vector<std::byte> &) const override {
+    return reinterpret_cast<const std::byte *>(values.data());
+  }
+  const std::byte *whole(const format::Input &) const override {
+    return reinterpret_cast<const std::byte *>(values.data());
+  }
+
+private:
+  std::vector<int64_t> values = std::vector<int64_t>(1024, 5);
+};
+
+} // namespace
+
+std::vector<float> trainOn(const std::string &device, const format::Bundle &bundle) {
+  Tokens tokens;
+  core::RowOrder order(tokens.rows(), false, 0);
+  std::vector<float> values;
+  runOn(device, bundle, [&](core::Session &session) {
+    session.initialize(nullptr, 5);
+    for (uint64_t step = 0; step < steps; ++step) {
+      session.setHyper("lr", 0.1 / static_cast<double>(step + 1));
+      session.run("train", {&tokens, &order, 0});
+      if (session.rank() == 0)
+        values.push_back(static_cast<float>(session.results().at("loss")));
+    }
+    if (session.rank() != 0)
+      return;
+    core::HostBytes w = session.tensor("w");
+    size_t before = values.size();
+    values.resize(before + w.size() / sizeof(float));
+    std::memcpy(values.data() + before, w.data(), w.size());
+  });
+  return values;
+}
+
+std::vector<uint8_t> filled(format::DType type, double value) {
+  format::Bundle bundle = toy::training();
+  format::Program &program = bundle.programs[0];
+  // One more state buffer would move all others: a program of its own, with one fill.
+  ProgramBuilder b("fill", {"compute"});
+  b.buffer("w", format::BufferKind::State, {4}, format::Index::None, 1, "w");
+  b.program.buffers[0].type = type;
+  b.program.arena.state = 256;
+  b.block("fill");
+  b.fill("compute", 4, value, "w");
+  b.run("train", "fill");
+  program = b.program;
+  bundle.manifest.tensors.resize(1);
+  bundle.manifest.tensors[0].type = type;
+  bundle.manifest.hypers.clear();
+  std::vector<uint8_t> first, bytes;
+  runOn("cuda", bundle, [&](core::Session &session) {
+    session.run("train", {});
+    core::HostBytes w = session.tensor("w");
+    bytes.assign(reinterpret_cast<const uint8_t *>(w.data()), reinterpret_cast<const uint8_t *>(w.data()) + w.size());
+  });
+  size_t size = format::sizeOf(type);
+  first.assign(bytes.begin(), bytes.begin() + static_cast<long>(size));
+  for (size_t i = size; i < bytes.size(); ++i)
+    EXPECT_EQ(bytes[i], bytes[i - size]) << "element " << i / size << " differs";
+  return first;
+}
+
+} // namespace par::toy

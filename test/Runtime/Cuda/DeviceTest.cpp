@@ -1,0 +1,125 @@
+// Whole programs on the device `cuda`, whose driver is a stub: the numbers are the CPU device's, bit for bit, with
+// graphs and without, in every order in which the stub does the work.
+#include "CudaFixture.h"
+#include "TrainingToy.h"
+#include "par/cuda/Products.h"
+#include "par/kernels/CudaBuiltins.h"
+
+using namespace par;
+
+namespace {
+
+class DeviceTest : public toy::Cuda {};
+
+
+TEST_F(DeviceTest, trainsAsTheCpuDoes) {
+  format::Bundle bundle = toy::training();
+  std::vector<float> expected = toy::trainOn("cpu", bundle);
+  ASSERT_EQ(expected.size(), toy::steps + 64);
+  for (const char *graphs : {"0", "1"})
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      setenv("PAR_CUDA_GRAPHS", graphs, 1);
+      machine.reset("", seed);
+      EXPECT_EQ(toy::trainOn("cuda", bundle), expected) << "graphs " << graphs << ", seed " << seed;
+    }
+}
+
+TEST_F(DeviceTest, capturesAStepThatNothingLeaves) {
+  setenv("PAR_CUDA_GRAPHS", "1", 1);
+  toy::trainOn("cuda", toy::training());
+  // One run step by step, one captured, all others launched.
+  EXPECT_EQ(count("cuGraphInstantiate"), 1u);
+  EXPECT_EQ(count("cuGraphLaunch"), toy::steps - 1);
+  machine.reset();
+  setenv("PAR_CUDA_GRAPHS", "0", 1);
+  toy::trainOn("cuda", toy::training());
+  EXPECT_EQ(count("cuGraphLaunch"), 0u);
+}
+
+TEST_F(DeviceTest, everyTypeIsFilled) {
+  using format::DType;
+  struct {
+    DType type;
+    double value;
+    std::vector<uint8_t> bytes;
+  } cases[] = {{DType::F32, 1.5, {0, 0, 0xc0, 0x3f}},       {DType::F64, 1.5, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}},
+               {DType::I64, -2, {0xfe, 255, 255, 255, 255, 255, 255, 255}}, {DType::I64, 3, {3, 0, 0, 0, 0, 0, 0, 0}},
+               {DType::I32, -3, {0xfd, 255, 255, 255}},     {DType::F16, -1.5, {0, 0xbe}},
+               {DType::F16, 6e-8, {1, 0}},                  {DType::F16, 65504, {0xff, 0x7b}},
+               {DType::F16, 2049, {0, 0x68}},               {DType::BF16, 1.01, {0x81, 0x3f}},
+               {DType::I8, -1, {255}},                      {DType::U8, 200, {200}}};
+  for (const auto &expected : cases)
+    EXPECT_EQ(toy::filled(expected.type, expected.value), expected.bytes)
+      << format::toString(expected.type) << ' ' << expected.value;
+}
+
+TEST_F(DeviceTest, foldsBatchesOfProducts) {
+  format::Call call;
+  call.m = call.n = call.k = 4;
+  call.batch = {2, 3, 5};
+  // All dense: one batch of 30.
+  call.strideA = call.strideB = call.strideC = {240, 80, 16};
+  cuda::BatchFold fold = cuda::foldBatch(call);
+  EXPECT_EQ(fold.count, 30);
+  EXPECT_EQ(fold.outer.size(), 1u);
+  // B repeats over the outermost dim: two batches of 15.
+  call.strideB = {0, 80, 16};
+  fold = cuda::foldBatch(call);
+  EXPECT_EQ(fold.count, 15);
+  ASSERT_EQ(fold.outer.size(), 2u);
+  EXPECT_EQ(fold.outer[1].a, 240);
+  EXPECT_EQ(fold.outer[1].b, 0);
+}
+
+TEST_F(DeviceTest, saysWhatFails) {
+  setenv("PAR_CUDA_GRAPHS", "0", 1);
+  machine.reset("work:40:700");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "toy.par: error: Stub failed in this step: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
+            "encountered)\n  note: which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time and names "
+            "it");
+  machine.reset("work:40:700");
+  setenv("PAR_CUDA_BLOCKING", "1", 1);
+  std::string named = failureOf([] { toy::trainOn("cuda", toy::training()); });
+  unsetenv("PAR_CUDA_BLOCKING");
+  EXPECT_TRUE(named.starts_with("toy.par: error: all/")) << named;
+  EXPECT_NE(named.find(" failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << named;
+  machine.reset("cublasLtMatmul:1:13");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "error: call \"count\": cublasLtMatmul failed (cuBLASLt status 13)");
+  machine.reset("cublasLtMatmulAlgoGetHeuristic:1:15");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "error: call \"count\": cuBLASLt has no algorithm for it within a workspace of 0 bytes");
+  machine.reset("cuModuleLoadDataEx:1:209");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "toy.par: error: Stub (sm_90) cannot load these kernels: CUDA_ERROR_NO_BINARY_FOR_GPU");
+}
+
+TEST_F(DeviceTest, saysWhereItStands) {
+  setenv("PAR_CUDA_STALL", "0.2", 1);
+  machine.reset("stall:20");
+  std::string text = failureOf([] { toy::trainOn("cuda", toy::training()); });
+  unsetenv("PAR_CUDA_STALL");
+  EXPECT_EQ(text, "toy.par: error: rank 0 has not moved for 0.2 s; it waits for work of its own");
+  machine.reset();
+  machine.devices = 2;
+  text = failureOf([] { toy::runOn("cuda", toy::training(4), [](core::Session &) {}); });
+  machine.devices = 8;
+  EXPECT_TRUE(text.find(" (from 0) on its host, which has 2 GPUs") != std::string::npos ||
+              text.find("not supported yet") != std::string::npos)
+    << text;
+}
+
+TEST_F(DeviceTest, saysThatItHasNoBuiltins) {
+  setenv("PAR_CUDA_BUILTINS", "/nowhere", 1);
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "/nowhere: error: cannot open: the builtin kernels");
+  unsetenv("PAR_CUDA_BUILTINS");
+  if (kernels::cudaImage().empty())
+    EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+              "error: this runtime was built without nvcc and has no builtin kernels for cuda");
+  else
+    EXPECT_EQ(toy::trainOn("cuda", toy::training()), toy::trainOn("cpu", toy::training()));
+}
+
+} // namespace

@@ -1,0 +1,171 @@
+// libcublaslt-stub.so: products on the imagined GPU, column-major as the library's own. Sums of f32 are those of the CPU
+// device (the same routine on the transposed problem), so that runs can be compared bit for bit.
+#include "Machine.h"
+#include "par/cpu/Matmul.h"
+
+#include <cstring>
+
+using namespace par;
+using namespace par::stub;
+
+namespace {
+
+constexpr int invalidValue = 7, notSupported = 15;
+/// What the heuristic returns, so that a test sees that it travels.
+constexpr uint64_t algorithmWord = 0x5eed;
+
+struct Descriptor {
+  int32_t transA = 0, transB = 0, epilogue = 1, biasType = 0;
+  const void *bias = nullptr;
+};
+struct Layout {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0, stride = 0;
+  int32_t batch = 1;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+template <typename T>
+int take(T &to, const void *from, size_t bytes) {
+  if (bytes != sizeof(T))
+    return invalidValue;
+  std::memcpy(&to, from, bytes);
+  return 0;
+}
+
+format::Call rowMajor(const Descriptor &d, const Layout &a, const Layout &b, const Layout &c) {
+  format::Call call;
+  call.name = "stub";
+  call.m = static_cast<int64_t>(c.columns), call.n = static_cast<int64_t>(c.rows);
+  call.k = static_cast<int64_t>(d.transA ? a.rows : a.columns);
+  call.transA = d.transB, call.transB = d.transA;
+  call.lda = b.leading, call.ldb = a.leading, call.ldc = c.leading;
+  if (c.batch > 1) {
+    call.batch = {c.batch};
+    call.strideA = {b.stride}, call.strideB = {a.stride}, call.strideC = {c.stride};
+  }
+  call.bias = d.epilogue == 4;
+  return call;
+}
+
+} // namespace
+
+extern "C" {
+
+size_t cublasLtGetVersion() { return 130100; }
+
+int cublasLtCreate(void **handle) {
+  Machine &machine = Machine::get();
+  auto held = machine.lock();
+  *handle = &machine;
+  return machine.note("cublasLtCreate", "");
+}
+
+int cublasLtDestroy(void *) { return 0; }
+
+int cublasLtMatmulDescCreate(Descriptor **descriptor, int compute, int scale) {
+  *descriptor = new Descriptor;
+  return compute == 68 && scale == 0 ? 0 : notSupported;
+}
+int cublasLtMatmulDescDestroy(Descriptor *descriptor) {
+  delete descriptor;
+  return 0;
+}
+int cublasLtMatmulDescSetAttribute(Descriptor *d, int name, const void *from, size_t bytes) {
+  switch (name) {
+  case 3:
+    return take(d->transA, from, bytes);
+  case 4:
+    return take(d->transB, from, bytes);
+  case 7:
+    return take(d->epilogue, from, bytes);
+  case 8:
+    return take(d->bias, from, bytes);
+  case 26:
+    return take(d->biasType, from, bytes);
+  default:
+    return invalidValue;
+  }
+}
+
+int cublasLtMatrixLayoutCreate(Layout **layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+  *layout = new Layout{type, rows, columns, leading};
+  return leading >= static_cast<int64_t>(rows) ? 0 : invalidValue;
+}
+int cublasLtMatrixLayoutDestroy(Layout *layout) {
+  delete layout;
+  return 0;
+}
+int cublasLtMatrixLayoutSetAttribute(Layout *layout, int name, const void *from, size_t bytes) {
+  return name == 5 ? take(layout->batch, from, bytes) : name == 6 ? take(layout->stride, from, bytes) : invalidValue;
+}
+
+int cublasLtMatmulPreferenceCreate(Preference **preference) {
+  *preference = new Preference;
+  return 0;
+}
+int cublasLtMatmulPreferenceDestroy(Preference *preference) {
+  delete preference;
+  return 0;
+}
+int cublasLtMatmulPreferenceSetAttribute(Preference *preference, int name, const void *from, size_t bytes) {
+  if (name == 1)
+    return take(preference->workspace, from, bytes);
+  return name >= 5 && name <= 8 ? take(preference->alignment[name - 5], from, bytes) : invalidValue;
+}
+
+struct Heuristic {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, Layout *c, Layout *, Preference *preference,
+                                   int, Heuristic *best, int *found) {
+  Machine &machine = Machine::get();
+  auto held = machine.lock();
+  if (int injected = machine.note("cublasLtMatmulAlgoGetHeuristic",
+                                  std::to_string(c->rows) + " " + std::to_string(c->columns) + " alignment " +
+                                    std::to_string(preference->alignment[0])))
+    return injected;
+  *best = {};
+  best->algorithm[0] = algorithmWord;
+  best->algorithm[1] = c->rows * 65536 + c->columns;
+  *found = 1;
+  uint64_t k = d->transA ? a->rows : a->columns, other = d->transB ? b->columns : b->rows;
+  return k == other ? 0 : invalidValue;
+}
+
+int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b, Layout *lb,
+                   const float *beta, const void *c, Layout *, void *result, Layout *lc, const uint64_t *algorithm, void *,
+                   size_t, Stream *stream) {
+  Machine &machine = Machine::get();
+  auto held = machine.lock();
+  format::Call call = rowMajor(*d, *la, *lb, *lc);
+  call.alpha = *alpha, call.beta = *beta;
+  if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) + " " +
+                                                      std::to_string(call.k) + " stream " + std::to_string(stream->id)))
+    return injected;
+  if (c != result || la->type != 0 || algorithm[0] != algorithmWord || algorithm[1] != lc->rows * 65536 + lc->columns)
+    return notSupported;
+  uint64_t size = sizeof(float), last = call.extent('c') * size;
+  if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
+      machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
+      machine.checkRange(reinterpret_cast<uint64_t>(a), call.extent('b') * size))
+    return invalidValue;
+  std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
+  const void *bias = call.bias ? d->bias : nullptr;
+  machine.enqueue(*stream, {nullptr, [=] {
+                              product->run(static_cast<const float *>(b), static_cast<const float *>(a),
+                                           static_cast<const float *>(bias), static_cast<float *>(result), nullptr);
+                            }});
+  return 0;
+}
+
+} // extern "C"
