@@ -2,8 +2,8 @@
 
 #include "par/core/Failure.h"
 #include "par/cpu/Device.h"
-#include "par/sim/Device.h"
 #include "par/cuda/Device.h"
+#include "par/sim/Device.h"
 
 namespace par::core {
 
