@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Reduce.h"
+#include "par/kernels/Narrow.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -30,20 +30,15 @@ struct Plain {
 struct BFloat16 {
   using Stored = uint16_t;
   using Computed = float;
-  static float load(uint16_t x) { return std::bit_cast<float>(uint32_t(x) << 16); }
-  static uint16_t store(float x) {
-    uint32_t bits = std::bit_cast<uint32_t>(x);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-      return uint16_t(bits >> 16 | 0x40); // NaN stays NaN
-    return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
+  static float load(uint16_t x) { return kernels::fromBF16(x); }
+  static uint16_t store(float x) { return kernels::toBF16(x); }
 };
 
 struct Float16 {
   using Stored = uint16_t;
   using Computed = float;
-  static float load(uint16_t x) { return float(std::bit_cast<_Float16>(x)); }
-  static uint16_t store(float x) { return std::bit_cast<uint16_t>(_Float16(x)); }
+  static float load(uint16_t x) { return kernels::fromF16(x); }
+  static uint16_t store(float x) { return kernels::toF16(x); }
 };
 
 struct Bool {

@@ -52,10 +52,10 @@ std::optional<CudaLaunch> sumSquares(Immediates imm) {
   return launch;
 }
 
-std::optional<CudaLaunch> layerNormBackward(Immediates imm) {
+std::optional<CudaLaunch> layerNormBackward(std::string_view entry, Immediates imm) {
   uint64_t rows = imm[0], cols = imm[1];
   uint64_t parts = layerNormParts(rows);
-  auto launch = single("par_layer_norm_backward", parts, 1, layerNormTile * 32);
+  auto launch = single(entry, parts, 1, layerNormTile * 32);
   if (ceilDiv(cols, 32) > largestX)
     return std::nullopt;
   launch->storage[0].shared = cols <= layerNormColumnsInShared ? uint32_t(2 * cols * sizeof(float)) : 0;
@@ -74,7 +74,8 @@ std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_
   for (size_t dim = 0; dim < 3; ++dim) {
     uint64_t reach = imm[1 + dim] + imm[13 + dim] + imm[16 + dim], window = imm[4 + dim] * imm[19 + dim];
     if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim], imm[19 + dim],
-                  reach, window}) >= 1u << 30)
+                  reach, window}) >= 1u << 30 ||
+        imm[7 + dim] * imm[10 + dim] >= 1u << 30)
       return std::nullopt;
     input = std::min<uint64_t>(input * imm[1 + dim], largestX);
     output = std::min<uint64_t>(output * imm[7 + dim], largestX);
@@ -86,76 +87,44 @@ std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_
   return single(entry, imm[0], std::min(ceilDiv(elements, threads), largestY), threads);
 }
 
-constexpr std::array entries{std::string_view("par_adamw"),
-                             std::string_view("par_adamw_coef"),
-                             std::string_view("par_sgd"),
-                             std::string_view("par_sgd_coef"),
-                             std::string_view("par_momentum"),
-                             std::string_view("par_momentum_coef"),
-                             std::string_view("par_cross_entropy"),
-                             std::string_view("par_cross_entropy_shard"),
-                             std::string_view("par_cross_entropy_backward"),
-                             std::string_view("par_row_max"),
-                             std::string_view("par_softmax"),
-                             std::string_view("par_softmax_backward"),
-                             std::string_view("par_layer_norm"),
-                             std::string_view("par_layer_norm_backward"),
-                             std::string_view("par_layer_norm_backward_sums"),
-                             std::string_view("par_gather_rows"),
-                             std::string_view("par_scatter_add_rows"),
-                             std::string_view("par_sum_squares"),
-                             std::string_view("par_sum_squares_parts"),
-                             std::string_view("par_sum_squares_total"),
-                             std::string_view("par_max_pool"),
-                             std::string_view("par_max_pool_grad"),
-                             std::string_view("par_reduce_f64"),
-                             std::string_view("par_reduce_f32"),
-                             std::string_view("par_reduce_bf16"),
-                             std::string_view("par_reduce_f16"),
-                             std::string_view("par_reduce_i64"),
-                             std::string_view("par_reduce_i32"),
-                             std::string_view("par_reduce_i16"),
-                             std::string_view("par_reduce_i8"),
-                             std::string_view("par_reduce_u8"),
-                             std::string_view("par_reduce_i1"),
-                             std::string_view("par_copy")};
+constexpr std::string_view entries[] = {
+#define PAR_CUDA_ENTRY(NAME) #NAME,
+#define PAR_CUDA_REDUCTION(TYPE) "par_reduce_" #TYPE,
+#include "cuda/Entries.def"
+};
+
+/// The entry named like the builtin, or "".
+std::string_view entryOf(std::string_view builtin) {
+  for (std::string_view entry : entries)
+    if (entry.substr(4) == builtin)
+      return entry;
+  return "";
+}
 
 } // namespace
 
 std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint64_t> imm) {
   const BuiltinKernel *kernel = findBuiltin(name);
-  if (!kernel || imm.size() != kernel->immediates.size())
+  std::string_view entry = entryOf(name);
+  if (!kernel || imm.size() != kernel->immediates.size() || entry.empty())
     return std::nullopt;
   if (name == "adamw")
-    return elementwise(imm[6] ? "par_adamw_coef" : "par_adamw", imm);
+    return elementwise(imm[6] ? "par_adamw_coef" : entry, imm);
   if (name == "sgd")
-    return elementwise(imm[3] ? "par_sgd_coef" : "par_sgd", imm);
+    return elementwise(imm[3] ? "par_sgd_coef" : entry, imm);
   if (name == "momentum")
-    return elementwise(imm[5] ? "par_momentum_coef" : "par_momentum", imm);
-  if (name == "gather_rows")
-    return byRows("par_gather_rows", imm[0], imm[1]);
+    return elementwise(imm[5] ? "par_momentum_coef" : entry, imm);
   if (name == "scatter_add_rows")
-    return scatter("par_scatter_add_rows", imm);
+    return scatter(entry, imm);
   if (name == "sum_squares")
     return sumSquares(imm);
-  if (name == "layer_norm_backward")
-    return layerNormBackward(imm);
+  if (name.starts_with("layer_norm_backward"))
+    return layerNormBackward(entry, imm);
   if (name == "max_pool")
-    return byPlanes("par_max_pool", imm, 7);
+    return byPlanes(entry, imm, 7);
   if (name == "max_pool_grad")
-    return byPlanes("par_max_pool_grad", imm, 1);
-  static constexpr std::pair<std::string_view, std::string_view> ofRows[] = {
-      {"cross_entropy", "par_cross_entropy"},
-      {"cross_entropy_shard", "par_cross_entropy_shard"},
-      {"cross_entropy_backward", "par_cross_entropy_backward"},
-      {"row_max", "par_row_max"},
-      {"softmax", "par_softmax"},
-      {"softmax_backward", "par_softmax_backward"},
-      {"layer_norm", "par_layer_norm"}};
-  for (auto [builtin, entry] : ofRows)
-    if (builtin == name)
-      return byRows(entry, imm[0], imm[1]);
-  return std::nullopt;
+    return byPlanes(entry, imm, 1);
+  return byRows(entry, imm[0], imm[1]);
 }
 
 std::optional<CudaStage> cudaReduce(std::string_view type, unsigned members, uint64_t n) {

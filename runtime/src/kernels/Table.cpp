@@ -1,5 +1,8 @@
 // Names to code.
+#include "Narrow.h"
 #include "par/kernels/Builtins.h"
+
+#include <utility>
 
 namespace par::kernels {
 
@@ -24,6 +27,20 @@ PAR_KERNEL(convolutionFilterGrad)
 PAR_KERNEL(maxPool)
 PAR_KERNEL(maxPoolGrad)
 #undef PAR_KERNEL
+
+/// The form in bf16 or f16 that is `row` of the table, by the f32 form.
+template <size_t row> static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  const BuiltinKernel &kernel = table::all[row];
+  static const KernelFunction inF32 = builtinFunction(kernel.name.substr(0, kernel.name.rfind('_')));
+  runNarrow(kernel, inF32, ptr, imm, tile0, tile1);
+}
+
+/// The narrow form of that name, or null.
+template <size_t... rows> static KernelFunction findNarrow(std::string_view name, std::index_sequence<rows...>) {
+  KernelFunction found = nullptr;
+  ((found = table::all[rows].name == name ? &narrowForm<rows> : found), ...);
+  return name.ends_with("_bf16") || name.ends_with("_f16") ? found : nullptr;
+}
 
 KernelFunction builtinFunction(std::string_view name) {
   static constexpr struct {
@@ -53,7 +70,7 @@ KernelFunction builtinFunction(std::string_view name) {
   for (const auto &entry : functions)
     if (entry.name == name)
       return entry.function;
-  return nullptr;
+  return findNarrow(name, std::make_index_sequence<table::all.size()>());
 }
 
 } // namespace par::kernels

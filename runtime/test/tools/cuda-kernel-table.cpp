@@ -65,7 +65,7 @@ constexpr uint64_t tokens = 16 << 10, width = 768, vocabulary = 50257;
 
 /// Immediates of a builtin at GPT-2's sizes, by their names.
 std::vector<uint64_t> typical(const BuiltinKernel &kernel) {
-  bool classes = kernel.name.starts_with("cross_entropy") || kernel.name == "row_max";
+  bool classes = kernel.name.starts_with("cross_entropy") || kernel.name.starts_with("row_max");
   bool pool = kernel.name.starts_with("max_pool");
   std::vector<uint64_t> imm;
   for (const BuiltinImmediate &immediate : kernel.immediates) {

@@ -8,7 +8,8 @@
 // ptr[i] is the buffer of operand i (in the order of the table), imm[i] the immediate i: integers as two's
 // complement, reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the
 // split into tiles depends on the immediates alone, so results do not depend on the number of threads.
-// All floats are f32, all indices i64, all tensors dense and row-major.
+// All indices are i64, all tensors dense and row-major. Floats are f32; the row kernels have forms named _bf16 and _f16
+// that keep their large operands so, compute in f32 and round to nearest even.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ enum class Access : char { Read = 'r', Write = 'w', Update = 'u', Accumulate = '
 struct BuiltinOperand {
   std::string_view name;
   Access access;
-  std::string_view type;  ///< "f32" or "i64"
+  std::string_view type;  ///< "f32", "bf16", "f16" or "i64"
   std::string_view shape; ///< in terms of the immediates, e.g. "rows x cols"; "" is a scalar
   /// The operand is there only if this immediate is not 0; -1: always. Optional operands come last.
   int onlyIf = -1;
@@ -142,6 +143,21 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
                                                           O{"dy", Read, "f32", convolutionOutput},
                                                           O{"dw", Write, "f32", convolutionFilter}};
 
+/// The same operands, those that are whole rows in another type.
+template <size_t n> constexpr std::array<O, n> rowsIn(std::string_view type, std::array<O, n> operands) {
+  for (O &operand : operands)
+    if (operand.shape == "rows x cols")
+      operand.type = type;
+  return operands;
+}
+template <const auto &operands> inline constexpr auto inBF16 = rowsIn("bf16", operands);
+template <const auto &operands> inline constexpr auto inF16 = rowsIn("f16", operands);
+/// Three forms of one kernel.
+#define PAR_ROW_KERNEL(NAME, MEANING, OPERANDS, ...)                                                                   \
+  BuiltinKernel{NAME, MEANING, OPERANDS, __VA_ARGS__},                                                                 \
+      BuiltinKernel{NAME "_bf16", MEANING, inBF16<OPERANDS>, __VA_ARGS__},                                             \
+      BuiltinKernel { NAME "_f16", MEANING, inF16<OPERANDS>, __VA_ARGS__ }
+
 inline constexpr std::array all{
     BuiltinKernel{"adamw",
                   "PyTorch's AdamW: w -= lr wd w; m, v moving averages; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps)",
@@ -151,28 +167,28 @@ inline constexpr std::array all{
                   "PyTorch's SGD with momentum, dampening 0: d = g + wd w; buf = mu buf + d; w -= lr (nesterov ? d + mu "
                   "buf : buf); buf starts as zeros",
                   momentumOperands, momentumImmediates, 0, 16384},
-    BuiltinKernel{"cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
-                  crossEntropyOperands, crossEntropyImmediates, 0, 16},
-    BuiltinKernel{"cross_entropy_shard",
+    PAR_ROW_KERNEL("cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
+                  crossEntropyOperands, crossEntropyImmediates, 0, 16),
+    PAR_ROW_KERNEL("cross_entropy_shard",
                   "of the classes held here: sumexp = sum exp(z - max); picked = logit of the label, 0 if elsewhere or "
                   "ignored",
-                  crossEntropyShardOperands, crossEntropyShardImmediates, 0, 16},
-    BuiltinKernel{"cross_entropy_backward",
+                  crossEntropyShardOperands, crossEntropyShardImmediates, 0, 16),
+    PAR_ROW_KERNEL("cross_entropy_backward",
                   "dlogits = (exp(z - lse) - [class is label]) dloss, 0 in ignored rows; dlogits may be logits",
-                  crossEntropyBackwardOperands, crossEntropyShardImmediates, 0, 16},
+                  crossEntropyBackwardOperands, crossEntropyShardImmediates, 0, 16),
     BuiltinKernel{"gather_rows", "out[i] = table[index[i] - shard * rows], zeros if outside", gatherOperands, rowImmediates,
                   0, 64},
     BuiltinKernel{"scatter_add_rows", "table[index[i] - shard * rows] += values[i], in the order of i", scatterAddOperands,
                   rowImmediates, 1, 256},
     BuiltinKernel{"sum_squares", "out += weight * sum x^2, summed in f64", sumSquaresOperands, sumSquaresImmediates},
-    BuiltinKernel{"row_max", "max = largest of the row", rowMaxOperands, rowsColsImmediates, 0, 16},
-    BuiltinKernel{"softmax", "y = softmax of each row; y may be x", softmaxOperands, rowsColsImmediates, 0, 16},
-    BuiltinKernel{"softmax_backward", "dx = y (dy - sum y dy); dx may be dy", softmaxBackwardOperands,
-                  rowsColsImmediates, 0, 16},
-    BuiltinKernel{"layer_norm", "y = (x - mean) rstd gamma + beta; rstd = 1/sqrt(var + eps), var biased",
-                  layerNormOperands, layerNormImmediates, 0, 16},
-    BuiltinKernel{"layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
-                  rowsColsImmediates},
+    PAR_ROW_KERNEL("row_max", "max = largest of the row", rowMaxOperands, rowsColsImmediates, 0, 16),
+    PAR_ROW_KERNEL("softmax", "y = softmax of each row; y may be x", softmaxOperands, rowsColsImmediates, 0, 16),
+    PAR_ROW_KERNEL("softmax_backward", "dx = y (dy - sum y dy); dx may be dy", softmaxBackwardOperands,
+                  rowsColsImmediates, 0, 16),
+    PAR_ROW_KERNEL("layer_norm", "y = (x - mean) rstd gamma + beta; rstd = 1/sqrt(var + eps), var biased",
+                  layerNormOperands, layerNormImmediates, 0, 16),
+    PAR_ROW_KERNEL("layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
+                  rowsColsImmediates),
     BuiltinKernel{"convolution", "y = convolution of x by w", convolutionOperands, convolutionImmediates},
     BuiltinKernel{"convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands,
                   convolutionImmediates},
@@ -182,6 +198,7 @@ inline constexpr std::array all{
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
                   poolImmediates, 0, 1},
 };
+#undef PAR_ROW_KERNEL
 } // namespace table
 
 inline constexpr size_t convolutionImmediateCount = table::convolutionImmediates.size();

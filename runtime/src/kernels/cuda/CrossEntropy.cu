@@ -1,4 +1,5 @@
-// Cross entropy per token, whole or by vocabulary shard, its gradient, and the largest of a row.
+// Cross entropy per token, whole or by vocabulary shard, its gradient, and the largest of a row. Logits and their gradient
+// are f32, bf16 or f16; all else is f32.
 #include "Kernel.cuh"
 
 namespace par::cuda {
@@ -19,37 +20,32 @@ struct Shard {
   }
 };
 
-} // namespace
-} // namespace par::cuda
-
-PAR_ENTRY(512)
-par_cross_entropy(const float *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows, uint64_t cols,
-                  uint64_t ignore) {
-  using namespace par::cuda;
+template <typename T>
+__device__ inline void crossEntropy(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,
+                                    uint64_t cols, int64_t ignore) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
-  const float *z = logits + r * cols;
+  const T *z = logits + r * cols;
   SumExp all = teamSumExp(z, cols);
   if (threadIdx.x != 0)
     return;
   float logOfSum = all.max + logf(all.sum);
-  int64_t at = Shard(cols, 0, cols).column(labels[r], static_cast<int64_t>(ignore));
+  int64_t at = Shard(cols, 0, cols).column(labels[r], ignore);
   lse[r] = logOfSum;
-  loss[r] = at < 0 ? 0.0f : logOfSum - z[at];
+  loss[r] = at < 0 ? 0.0f : logOfSum - toFloat(z[at]);
 }
 
-PAR_ENTRY(512)
-par_cross_entropy_shard(const float *logits, const int64_t *labels, const float *max, float *sumexp, float *picked,
-                        uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shardIndex, uint64_t total) {
-  using namespace par::cuda;
+template <typename T>
+__device__ inline void crossEntropyShard(const T *logits, const int64_t *labels, const float *max, float *sumexp,
+                                         float *picked, uint64_t rows, uint64_t cols, int64_t ignore, Shard shard) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
-  Shard shard(cols, shardIndex, total);
-  const float *z = logits + r * cols;
+  const T *z = logits + r * cols;
   float top = max[r], sum = 0;
-  forEach<4>(shard.count, headOf<4>(shard.count, z), threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
+  uint64_t head = headOf<vectorOf<T>>(shard.count, z);
+  forEach<vectorOf<T>>(shard.count, head, threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
     constexpr int N = decltype(width)::value;
     Vector<float, N> x = load<N>(z + i);
 #pragma unroll
@@ -59,27 +55,26 @@ par_cross_entropy_shard(const float *logits, const int64_t *labels, const float 
   sum = teamSum(sum);
   if (threadIdx.x != 0)
     return;
-  int64_t at = shard.column(labels[r], static_cast<int64_t>(ignore));
+  int64_t at = shard.column(labels[r], ignore);
   sumexp[r] = sum;
-  picked[r] = at < 0 ? 0.0f : z[at];
+  picked[r] = at < 0 ? 0.0f : toFloat(z[at]);
 }
 
 /// dlogits may be logits: every thread reads what it writes, and nothing else.
-PAR_ENTRY(512)
-par_cross_entropy_backward(const float *logits, const int64_t *labels, const float *lse, const float *dloss,
-                           float *dlogits, uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shardIndex,
-                           uint64_t total) {
-  using namespace par::cuda;
+template <typename T>
+__device__ inline void crossEntropyBackward(const T *logits, const int64_t *labels, const float *lse,
+                                            const float *dloss, T *dlogits, uint64_t rows, uint64_t cols,
+                                            int64_t ignore, Shard shard) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
-  Shard shard(cols, shardIndex, total);
-  int64_t label = labels[r], at = shard.column(label, static_cast<int64_t>(ignore));
-  bool ignored = label == static_cast<int64_t>(ignore);
+  int64_t at = shard.column(labels[r], ignore);
+  bool ignored = labels[r] == ignore;
   float shift = lse[r], scale = dloss[r];
-  const float *z = logits + r * cols;
-  float *out = dlogits + r * cols;
-  forEach<4>(cols, headOf<4>(cols, z, out), threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
+  const T *z = logits + r * cols;
+  T *out = dlogits + r * cols;
+  uint64_t head = headOf<vectorOf<T>>(cols, z, out);
+  forEach<vectorOf<T>, 2>(cols, head, threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
     constexpr int N = decltype(width)::value;
     Vector<float, N> x = load<N>(z + i);
 #pragma unroll
@@ -92,15 +87,13 @@ par_cross_entropy_backward(const float *logits, const int64_t *labels, const flo
   });
 }
 
-PAR_ENTRY(512)
-par_row_max(const float *x, float *max, uint64_t rows, uint64_t cols) {
-  using namespace par::cuda;
+template <typename T> __device__ inline void rowMax(const T *x, float *max, uint64_t rows, uint64_t cols) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
-  const float *row = x + r * cols;
+  const T *row = x + r * cols;
   float top = -INFINITY;
-  forEach<4>(cols, headOf<4>(cols, row), threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
+  forEach<vectorOf<T>>(cols, headOf<vectorOf<T>>(cols, row), threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
     constexpr int N = decltype(width)::value;
     Vector<float, N> values = load<N>(row + i);
 #pragma unroll
@@ -111,3 +104,31 @@ par_row_max(const float *x, float *max, uint64_t rows, uint64_t cols) {
   if (threadIdx.x == 0)
     max[r] = top;
 }
+
+} // namespace
+} // namespace par::cuda
+
+#define PAR_CROSS_ENTROPY(TYPE, T)                                                                                     \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,              \
+                          uint64_t cols, uint64_t ignore) {                                                            \
+    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore));                                   \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy_shard##TYPE(const T *logits, const int64_t *labels, const float *max, float *sumexp,               \
+                                float *picked, uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shard,          \
+                                uint64_t total) {                                                                      \
+    par::cuda::crossEntropyShard(logits, labels, max, sumexp, picked, rows, cols, int64_t(ignore),                     \
+                                 par::cuda::Shard(cols, shard, total));                                                \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy_backward##TYPE(const T *logits, const int64_t *labels, const float *lse, const float *dloss,       \
+                                   T *dlogits, uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shard,          \
+                                   uint64_t total) {                                                                   \
+    par::cuda::crossEntropyBackward(logits, labels, lse, dloss, dlogits, rows, cols, int64_t(ignore),                  \
+                                    par::cuda::Shard(cols, shard, total));                                             \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_row_max##TYPE(const T *x, float *max, uint64_t rows, uint64_t cols) { par::cuda::rowMax(x, max, rows, cols); }
+
+PAR_ROW_ENTRIES(PAR_CROSS_ENTROPY)

@@ -25,12 +25,18 @@
 /// least: up to 64 registers, so that none spill.
 #define PAR_ENTRY(threads) extern "C" __global__ void __launch_bounds__(threads, 1024 / (threads))
 
+/// Entries for rows in f32, bf16 and f16.
+#define PAR_ROW_ENTRIES(ENTRY) ENTRY(, float) ENTRY(_bf16, par::cuda::bf16) ENTRY(_f16, par::cuda::f16)
+
 namespace par::cuda {
 
 using bf16 = __nv_bfloat16;
 using f16 = __half;
 
 inline constexpr unsigned warpLanes = 32, wholeWarp = 0xffffffffu;
+
+/// Elements of 16 bytes.
+template <typename T> inline constexpr int vectorOf = 16 / sizeof(T);
 
 /// A real immediate.
 __device__ inline double real(uint64_t bits) { return __longlong_as_double(static_cast<long long>(bits)); }
@@ -194,7 +200,7 @@ __device__ inline SumExp shuffleFirst(SumExp x) { return {shuffleFirst(x.max), s
 
 /// The row's sum of exponentials, in one pass, in every thread of the team.
 template <typename T> __device__ inline SumExp teamSumExp(const T *row, uint64_t n) {
-  constexpr int N = 16 / sizeof(T);
+  constexpr int N = vectorOf<T>;
   SumExp own = SumExp::none();
   forEach<N>(n, headOf<N>(n, row), threadIdx.x, blockDim.x,
              [&](auto width, uint64_t i) { own.add(load<decltype(width)::value>(row + i)); });

@@ -1,0 +1,57 @@
+// The forms of row kernels that keep some operands in bf16 or f16: the f32 kernel, row by row, on widened copies.
+#include "Narrow.h"
+#include "par/kernels/Narrow.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace par::kernels {
+namespace {
+
+void widen(const uint16_t *from, float *to, uint64_t n, bool isBF16) {
+  for (uint64_t i = 0; i < n; ++i)
+    to[i] = isBF16 ? fromBF16(from[i]) : fromF16(from[i]);
+}
+
+void narrow(const float *from, uint16_t *to, uint64_t n, bool isBF16) {
+  for (uint64_t i = 0; i < n; ++i)
+    to[i] = isBF16 ? toBF16(from[i]) : toF16(from[i]);
+}
+
+/// Bytes of an operand from one row to the next: of "rows x cols" or "rows"; 0 for what all rows share.
+uint64_t rowBytes(const BuiltinOperand &operand, uint64_t cols) {
+  uint64_t elements = operand.shape == "rows x cols" ? cols : operand.shape == "rows" ? 1 : 0;
+  return elements * (operand.type == "i64" ? 8 : operand.type == "f32" ? 4 : 2);
+}
+
+} // namespace
+
+void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm, uint32_t tile0,
+               uint32_t tile1) {
+  uint64_t cols = imm[1], end = kernel.tileBy < 0 ? imm[0] : std::min<uint64_t>(imm[0], tile1 * kernel.tileSize);
+  size_t count = kernel.operands.size();
+  std::vector<uint64_t> immOfRow(imm, imm + kernel.immediates.size());
+  immOfRow[0] = 1;
+  std::vector<std::vector<float>> wide(count);
+  std::vector<void *> row(count);
+  for (uint64_t r = tile0 * kernel.tileSize; r < end; ++r) {
+    auto at = [&](size_t i) { return static_cast<std::byte *>(ptr[i]) + r * rowBytes(kernel.operands[i], cols); };
+    for (size_t i = 0; i < count; ++i) {
+      const BuiltinOperand &operand = kernel.operands[i];
+      row[i] = at(i);
+      if (operand.type != "bf16" && operand.type != "f16")
+        continue;
+      wide[i].resize(cols);
+      if (operand.access != Access::Write)
+        widen(reinterpret_cast<const uint16_t *>(at(i)), wide[i].data(), cols, operand.type == "bf16");
+      row[i] = wide[i].data();
+    }
+    inF32(row.data(), immOfRow.data(), 0, 1);
+    for (size_t i = 0; i < count; ++i)
+      if (!wide[i].empty() && kernel.operands[i].access != Access::Read)
+        narrow(wide[i].data(), reinterpret_cast<uint16_t *>(at(i)), cols, kernel.operands[i].type == "bf16");
+  }
+}
+
+} // namespace par::kernels
