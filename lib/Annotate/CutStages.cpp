@@ -24,6 +24,7 @@ private:
   LogicalResult hintByStarts(const PlanPipeline &pipeline);
   LogicalResult hintByRepeat(const PlanPipeline &pipeline);
   LogicalResult hintByCost();
+  void joinTail(std::vector<OpGroup> &groups);
   void hintInside(const PatternMatches &matches, int64_t stage);
   void assign();
   LogicalResult checkNotEmpty();
@@ -120,9 +121,27 @@ LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
   return success();
 }
 
+/// Lets the groups behind the last parameter (a loss, a pooling) go with it, as long as there are enough groups for all
+/// stages: a last stage without parameters would hold nothing, wait for the scores and train nothing.
+void Cutter::joinTail(std::vector<OpGroup> &groups) {
+  auto readsParameter = [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      auto read = operand.getDefiningOp<ReadOp>();
+      auto variable = read ? module.lookupSymbol<VariableOp>(read.getVariable()) : VariableOp();
+      return variable && variable.getKind() == VariableKind::parameter;
+    });
+  };
+  while (groups.size() > size_t(*model.plan.pipeline.stages) && llvm::none_of(groups.back(), readsParameter)) {
+    OpGroup tail = std::move(groups.back());
+    groups.pop_back();
+    llvm::append_range(groups.back(), tail);
+  }
+}
+
 /// Solves for the cut whose estimated step is shortest.
 LogicalResult Cutter::hintByCost() {
   std::vector<OpGroup> groups = groupByModule(ops);
+  joinTail(groups);
   auto fail = [&](llvm::Error reason) -> LogicalResult {
     return error(model.plan.pipeline.cuts.origin) << "no cut into " << *model.plan.pipeline.stages
                                                   << " stages: " << llvm::toString(std::move(reason));

@@ -76,7 +76,13 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
     }
   os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " "
-     << *plan.precision.compute << "\n";
+     << *plan.precision.compute;
+  // The rest of what changes the numbers (docs/plan.md 1.4), where it is not the default.
+  if (*plan.batchNorm != "microbatch")
+    os << "; batch_norm " << *plan.batchNorm;
+  if (*plan.seed != 0)
+    os << "; seed " << *plan.seed;
+  os << "\n";
 }
 
 /// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for

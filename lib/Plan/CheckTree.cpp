@@ -43,6 +43,29 @@ std::string formatSize(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
+StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters) {
+  StringRef nearest;
+  unsigned best = std::max(letters, text.size() / 3) + 1;
+  for (StringRef word : words) {
+    unsigned distance = text.edit_distance(word);
+    if (distance < best) {
+      best = distance;
+      nearest = word;
+    }
+  }
+  return nearest;
+}
+
+SmallVector<StringRef> planWords(StringRef path) {
+  SmallVector<StringRef> words, taken;
+  for (const PlanKey &key : planKeys())
+    if (path == key.path)
+      StringRef(key.values).split(words, '|');
+  llvm::copy_if(words, std::back_inserter(taken),
+                [](StringRef word) { return !word.starts_with("!") && !word.starts_with("<"); });
+  return taken;
+}
+
 namespace {
 
 bool isInt(const PlanNode &node) {
@@ -134,16 +157,10 @@ private:
       errors.error(entry.origin, PlanMessage::unknownKeyForeign, entry.key, in, foreign);
       return;
     }
-    StringRef nearest;
-    unsigned best = std::max<size_t>(2, entry.key.size() / 3) + 1;
-    for (const PlanKey *key : known) {
-      unsigned distance = StringRef(entry.key).edit_distance(lastSegment(*key));
-      if (distance < best) {
-        best = distance;
-        nearest = lastSegment(*key);
-      }
-    }
-    if (!nearest.empty()) {
+    SmallVector<StringRef> segments;
+    for (const PlanKey *key : known)
+      segments.push_back(lastSegment(*key));
+    if (StringRef nearest = nearestWord(entry.key, segments, 2); !nearest.empty()) {
       errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, nearest);
       return;
     }
@@ -182,6 +199,10 @@ private:
     if (notYet)
       errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(),
                    spell(values));
+    else if (StringRef near = nearestWord(entry.value.text, planWords(key.path));
+             entry.value.kind == PlanNode::Scalar && !near.empty())
+      errors.error(entry.value.origin, PlanMessage::wrongWord, place, spell(values), entry.value.describe(),
+                   near);
     else
       errors.error(entry.value.origin, PlanMessage::wrongValue, place, spell(values), entry.value.describe());
   }

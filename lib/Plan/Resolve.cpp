@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/NameTable.h"
+#include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -151,6 +152,24 @@ static void checkSymbols(const Plan &plan, const NameTable &names, PlanErrors &e
                    names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
 }
 
+/// A loss that is not attached is one of the graph's outputs; which of these are scalar floats only Import knows.
+static void checkLoss(const PlanLoss &loss, const NameTable &names, PlanErrors &errors) {
+  StringRef output = *loss.output;
+  if (!loss.kind->empty() || output.empty())
+    return;
+  SmallVector<StringRef> known = planWords("train.loss");
+  std::string kinds;
+  for (StringRef word : known)
+    kinds += (kinds.empty() ? "" : word == known.back() ? " or " : ", ") + word.str();
+  for (const NameTable::Value &output : names.outputs)
+    known.push_back(output.name);
+  if (llvm::is_contained(known, output))
+    return;
+  StringRef near = nearestWord(output, known);
+  errors.error(loss.output.origin, PlanMessage::unknownLoss, output, kinds,
+               near.empty() ? "" : ("; did you mean \"" + near + "\"?").str());
+}
+
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   checkSymbols(plan, names, errors);
   for (const PlanInput &input : plan.inputs)
@@ -158,6 +177,7 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
       reportNothing(input.name, names, errors);
   resolveTrained(plan, names, errors);
   if (plan.train) {
+    checkLoss(plan.train->loss, names, errors);
     for (const PlanInit &init : plan.train->init)
       resolveParameters(init.name, names, errors);
     for (const PlanGroup &group : plan.train->groups)
@@ -169,7 +189,7 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
     resolvePattern(*plan.pipeline.repeat, names, errors);
   if (plan.recompute.each)
     resolvePattern(*plan.recompute.each, names, errors);
-  checkAxesUsed(plan, resolveShards(plan, names, errors), errors);
+  checkAxesUsed(plan, resolveShards(plan, names, errors), names, errors);
 }
 
 } // namespace par

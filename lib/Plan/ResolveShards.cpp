@@ -173,7 +173,21 @@ std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &name
   return ShardResolver(plan, names, errors).run();
 }
 
-void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, PlanErrors &errors) {
+/// Whether a recipe has a rule for a parameter of the model.
+static bool recipeMeets(StringRef recipe, const NameTable &names) {
+  PlanErrors none; // the shipped recipes are right
+  PlanLayers layers(none);
+  layers.addText(*recipeText(recipe), recipe);
+  const PlanNode *rules = layers.tree().at("shard");
+  return rules && llvm::any_of(rules->entries, [&](const PlanEntry &rule) {
+           std::string why;
+           std::optional<NamePattern> pattern = NamePattern::parse(rule.key, why);
+           return pattern && !matchPattern(*pattern, names).parameters.empty();
+         });
+}
+
+void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names,
+                   PlanErrors &errors) {
   auto used = [&](const std::string &axis) {
     if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
       return true;
@@ -190,7 +204,7 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, PlanErrors 
     std::vector<int64_t> first, repeated;
     for (int64_t rank = 0; rank < *plan.ranks; ++rank)
       (rank % outer / inner == 0 ? first : repeated).push_back(rank);
-    bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron");
+    bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron") && recipeMeets("megatron", names);
     errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
                  rankList(first), tensor ? " or use [megatron]" : "");
   }

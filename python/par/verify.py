@@ -30,4 +30,5 @@ def from_text(text, code):
         return Error(lines[-1] if lines else f"the tool ended with code {code}", code=code)
     place, _, message = lines[first].partition("error: ")
     notes = [line.strip().removeprefix("note: ") for line in lines[first + 1:]]
-    return Error(message, code=code, notes=notes, file=place.removesuffix(": ") or None)
+    file = place.removesuffix(": ")  # the tool itself where its flags are wrong
+    return Error(message, code=code, notes=notes, file=file if file not in ("", "par-run", "par-verify") else None)

@@ -6,6 +6,7 @@
 Needs nothing but Python and a built Par.
 """
 import contextlib
+import ctypes
 import io
 import os
 import pathlib
@@ -19,6 +20,8 @@ from unittest import mock
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python"))
 import par  # noqa: E402
+from par import libraries  # noqa: E402
+from par.findings import take  # noqa: E402
 from par.plan import to_yaml  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
@@ -116,6 +119,21 @@ class Verbs(unittest.TestCase):
             self.assertIn("set PAR_HOME to its build folder", error.notes[0])
             self.assertIn("par-run is not built or not found", self.refused(par.run, self.trained).message)
 
+    def test_the_c_abi_refuses_wrong_calls(self):
+        library = libraries.compiler()
+
+        def said(options):
+            return self.refused(take, library, library.par_compile(options)).message
+        size = ctypes.sizeof(libraries.CompileOptions)
+        self.assertEqual(said(None), "options is NULL")
+        self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=8))),
+                         "options.size is smaller than that of any version of ParCompileOptions")
+        self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size))), "no model")
+        self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size, plan_count=1))),
+                         "options counts plans or settings that it does not hold")
+        self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size, flags=64))),
+                         "options.flags has a flag that this version does not know")
+
     def test_broken_library(self):
         (self.folder / "broken/lib").mkdir(parents=True)
         (self.folder / "broken/lib/libpar-compiler.so").write_text("no library")
@@ -171,7 +189,7 @@ class Verbs(unittest.TestCase):
         error = self.refused(self.trained.run, data=self.folder / "none.safetensors", steps=1, comm="inproc")
         self.assertEqual((error.code, error.file), (1, str(self.folder / "none.safetensors")))
         error = self.refused(self.trained.run, data=DATA, text=MLP, steps=1)
-        self.assertEqual((error.code, error.message), (2, "--data and --text exclude each other"))
+        self.assertEqual((error.code, error.file, error.message), (2, None, "--data and --text exclude each other"))
 
     def test_predict(self):
         serving = par.compile(MLP, out=self.folder / "serve.par")

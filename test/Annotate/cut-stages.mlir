@@ -9,6 +9,7 @@
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/few.yaml 2>&1 | FileCheck %s --check-prefix=FEW
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/zero.yaml 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/memory.yaml 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: par-opt %t/tail.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=TAIL
 // RUN: par-opt %t/bound.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s --check-prefix=BOUND
 
 // CHECK: par.gather {{.*}}stage = 0
@@ -28,6 +29,10 @@
 // FEW: few.yaml:2:20: error: "h.*" matches 2 modules, fewer than the 3 stages
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
+// What has no parameter is no stage of its own at the end, however much it computes.
+// TAIL: par.multiply {{.*}}stage = 0
+// TAIL: par.multiply {{.*}}stage = 1
+// TAIL-COUNT-3: par.tanh {{.*}}stage = 1
 // The input of the first layer is bound by the plan: what lies behind a cut is behind it all the same.
 // BOUND: par.dot {{.*}}stage = 0
 // BOUND: par.dot {{.*}}stage = 1
@@ -57,6 +62,19 @@
 //--- memory.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, target: {memory: 1KB},
  pipeline: {cuts: auto}}
+//--- tail.mlir
+par.variable @h.0.weight parameter : tensor<4x4096xf32>
+par.variable @h.1.weight parameter : tensor<4x4096xf32>
+par.step @eval(%x: tensor<4x4096xf32>) -> tensor<4x4096xf32> attributes {inputs = ["x"], outputs = ["errors"]} {
+  %w0 = par.read @h.0.weight : tensor<4x4096xf32>
+  %w1 = par.read @h.1.weight : tensor<4x4096xf32>
+  %0 = par.multiply %x, %w0 : tensor<4x4096xf32> loc(fused<{module = "h.0", node = "n0", path = "h.0/Mul"}>["m.py":1:0])
+  %1 = par.multiply %0, %w1 : tensor<4x4096xf32> loc(fused<{module = "h.1", node = "n1", path = "h.1/Mul"}>["m.py":2:0])
+  %2 = par.tanh %1 : tensor<4x4096xf32> loc(fused<{module = "loss", node = "n2", path = "loss/Tanh"}>["m.py":3:0])
+  %3 = par.tanh %2 : tensor<4x4096xf32> loc(fused<{module = "loss", node = "n3", path = "loss/Tanh.1"}>["m.py":4:0])
+  %4 = par.tanh %3 : tensor<4x4096xf32> loc(fused<{module = "loss", node = "n4", path = "loss/Tanh.2"}>["m.py":5:0])
+  par.return %4 : tensor<4x4096xf32>
+}
 //--- bound.mlir
 par.variable @h.0.weight parameter : tensor<8x8xf32>
 par.variable @h.1.weight parameter : tensor<8x8xf32>

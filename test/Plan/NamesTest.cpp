@@ -93,6 +93,24 @@ TEST(Names, Error4AnAxisThatShardsNothing) {
             std::string::npos);
 }
 
+TEST(Names, ARecipeThatMeetsNothingIsNotProposed) {
+  NameTable names = gpt2();
+  names.parameters = {{"fc1.weight", {}, {64, 256}, "f32", true, ""}};
+  EXPECT_NE(check("mesh: {tp: 2}\n", names)
+                .errors.find("so rank 1 would repeat rank 0; shard a value over it\n"),
+            std::string::npos);
+}
+
+TEST(Names, ALossThatIsNeitherAKindNorAnOutput) {
+  EXPECT_NE(check("train: {loss: crossentropy}\n")
+                .errors.find("plan.yaml:1:15: error: train.loss is \"crossentropy\", which is neither an output of "
+                             "the model nor cross_entropy, mse or l1; did you mean \"cross_entropy\"?\n"),
+            std::string::npos);
+  EXPECT_NE(check("train: {loss: logit}\n").errors.find("; did you mean \"logits\"?\n"), std::string::npos);
+  EXPECT_NE(check("train: {loss: hinge}\n").errors.find("nor cross_entropy, mse or l1\n"), std::string::npos);
+  EXPECT_EQ(check("train: {loss: logits}\n").errors, "");
+}
+
 TEST(Names, Error5OfAModelWithAFixedBatch) {
   NameTable names = gpt2();
   names.inputs[0].shape[0] = "30";

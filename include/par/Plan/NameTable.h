@@ -87,7 +87,8 @@ struct ResolvedShard {
 std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Error 4: an axis above size 1 that neither the batch, the pipeline nor a rule that met a name uses.
-void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, PlanErrors &errors);
+void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const NameTable &names,
+                   PlanErrors &errors);
 
 /// Whether parameter `index` is trained: trainable by the table, met by train.only if given, not by
 /// train.freeze. One flag a parameter; all false in an inference plan.

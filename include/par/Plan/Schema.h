@@ -38,6 +38,13 @@ llvm::StringRef foreignPlanKey(llvm::StringRef name);
 /// none.
 bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
 
+/// The word of `words` nearest to a mistyped one, at most a third of its letters or `letters` of them away; empty if
+/// there is none.
+llvm::StringRef nearestWord(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> words, size_t letters = 1);
+
+/// The words among the values of a key that this compiler takes ("cross_entropy", "mse", "l1"), in the table's order.
+llvm::SmallVector<llvm::StringRef> planWords(llvm::StringRef path);
+
 /// The table as JSON Schema, for editors.
 void printPlanSchema(llvm::raw_ostream &os);
 

@@ -133,7 +133,7 @@ const std::vector<Flag> &flags() {
 
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input",  "--stride", "--into",
-                                      "--from",   "--calibrate"};
+                                      "--from",   "--calibrate", "-v",      "--json",  "--color"};
 
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {

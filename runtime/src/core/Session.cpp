@@ -9,17 +9,45 @@
 
 namespace par::core {
 
+/// An axis of the plan: `count` axes of the manifest's mesh from `first` on. The compiler writes an axis of size 4 as its
+/// prime factors "dp.0" and "dp.1", major first; users know "dp".
+struct PlanAxis {
+  std::string name;
+  size_t first = 0, count = 1;
+};
+
+static std::vector<PlanAxis> planAxes(const format::Manifest &manifest) {
+  const std::vector<format::MeshAxis> &mesh = manifest.mesh;
+  std::vector<PlanAxis> axes;
+  for (size_t i = 0; i < mesh.size(); i += axes.back().count) {
+    std::string whole = mesh[i].name.substr(0, mesh[i].name.rfind('.'));
+    size_t count = 0;
+    while (i + count < mesh.size() && mesh[i + count].name == whole + "." + std::to_string(count))
+      ++count;
+    axes.push_back(count > 1 ? PlanAxis{whole, i, count} : PlanAxis{mesh[i].name, i, 1});
+  }
+  return axes;
+}
+
 std::string coordinatesOf(const format::Manifest &manifest, uint32_t rank) {
   std::string text;
-  for (size_t i = 0; i < manifest.mesh.size(); ++i)
-    text += (i ? ", " : "") + manifest.mesh[i].name + " " + std::to_string(manifest.ranks[rank].coordinate[i]);
+  for (const PlanAxis &axis : planAxes(manifest)) {
+    uint64_t at = 0;
+    for (size_t i = axis.first; i < axis.first + axis.count; ++i)
+      at = at * manifest.mesh[i].size + manifest.ranks[rank].coordinate[i];
+    text += (text.empty() ? "" : ", ") + axis.name + " " + std::to_string(at);
+  }
   return text;
 }
 
 std::string meshOf(const format::Manifest &manifest) {
   std::string text;
-  for (const format::MeshAxis &axis : manifest.mesh)
-    text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+  for (const PlanAxis &axis : planAxes(manifest)) {
+    uint64_t size = 1;
+    for (size_t i = axis.first; i < axis.first + axis.count; ++i)
+      size *= manifest.mesh[i].size;
+    text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(size);
+  }
   return text.empty() ? "one rank" : text;
 }
 

@@ -35,6 +35,7 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "b.par"}, "par-run: error: two bundles given: \"a.par\" and \"b.par\""},
       {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\""},
       {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
+      {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
       {{"a.par", "--comm", "nccl"}, "par-run: error: --comm nccl is not supported yet"},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
       {{"a.par", "--export", "m.pt"}, "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
