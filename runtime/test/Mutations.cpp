@@ -14,7 +14,8 @@ using namespace par::toy;
 std::string_view par::toy::toString(Mutation mutation) {
   static constexpr std::string_view names[kMutations] = {"drop",  "duplicate", "swap",  "peer",  "count",
                                                          "type",  "reduction", "group", "order", "slot",
-                                                         "depth", "offset",    "place"};
+                                                         "depth", "offset",    "place", "alias", "wait",
+                                                         "signal", "event",   "queue", "move"};
   return names[size_t(mutation)];
 }
 
@@ -52,7 +53,15 @@ private:
   bool depth();
   bool offset();
   bool place();
+  bool alias();
+  bool dropEvent(Op op);
+  bool event();
+  bool queue();
+  bool queueOfComm(uint32_t comm, uint32_t to);
+  bool move();
 
+  template <typename Wanted>
+  std::vector<Spot> spotsWhere(Wanted wanted) const;
   std::vector<Spot> spots(bool communications) const;
   std::vector<uint32_t> usedBuffers(bool slotted) const;
   std::vector<Instruction> &list(Spot spot) { return program.blocks[spot.block].instructions; }
@@ -77,7 +86,8 @@ static bool isCommunication(const Instruction &it) {
   return it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv;
 }
 
-std::vector<Spot> Mutator::spots(bool communications) const {
+template <typename Wanted>
+std::vector<Spot> Mutator::spotsWhere(Wanted wanted) const {
   std::vector<bool> runs(program.blocks.size());
   for (const Entry &entry : program.entries)
     for (const Run &run : entry.runs)
@@ -85,11 +95,15 @@ std::vector<Spot> Mutator::spots(bool communications) const {
   std::vector<Spot> found;
   for (uint32_t block = 0; block < program.blocks.size(); ++block)
     for (uint32_t n = 0; runs[block] && n < program.blocks[block].instructions.size(); ++n) {
-      const Instruction &it = program.blocks[block].instructions[n];
-      if (communications ? isCommunication(it) : !it.operands.empty())
+      if (wanted(program.blocks[block].instructions[n]))
         found.push_back({block, n});
     }
   return found;
+}
+
+std::vector<Spot> Mutator::spots(bool communications) const {
+  return spotsWhere(
+      [&](const Instruction &it) { return communications ? isCommunication(it) : !it.operands.empty(); });
 }
 
 /// Buffers of their own that executed instructions touch, perhaps through aliases.
@@ -298,9 +312,15 @@ bool Mutator::slot(Spot spot) {
   return true;
 }
 
-/// A buffer loses its last slot.
+/// A buffer, or an event, loses its last slot.
 bool Mutator::depth() {
   std::vector<uint32_t> buffers = usedBuffers(true);
+  if (Event *event = random.below(3) || program.events.empty() ? nullptr
+                                                               : &program.events[random.below(program.events.size())];
+      event && event->depth > 1) {
+    what = "event '" + event->name + "' has a depth of " + std::to_string(--event->depth);
+    return true;
+  }
   if (buffers.empty())
     return false;
   Buffer &buffer = program.buffers[pick(buffers)];
@@ -345,13 +365,139 @@ bool Mutator::place() {
   return true;
 }
 
+/// An alias lies elsewhere in its buffer, or in another one.
+bool Mutator::alias() {
+  std::vector<uint32_t> aliases;
+  for (Spot spot : spots(false))
+    for (const Operand &operand : at(spot).operands)
+      if (program.buffers[operand.buffer].of != kNone)
+        aliases.push_back(operand.buffer);
+  if (aliases.empty())
+    return false;
+  Buffer &buffer = program.buffers[pick(aliases)];
+  uint32_t of = random.below(2) ? buffer.of : pick(usedBuffers(false));
+  const Buffer &owner = program.buffers[of];
+  uint64_t size = sizeOf(buffer.type);
+  if (owner.space != buffer.space || owner.index != buffer.index || owner.bytes() < buffer.bytes())
+    return false;
+  uint64_t offset = random.below((owner.bytes() - buffer.bytes()) / size + 1) * size;
+  if (of == buffer.of && offset == buffer.offset)
+    return false;
+  what = "alias '" + buffer.name + "' of '" + program.buffers[buffer.of].name + "' at " +
+         std::to_string(buffer.offset) + " became one of '" + owner.name + "' at " + std::to_string(offset);
+  buffer.of = of, buffer.offset = offset;
+  return true;
+}
+
+/// A wait or a signal goes.
+bool Mutator::dropEvent(Op op) {
+  std::vector<Spot> all = spotsWhere([&](const Instruction &it) { return it.op == op; });
+  if (all.empty())
+    return false;
+  Spot spot = pick(all);
+  say(spot, std::string(toString(op)) + " " + program.events[at(spot).event].name + " dropped");
+  list(spot).erase(list(spot).begin() + spot.n);
+  return true;
+}
+
+/// A wait or a signal names another event, or another slot of its own.
+bool Mutator::event() {
+  std::vector<Spot> all =
+      spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
+  if (all.empty())
+    return false;
+  Spot spot = pick(all);
+  Instruction &it = at(spot);
+  const Event &old = program.events[it.event];
+  if (old.depth > 1 && random.below(2)) {
+    it.eventSlot.offset += random.below(2) ? 1 : -1;
+    say(spot, std::string(toString(it.op)) + " " + old.name + " at another slot");
+    return true;
+  }
+  auto other = uint32_t(random.below(program.events.size()));
+  if (other == it.event || program.events[other].index != old.index)
+    return false;
+  say(spot, std::string(toString(it.op)) + " " + old.name + " became one of " + program.events[other].name);
+  it.event = other;
+  return true;
+}
+
+/// An instruction runs on another queue; or a communicator does, with all its communications.
+bool Mutator::queue() {
+  auto to = uint32_t(random.below(program.queues.size()));
+  if (!program.comms.empty() && random.below(4) == 0)
+    return queueOfComm(uint32_t(random.below(program.comms.size())), to);
+  std::vector<Spot> all =
+      spotsWhere([](const Instruction &it) { return !isCommunication(it) && it.op != Op::Group; });
+  Spot spot = pick(all);
+  if (at(spot).queue == to)
+    return false;
+  say(spot, std::string(toString(at(spot).op)) + " moved from queue " + program.queues[at(spot).queue] + " to " +
+                program.queues[to]);
+  at(spot).queue = to;
+  return true;
+}
+
+bool Mutator::queueOfComm(uint32_t comm, uint32_t to) {
+  if (program.comms[comm].queue == to)
+    return false;
+  std::vector<Spot> all = spots(true);
+  for (Spot spot : all)
+    if (at(spot).comm == comm && groupOf(spot))
+      return false; // its group may hold communications of others
+  what = "communicator " + program.comms[comm].name + " moved from queue " +
+         program.queues[program.comms[comm].queue] + " to " + program.queues[to];
+  program.comms[comm].queue = to;
+  for (Spot spot : all)
+    if (at(spot).comm == comm)
+      at(spot).queue = to;
+  return true;
+}
+
+/// A wait or a signal stands elsewhere in its block. (That another instruction does makes a program that computes
+/// something else, which no proof about order can know.)
+bool Mutator::move() {
+  std::vector<Spot> all =
+      spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
+  if (all.empty())
+    return false;
+  Spot spot = pick(all);
+  auto to = uint32_t(random.below(list(spot).size()));
+  for (uint32_t n = 0; n < list(spot).size(); ++n)
+    if (list(spot)[n].op == Op::Group && to > n && to <= n + list(spot)[n].n)
+      return false; // into a group
+  if (to == spot.n)
+    return false;
+  say(spot, std::string(toString(at(spot).op)) + " moved to :" + std::to_string(to));
+  Instruction it = at(spot);
+  list(spot).erase(list(spot).begin() + spot.n);
+  list(spot).insert(list(spot).begin() + to, std::move(it));
+  return true;
+}
+
 bool Mutator::apply(Mutation mutation) {
-  if (mutation == Mutation::Depth)
+  switch (mutation) {
+  case Mutation::Depth:
     return depth();
-  if (mutation == Mutation::Offset)
+  case Mutation::Offset:
     return offset();
-  if (mutation == Mutation::Place)
+  case Mutation::Place:
     return place();
+  case Mutation::Alias:
+    return alias();
+  case Mutation::Wait:
+    return dropEvent(Op::Wait);
+  case Mutation::Signal:
+    return dropEvent(Op::Signal);
+  case Mutation::Event:
+    return event();
+  case Mutation::Queue:
+    return queue();
+  case Mutation::Move:
+    return move();
+  default:
+    break;
+  }
   std::vector<Spot> all = spots(mutation != Mutation::Slot);
   if (all.empty())
     return false;

@@ -14,8 +14,8 @@
 
 namespace par::toy {
 
-/// What is done to a program. The first ones to a communication, the last four to the memory of any
-/// instruction.
+/// What is done to a program. The first ones to a communication, from Slot on to the memory of any instruction,
+/// from Wait on to the order in which queues move.
 enum class Mutation : uint8_t {
   Drop,
   Duplicate,
@@ -29,9 +29,15 @@ enum class Mutation : uint8_t {
   Slot,
   Depth,
   Offset,
-  Place
+  Place,
+  Alias,
+  Wait,
+  Signal,
+  Event,
+  Queue,
+  Move
 };
-inline constexpr size_t kMutations = 13;
+inline constexpr size_t kMutations = 19;
 std::string_view toString(Mutation mutation);
 
 /// The same numbers on every machine.

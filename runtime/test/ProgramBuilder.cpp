@@ -49,6 +49,19 @@ uint32_t ProgramBuilder::buffer(std::string name, BufferKind kind, std::vector<i
   return uint32_t(program.buffers.size() - 1);
 }
 
+uint32_t ProgramBuilder::alias(std::string name, const std::string &of, std::vector<int64_t> shape,
+                               uint64_t offset) {
+  Buffer buffer = program.buffers[find(program.buffers, of)];
+  buffer.of = find(program.buffers, of);
+  buffer.name = std::move(name);
+  buffer.shape = std::move(shape);
+  buffer.offset = offset;
+  buffer.at.clear();
+  buffer.tensor.clear();
+  program.buffers.push_back(std::move(buffer));
+  return uint32_t(program.buffers.size() - 1);
+}
+
 void ProgramBuilder::comm(std::string name, std::string queue) {
   program.comms.push_back({std::move(name), find(program.queues, queue)});
 }

@@ -97,6 +97,66 @@ Bundle par::toy::allReduce(uint32_t ranks) {
   return bundle;
 }
 
+static Program halvesProgram() {
+  ProgramBuilder b("all", {"compute", "data", "host"});
+  b.buffer("total", BufferKind::State, {16}, Index::None, 1, "total");
+  b.buffer("x", BufferKind::Input, {1, 8}, Index::Mb, 2);
+  b.buffer("pair", BufferKind::Temp, {16}, Index::Mb, 2);
+  b.buffer("one", BufferKind::Temp, {1});
+  for (auto [half, offset] : {std::pair("low", 0), std::pair("high", 32)}) {
+    b.alias(std::string("total.") + half, "total", {8}, uint64_t(offset));
+    b.alias(half, "pair", {8}, uint64_t(offset));
+  }
+  b.comm("dp", "data");
+  b.product("add", 1, 8, 1, false, false, 1, 1);
+  for (const char *name : {"fed", "taken", "ready", "reduced"})
+    b.event(name, Index::Mb, 2);
+  b.event("done");
+  b.block("feed");
+  b.wait("host", "taken");
+  b.feed("host", "x", "x");
+  b.signal("host", "fed");
+  b.block("step");
+  b.fill("compute", 1, 1.0, "one");
+  b.wait("compute", "fed");
+  b.copy("compute", 8, "x", "low");
+  b.signal("compute", "taken");
+  b.signal("compute", "ready");
+  b.wait("data", "ready");
+  b.collective("data", "dp", CollKind::AllReduce, 8, "low", 1);
+  b.signal("data", "reduced");
+  b.fill("compute", 8, 2.0, "high");
+  b.call("compute", "add", {"one", "high", "total.high"});
+  b.wait("compute", "reduced");
+  b.call("compute", "add", {"one", "low", "total.low"});
+  b.block("end");
+  b.signal("compute", "done");
+  b.wait("host", "done");
+  b.fetch("host", "total", "total");
+  for (int64_t microbatch : {0, 1, 2}) {
+    b.run("train", "feed", microbatch);
+    b.run("train", "step", microbatch);
+  }
+  b.run("train", "end");
+  return b.program;
+}
+
+Bundle par::toy::halves(uint32_t ranks) {
+  Bundle bundle;
+  bundle.programs = {halvesProgram()};
+  Manifest &m = bundle.manifest = manifestOf(bundle.programs);
+  m.mesh = {{"dp", ranks}};
+  for (uint32_t i = 0; i < ranks; ++i)
+    m.ranks.push_back({0, {i}});
+  m.communicators = {{"dp", {iota(ranks)}}};
+  m.tensors = {parameter("total", {16}, iota(ranks), {})};
+  m.inputs = {{"x", DType::F32, {3 * ranks, 8}, true, rows({ranks, 8}, iota(ranks)), 0}};
+  m.outputs = {{"total", DType::F32, {16}, false, iota(ranks)}};
+  m.microbatches = 3;
+  m.batch = 3 * ranks;
+  return bundle;
+}
+
 /// g and w of one stage: all_reduce over dp on its own queue, then w += -0.1 g.
 static void updateBlock(ProgramBuilder &b, const std::string &g, const std::string &w, bool reduces,
                         uint64_t tag) {

@@ -24,6 +24,8 @@ public:
   /// Places the buffer after all others of its kind (state first: add state buffers before any other).
   uint32_t buffer(std::string name, format::BufferKind kind, std::vector<int64_t> shape,
                   format::Index index = format::Index::None, uint32_t depth = 1, std::string tensor = "");
+  /// Dense f32 elements of another buffer, from byte `offset` of each slot on.
+  uint32_t alias(std::string name, const std::string &of, std::vector<int64_t> shape, uint64_t offset);
   void comm(std::string name, std::string queue);
   void event(std::string name, format::Index index = format::Index::None, uint32_t depth = 1);
   /// Row-major f32 product with dense operands; C [m,n] = alpha op(A) op(B) + beta C.
@@ -65,6 +67,11 @@ format::Bundle allReduce(uint32_t ranks = 2);
 /// Then, for width > 1, an all_reduce of g0 and g1 over `dp`, on its own queue, and w -= 0.1 g.
 /// x is [8 * width, 4]: each microbatch 2 rows a copy. Fetches out of the last microbatch.
 format::Bundle pipeline(uint32_t width = 1);
+
+/// One role, `ranks` ranks, three microbatches: x is fed into the low half of a pair, whose high half is filled with 2;
+/// the low half is reduced on its own queue while the high one is filled, then total += pair, half by half. Everything
+/// but the fetch goes through aliases.
+format::Bundle halves(uint32_t ranks = 2);
 
 /// One role, two ranks, one group of two all_reduces and a group that exchanges a value by send and receive.
 format::Bundle groups();

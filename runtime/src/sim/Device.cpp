@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace par::sim {
 
@@ -44,9 +45,20 @@ void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperVa
   part.results = &results;
   control->entry(entry.name);
   control->barrier("entry " + entry.name);
-  if (options.rank == 0)
-    options.world->play();
+  std::exception_ptr trouble;
+  if (options.rank == 0) {
+    try {
+      options.world->play();
+    } catch (...) {
+      trouble = std::current_exception(); // thrown when nobody waits for this rank
+    }
+    options.world->failed = trouble != nullptr;
+  }
   control->barrier("end of entry " + entry.name);
+  if (trouble)
+    std::rethrow_exception(trouble);
+  if (options.world->failed)
+    throw comm::Aborted("rank 0 says why");
   for (const comm::Communication &c : entry.communications) {
     const std::vector<uint32_t> &ranks = table[c.communicator].ranks;
     auto own = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();

@@ -167,7 +167,8 @@ std::optional<Trouble> Interleaving::meet(const std::vector<Piece> &pieces) {
 std::optional<Trouble> Interleaving::touch(uint32_t rank, uint32_t step, uint32_t piece, const View &view) {
   const Ledger &ledger = *ledgers[rank];
   auto [begin, end] = ledger.of(step, piece);
-  for (uint32_t number = begin; number < end; ++number) {
+  // Writes stand behind reads, and come first here: what others of its group have read must still be seen.
+  for (uint32_t number = end; number-- > begin;) {
     const Access &access = ledger[number];
     std::optional<uint32_t> other = ranks[rank].shadow.touch(access, number, view);
     if (!other)

@@ -8,7 +8,8 @@
 // One sweep in issue order over each expanded entry. The arena is cut at every border of an operand, so that
 // each operand is a range of cells. A cell knows whose value it holds (buffer and index: the microbatch
 // itself, not its slot, so that a slot reused early shows) and when it was last written and read on every
-// queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between them.
+// queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between them. The
+// communications of a group move together: none is ordered before another.
 //
 // An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of
 // entries begins each of them in the same condition, and one sweep of each proves all.
@@ -51,6 +52,25 @@ int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
                                                                    : 0);
 }
 
+/// Whether what `queue` does now comes after the work that another one, or itself, did at `time`.
+bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
+  if (groupLeft && other == queue)
+    return time <= groupBegan || time == now[queue][queue];
+  return time <= now[queue][other];
+}
+
+/// What a communication writes, another one of its group has not read. (Its own read would hide that one.)
+Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &list) {
+  uint32_t queue = program.blocks[run.block].instructions[n].queue;
+  for (const Placed &placed : list) {
+    auto [begin, end] = placed.cells[slotOf(placed.access.slot, uint32_t(placed.cells.size()), run)];
+    for (uint32_t at = begin; placed.access.touch != Touch::Read && at < end; ++at)
+      if (!seen(queue, queue, cells[at].reads[queue]))
+        return race(run, n, placed, history[queue][cells[at].reads[queue] - 1]);
+  }
+  return std::nullopt;
+}
+
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
@@ -63,7 +83,7 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     Cell &cell = cells[at];
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
-    if (cell.time > now[queue][cell.queue])
+    if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
     if (!adds)
@@ -84,10 +104,10 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
-    if (cell.time > now[queue][cell.queue])
+    if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
     for (uint32_t other = 0; other < program.queues.size(); ++other)
-      if (cell.reads[other] > now[queue][other])
+      if (!seen(queue, other, cell.reads[other]))
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
     cell.root = access.touch == Touch::Lose ? kNone : access.root;
     cell.index = indexOf(access, run);
@@ -139,13 +159,27 @@ Found Sweep::step(const Run &run, uint32_t n) {
     synchronise(run, it);
     return std::nullopt;
   }
-  const std::vector<Placed> &list = placed[run.block][n];
+  if (it.op == Op::Group) {
+    groupLeft = it.n;
+    groupBegan = now[it.queue][it.queue];
+    return std::nullopt;
+  }
+  Found found = access(run, n, placed[run.block][n]);
+  groupLeft -= groupLeft > 0;
+  return found;
+}
+
+/// Everything that one instruction touches.
+Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list) {
+  const Instruction &it = program.blocks[run.block].instructions[n];
   if (list.empty())
     return std::nullopt;
   ++now[it.queue][it.queue];
   history[it.queue].push_back({&run, n});
   definitions.push_back({&run, n});
   if (Found found = overlaps(run, n, list))
+    return found;
+  if (Found found = groupLeft ? withinGroup(run, n, list) : std::nullopt)
     return found;
   uint64_t name = nameOf(program, it, run);
   for (const Placed &access : list) {
@@ -161,7 +195,7 @@ Found Sweep::step(const Run &run, uint32_t n) {
     if (found)
       return found;
   }
-  if (it.op == Op::Coll || it.op == Op::Send)
+  if (it.op == Op::Coll || it.op == Op::Send || it.op == Op::Fetch)
     lineage.entries.back().push_back({&run, n, name});
   return std::nullopt;
 }

@@ -82,12 +82,12 @@ std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std
 std::optional<Counterexample> checkProgress(const format::Bundle &bundle, const std::string &entry,
                                             const Actors &actors, const std::vector<Trace> &traces,
                                             Nodes &nodes, uint64_t &longest);
-/// What one rank gives to communication and leaves in state, as names of values: hashes of the instructions
+/// What one rank gives to communication and to the host, and leaves in state, as names of values: hashes of the instructions
 /// that made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
 struct Lineage {
   struct Item {
     const format::Run *run; ///< nullptr: state at the end of an entry
-    uint32_t n;             ///< instruction, or buffer
+    uint32_t n;             ///< instruction (coll, send, fetch), or buffer
     uint64_t name;
   };
   std::vector<std::vector<Item>> entries; ///< [entry]

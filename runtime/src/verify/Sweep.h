@@ -53,6 +53,9 @@ private:
   std::pair<uint32_t, uint32_t> cellsOf(uint64_t begin, uint64_t bytes) const;
   void begin();
   Found step(const format::Run &run, uint32_t n);
+  bool seen(uint32_t queue, uint32_t other, uint32_t time) const;
+  Found withinGroup(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
+  Found access(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
   void synchronise(const format::Run &run, const format::Instruction &it);
   Found overlaps(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
   Found read(const format::Run &run, uint32_t n, const Placed &placed, uint64_t &name);
@@ -81,6 +84,8 @@ private:
   std::array<Clock, format::kMaxQueues> now;                       ///< what each queue has seen
   std::array<std::vector<Definition>, format::kMaxQueues> history; ///< [queue][time - 1]
   std::vector<std::vector<Clock>> events;                          ///< [event][slot]
+  uint64_t groupLeft = 0;  ///< communications of the current group that have not been stepped over
+  uint32_t groupBegan = 0; ///< time of its queue before it
   /// Results of communication by block and instruction: read in any run of any entry.
   std::map<std::pair<uint32_t, uint32_t>, Definition> received;
 };

@@ -7,11 +7,12 @@
 //
 // A rank by itself cannot tell whether it reduces a value before or after it is complete. But ranks that hold
 // the same tensors do the same work on different data: if their programs differ, the values that they give to
-// a communication, and leave in state, must still be made by the same instructions.
+// a communication or as a result, and leave in state, must still be made by the same instructions.
 //
 //===----------------------------------------------------------------------===//
 #include "Names.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -56,37 +57,56 @@ uint64_t par::verify::nameOf(const Program &program, const Instruction &it, cons
   }
 }
 
-/// The first communication or state in which the second rank differs from the first.
+namespace {
+/// One rank's items of one entry, by kind. State is told apart by its tensor, what is fetched by output and
+/// microbatch, communication by its place: V2 has compared all else.
+struct Given {
+  std::map<std::string, uint64_t> state;
+  std::map<std::pair<std::string, int64_t>, const Lineage::Item *> fetched;
+  std::vector<const Lineage::Item *> communicated;
+
+  Given(const Program &program, const std::vector<Lineage::Item> &items) {
+    for (const Lineage::Item &item : items) {
+      if (!item.run) {
+        state[program.buffers[item.n].tensor] = item.name;
+        continue;
+      }
+      const Instruction &it = program.blocks[item.run->block].instructions[item.n];
+      if (it.op == Op::Fetch)
+        fetched[{it.name, item.run->microbatch}] = &item;
+      else
+        communicated.push_back(&item);
+    }
+  }
+};
+} // namespace
+
+/// The first communication, result or state in which the second rank differs from the first.
 static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, const Lineage &as, uint32_t b,
                                              const Lineage &bs) {
   const Program &first = bundle.programs[bundle.manifest.ranks[a].role];
   const Program &second = bundle.programs[bundle.manifest.ranks[b].role];
   std::string ranks = "ranks " + std::to_string(a) + " and " + std::to_string(b);
+  auto differ = [&](const Lineage::Item &one, const Lineage::Item &other, const std::string &what) {
+    return Counterexample{Property::Value,
+                          "diverged: " + ranks + " hold the same tensors, but give " + what +
+                              " that were made in different ways",
+                          {describeStep(bundle, a, *one.run, one.n), describeStep(bundle, b, *other.run, other.n)}};
+  };
   for (size_t entry = 0; entry < as.entries.size(); ++entry) {
-    // State is told apart by its tensor, communication by its place: V2 has compared all else.
-    std::map<std::string, uint64_t> state;
-    for (const Lineage::Item &item : as.entries[entry])
-      if (!item.run)
-        state[first.buffers[item.n].tensor] = item.name;
-    size_t k = 0;
-    for (const Lineage::Item &item : bs.entries[entry]) {
-      if (!item.run && state[second.buffers[item.n].tensor] != item.name)
+    Given one(first, as.entries[entry]), other(second, bs.entries[entry]);
+    for (size_t k = 0; k < std::min(one.communicated.size(), other.communicated.size()); ++k)
+      if (one.communicated[k]->name != other.communicated[k]->name)
+        return differ(*one.communicated[k], *other.communicated[k], "a communication values");
+    for (const auto &[place, item] : one.fetched)
+      if (auto it = other.fetched.find(place); it != other.fetched.end() && it->second->name != item->name)
+        return differ(*item, *it->second, "output '" + place.first + "' values");
+    for (const auto &[tensor, name] : one.state)
+      if (other.state[tensor] != name)
         return Counterexample{Property::Value,
-                              "diverged: " + ranks + " compute tensor '" + second.buffers[item.n].tensor +
-                                  "' of entry " + first.entries[entry].name + " in different ways",
+                              "diverged: " + ranks + " compute tensor '" + tensor + "' of entry " +
+                                  first.entries[entry].name + " in different ways",
                               {}};
-      if (!item.run)
-        continue;
-      if (k == as.entries[entry].size() || !as.entries[entry][k].run)
-        break;
-      const Lineage::Item &other = as.entries[entry][k++];
-      if (other.name != item.name)
-        return Counterexample{
-            Property::Value,
-            "diverged: " + ranks + " hold the same tensors, but give a communication values that were " +
-                "made in different ways",
-            {describeStep(bundle, a, *other.run, other.n), describeStep(bundle, b, *item.run, item.n)}};
-    }
   }
   return std::nullopt;
 }

@@ -40,15 +40,21 @@ static std::optional<Counterexample> communicate(const Bundle &bundle, const std
   return found;
 }
 
+/// Whether what a collective touches depends on the member.
+static bool dependsOnMember(const Instruction &it) {
+  bool parted = it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter;
+  bool rooted = it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce;
+  return it.op == Op::Coll && (rooted || (parted && it.operands.size() == 1));
+}
+
 /// Ranks whose sweeps may differ: those of different programs, and of different places in a communicator
-/// whose collectives share out parts of an operand.
+/// whose collectives share out parts of an operand, or have a root.
 static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
   std::vector<std::set<std::string>> parted(bundle.programs.size());
   for (size_t role = 0; role < bundle.programs.size(); ++role)
     for (const Block &block : bundle.programs[role].blocks)
       for (const Instruction &it : block.instructions)
-        if (it.op == Op::Coll && it.operands.size() == 1 &&
-            (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter))
+        if (dependsOnMember(it))
           parted[role].insert(bundle.programs[role].comms[it.comm].name);
   std::vector<uint32_t> ranks;
   std::set<std::vector<uint32_t>> seen;

@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   std::vector<format::Bundle> bundles = {toy::pipeline(2),
                                          toy::allReduce(3),
                                          toy::groups(),
+                                         toy::halves(),
                                          toy::stack({}),
                                          toy::stack({3, 2, 2, 6, 3, true}),
                                          toy::pipeline(1),

@@ -21,7 +21,7 @@ using namespace par::toy;
 // Of mutations of one rank's program, none that changes what is computed is accepted.
 TEST(Mutations, NoneEscapes) {
   for (const format::Bundle &bundle :
-       {stack({}), stack({3, 1, 2, 4, 2, true}), pipeline(2), groups(), allReduce(3)}) {
+       {stack({}), stack({3, 1, 2, 4, 2, true}), pipeline(2), groups(), allReduce(3), halves()}) {
     verify::Verdict verdict = verify::verifyBundle(bundle);
     ASSERT_TRUE(verdict) << verify::format(verdict, "toy");
     Tally tally = mutateMany(bundle, 130, 7);

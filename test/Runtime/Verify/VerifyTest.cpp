@@ -42,7 +42,7 @@ std::string broken(Bundle bundle, Change change) {
 // The bundles built by hand are proved, and counted.
 TEST(Verify, Toys) {
   for (const Bundle &bundle :
-       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups()})
+       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(), toy::halves(3)})
     EXPECT_EQ(complaint(bundle), "");
   Verdict verdict = verifyBundle(toy::pipeline(2));
   EXPECT_EQ(verdict.proof.programs, 2u);
@@ -209,6 +209,18 @@ TEST(Verify, Twins) {
                      at(b.programs.back(), "update", 2).operands[1].buffer = 0;
                    }),
             "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
+  // A result that is fetched before its last product.
+  std::string text = broken(toy::stack({}), [&](Bundle &b) {
+    alone(b);
+    auto &list = b.programs.back().blocks[b.programs.back().findBlock("backward.first")].instructions;
+    auto fetch = std::find_if(list.begin(), list.end(), [](const Instruction &it) { return it.op == Op::Fetch; });
+    ASSERT_NE(fetch, list.end());
+    std::rotate(list.begin() + 7, fetch, fetch + 1);
+  });
+  EXPECT_EQ(text.find("V5 diverged: ranks 0 and 3 hold the same tensors, but give output 'gx' values that were made in "
+                      "different ways | rank 0  stage0/backward.first:"),
+            0u)
+      << text;
 }
 
 // V5: a gradient is complete when it is first read.
@@ -243,6 +255,34 @@ TEST(Verify, GatherAndScatter) {
   EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"),
             0u)
       << text;
+}
+
+// Members other than the root of a reduction are swept too: their operand is lost.
+TEST(Verify, Rooted) {
+  Bundle bundle = toy::allReduce(2);
+  at(bundle.programs[0], "step", 7).coll = CollKind::Reduce;
+  std::string text = complaint(bundle);
+  EXPECT_EQ(text.find("V5 undefined: bytes ["), 0u) << text;
+  EXPECT_NE(text.find("rank 1  all/step:"), std::string::npos) << text;
+}
+
+// V4: communications of a group move together, so none may need another.
+TEST(Verify, WithinGroup) {
+  for (bool received : {false, true}) {
+    std::string text = broken(toy::groups(), [&](Bundle &b) {
+      for (Instruction &it : b.programs[0].blocks[0].instructions)
+        if (received && it.op == Op::Recv)
+          it.operands[0].buffer = b.programs[0].findBuffer("a"); // which the group sends
+        else if (!received && it.op == Op::Coll)
+          it.operands[0].buffer = 0, it.n = 4; // both of the group reduce it
+      if (!received)
+        for (Instruction &it : b.programs[1].blocks[0].instructions)
+          if (it.op == Op::Coll)
+            it.operands[0].buffer = 0, it.n = 4;
+    });
+    EXPECT_EQ(text.find("V4 race: two instructions touch 'a'"), 0u) << text;
+    EXPECT_NE(text.find(received ? "recv w a" : "coll rw a"), std::string::npos) << text;
+  }
 }
 
 // V2: both sides of a communication say the same.

@@ -50,6 +50,9 @@ public:
   /// another, and where two interleavings end with different state or results.
   void play();
 
+  /// Whether the last play threw; set by who called it.
+  bool failed = false;
+
   const Played &played() const { return total; }
   const Options &options() const { return wanted; }
 
