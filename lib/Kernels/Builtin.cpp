@@ -56,6 +56,22 @@ public:
         {accumulator ? argumentOf(accumulator) : std::nullopt, resultOf(result), Access::Accumulate});
     return *this;
   }
+  /// Rows that are stored in bf16 or f16: reads what the widening reads, by the kernel's form for that type.
+  CallBuilder &readRows(Value rows) {
+    auto widening = rows.getDefiningOp<ConvertOp>();
+    if (!widening || !call.kernel)
+      return read(rows);
+    ++others;
+    Type from = widening.getOperand().getType().getElementType();
+    std::string_view form = from.isBF16() ? "_bf16" : "_f16";
+    call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
+    return read(widening.getOperand());
+  }
+  /// What is narrowed before it is written.
+  CallBuilder &writeRows(Value result, ConvertOp narrowing) {
+    others += narrowing ? 1 : 0;
+    return write(narrowing ? narrowing.getResult() : result);
+  }
   /// An argument that the builtin does not need.
   CallBuilder &leaveOut() {
     ++leftOut;
@@ -84,6 +100,14 @@ private:
 
 } // namespace
 
+/// Whether a table's word means that type.
+static bool hasType(Type element, std::string_view word) {
+  return word == "f32"    ? element.isF32()
+         : word == "bf16" ? element.isBF16()
+         : word == "f16"  ? element.isF16()
+                          : element.isInteger(64);
+}
+
 /// Every value has its argument or result, updates are tied as the kernel says, types are those of the table.
 std::optional<BuiltinCall> CallBuilder::finish() {
   if (kernel.getBlock().getOperations().size() != 2 + others)
@@ -99,8 +123,7 @@ std::optional<BuiltinCall> CallBuilder::finish() {
       return std::nullopt;
     arguments += reads, results += writes;
     Type type = reads ? kernel.getArgumentTypes()[*value.argument] : kernel.getResultTypes()[*value.result];
-    Type element = getTensorType(type).getElementType();
-    if (expected.type == "f32" ? !element.isF32() : !element.isInteger(64))
+    if (!hasType(getTensorType(type).getElementType(), expected.type))
       return std::nullopt;
     if (!writes)
       continue;
@@ -180,7 +203,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MomentumOp op) {
 static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
   int64_t rows = countElements(op.getLabels());
   return CallBuilder(kernel, "cross_entropy")
-      .read(op.getLogits())
+      .readRows(op.getLogits())
       .read(op.getLabels())
       .write(op.getLoss())
       .write(op.getLse())
@@ -188,16 +211,26 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
       .finish();
 }
 
-static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp op) {
+static std::optional<BuiltinCall> describeGradient(KernelOp kernel, CrossEntropyGradOp op, ConvertOp narrowing) {
   int64_t rows = countElements(op.getLabels()), cols = getTensorType(op.getLogits().getType()).getShape().back();
   return CallBuilder(kernel, "cross_entropy_backward")
-      .read(op.getLogits())
+      .readRows(op.getLogits())
       .read(op.getLabels())
       .read(op.getLse())
       .read(op.getCotangent())
-      .write(op.getResult())
+      .writeRows(op.getResult(), narrowing)
       .integers({rows, cols, int64_t(op.getIgnore()), 0, cols})
       .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp op) {
+  return describeGradient(kernel, op, {});
+}
+
+/// The narrowing of a gradient.
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
+  auto gradient = op.getOperand().getDefiningOp<CrossEntropyGradOp>();
+  return gradient ? describeGradient(kernel, gradient, op) : std::nullopt;
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, GatherOp op) {
@@ -319,13 +352,13 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolGradOp op) {
 }
 
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
-  // The op before the return, and at most a gradient's scaling, or what is accumulated, before that.
+  // The op before the return; at most a gradient's scaling, what is accumulated, or a widening before that.
   Operation *op = kernel.getTerminator()->getPrevNode();
   if (!op)
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
-      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, GatherOp, ScatterAddOp, AddOp,
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, GatherOp, ScatterAddOp, AddOp,
             ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });

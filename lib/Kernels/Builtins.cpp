@@ -26,6 +26,51 @@ static MultiplyOp findScaling(Operation *op) {
   return product && product->hasOneUse() ? product : MultiplyOp();
 }
 
+/// What widens an operand from bf16 or f16, and what narrows the result: a kernel that keeps both so computes in f32.
+struct Conversions {
+  ConvertOp widening, narrowing;
+};
+
+static Conversions findConversions(Operation *op, IsTaken isTaken) {
+  if (op->hasTrait<OpTrait::Elementwise>())
+    return {};
+  for (Value operand : op->getOperands()) {
+    auto widening = operand.getDefiningOp<ConvertOp>();
+    if (!widening || !isFree(widening))
+      continue;
+    Value result = op->getResult(0);
+    auto narrowing = result.hasOneUse() ? dyn_cast<ConvertOp>(*result.getUsers().begin()) : ConvertOp();
+    bool goesBack = narrowing && !isTaken(narrowing) && narrowing.getType() == widening.getOperand().getType();
+    return {widening, goesBack ? narrowing : ConvertOp()};
+  }
+  return {};
+}
+
+static std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, IsTaken isTaken) {
+  group->close(isTaken);
+  OpBuilder builder(group->anchor->getContext());
+  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
+  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
+  if (!call)
+    return nullptr;
+  group->implementation = "builtin:" + std::string(call->kernel->name);
+  return group;
+}
+
+/// With the conversions around the op.
+static std::unique_ptr<Group> tryNarrow(Operation *op, Conversions conversions, IsTaken isTaken) {
+  auto group = std::make_unique<Group>();
+  group->clones.insert(conversions.widening);
+  group->ops.push_back(op);
+  group->anchor = op;
+  group->results.assign(op->result_begin(), op->result_end());
+  if (conversions.narrowing) {
+    group->ops.push_back(conversions.narrowing);
+    group->results = {conversions.narrowing.getResult()};
+  }
+  return finishBuiltin(std::move(group), isTaken);
+}
+
 /// With the scaling of its gradient before the op, or the add to an accumulator behind it.
 static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddOp add, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
@@ -44,19 +89,15 @@ static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddO
     group->results = {add.getResult()};
     group->tied = {{add.getResult(), add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs()}};
   }
-  group->close(isTaken);
-  OpBuilder builder(op->getContext());
-  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
-  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
-  if (!call)
-    return nullptr;
-  group->implementation = "builtin:" + std::string(call->kernel->name);
-  return group;
+  return finishBuiltin(std::move(group), isTaken);
 }
 
 std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
   if (MultiplyOp scaling = findScaling(op); scaling && !isTaken(scaling))
     if (auto group = tryBuiltin(op, scaling, {}, isTaken))
+      return group;
+  if (Conversions conversions = findConversions(op, isTaken); conversions.widening)
+    if (auto group = tryNarrow(op, conversions, isTaken))
       return group;
   Value accumulator;
   if (op->getNumResults() == 1)

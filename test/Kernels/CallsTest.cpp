@@ -131,4 +131,28 @@ TEST_F(Calls, ScatterStartsFromZeros) {
   EXPECT_EQ(call->immediates, (SmallVector<uint64_t>{6, 4, 9, 0}));
 }
 
+TEST_F(Calls, NarrowLogitsAreReadAndWrittenAsTheyAreKept) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x8xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x8xbf16>
+        attributes {implementation = "builtin:cross_entropy_backward_bf16"} {
+      %0 = par.convert %z : tensor<2x8xbf16> to tensor<2x8xf32>
+      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+      %2 = par.convert %1 : tensor<2x8xf32> to tensor<2x8xbf16>
+      par.return %2 : tensor<2x8xbf16>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kernel->name, "cross_entropy_backward_bf16");
+  EXPECT_EQ(call->operands[0].argument, 1u);
+  EXPECT_EQ(call->operands[4].result, 0u);
+  // Narrowed to another type than the logits', no kernel does it.
+  EXPECT_FALSE(par::describeBuiltin(parse(R"(
+    par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x8xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x8xf16>
+        attributes {implementation = "generated"} {
+      %0 = par.convert %z : tensor<2x8xbf16> to tensor<2x8xf32>
+      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+      %2 = par.convert %1 : tensor<2x8xf32> to tensor<2x8xf16>
+      par.return %2 : tensor<2x8xf16>
+    })")));
+}
+
 } // namespace

@@ -14,7 +14,8 @@ constexpr uint64_t largestX = 0x7fffffff, largestY = 65535;
 
 uint64_t ceilDiv(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
-/// A launch of one stage; nothing if the grid is larger than a device takes. Nothing to do is one block that finds so.
+/// A launch of one stage; nothing if the grid is larger than a device takes. Nothing to do is one block that
+/// finds so.
 std::optional<CudaLaunch> single(std::string_view entry, uint64_t gridX, uint64_t gridY, uint32_t blockX,
                                  uint32_t blockY = 1) {
   if (gridX > largestX || gridY > largestY)
@@ -67,14 +68,15 @@ std::optional<CudaLaunch> layerNormBackward(std::string_view entry, Immediates i
   return launch;
 }
 
-/// `size`: the first of the three sizes of the planes that the threads share out. The kernels count in 32 bits.
+/// `size`: the first of the three sizes of the planes that the threads share out. The kernels count in 32
+/// bits.
 std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_t size) {
   // Planes with their padding and windows, whole and dim by dim.
   uint64_t input = 1, output = 1;
   for (size_t dim = 0; dim < 3; ++dim) {
     uint64_t reach = imm[1 + dim] + imm[13 + dim] + imm[16 + dim], window = imm[4 + dim] * imm[19 + dim];
-    if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim], imm[19 + dim],
-                  reach, window}) >= 1u << 30 ||
+    if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim],
+                  imm[19 + dim], reach, window}) >= 1u << 30 ||
         imm[7 + dim] * imm[10 + dim] >= 1u << 30)
       return std::nullopt;
     input = std::min<uint64_t>(input * imm[1 + dim], largestX);
@@ -157,7 +159,9 @@ uint64_t operandElements(const BuiltinKernel &kernel, size_t operand, std::span<
   return elements;
 }
 
-uint64_t typeBytes(std::string_view type) { return type == "i64" ? 8 : type == "bf16" || type == "f16" ? 2 : 4; }
+uint64_t typeBytes(std::string_view type) {
+  return type == "i64" ? 8 : type == "bf16" || type == "f16" ? 2 : 4;
+}
 
 uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm) {
   uint64_t bytes = 0;

@@ -1,4 +1,5 @@
-// The compiled CUDA kernels, as bytes of the runtime: what nvcc made of cuda/Builtins.cu, where it was at hand.
+// The compiled CUDA kernels, as bytes of the runtime: what nvcc made of cuda/Builtins.cu, where it was at
+// hand.
 #include "par/kernels/CudaBuiltins.h"
 
 #ifdef PAR_CUDA_IMAGE

@@ -1,5 +1,7 @@
-// The forms of row kernels that keep some operands in bf16 or f16: the f32 kernel, row by row, on widened copies.
+// The forms of row kernels that keep some operands in bf16 or f16: the f32 kernel, row by row, on widened
+// copies.
 #include "Narrow.h"
+#include "Lanes.h"
 #include "par/kernels/Narrow.h"
 
 #include <algorithm>
@@ -9,14 +11,23 @@
 namespace par::kernels {
 namespace {
 
-void widen(const uint16_t *from, float *to, uint64_t n, bool isBF16) {
-  for (uint64_t i = 0; i < n; ++i)
-    to[i] = isBF16 ? fromBF16(from[i]) : fromF16(from[i]);
+// Loops apart, and clones, so that they use the machine's own conversions.
+PAR_CLONES void widen(const uint16_t *from, float *to, uint64_t n, bool isBF16) {
+  if (isBF16)
+    for (uint64_t i = 0; i < n; ++i)
+      to[i] = fromBF16(from[i]);
+  else
+    for (uint64_t i = 0; i < n; ++i)
+      to[i] = fromF16(from[i]);
 }
 
-void narrow(const float *from, uint16_t *to, uint64_t n, bool isBF16) {
-  for (uint64_t i = 0; i < n; ++i)
-    to[i] = isBF16 ? toBF16(from[i]) : toF16(from[i]);
+PAR_CLONES void narrow(const float *from, uint16_t *to, uint64_t n, bool isBF16) {
+  if (isBF16)
+    for (uint64_t i = 0; i < n; ++i)
+      to[i] = toBF16(from[i]);
+  else
+    for (uint64_t i = 0; i < n; ++i)
+      to[i] = toF16(from[i]);
 }
 
 /// Bytes of an operand from one row to the next: of "rows x cols" or "rows"; 0 for what all rows share.
@@ -27,16 +38,19 @@ uint64_t rowBytes(const BuiltinOperand &operand, uint64_t cols) {
 
 } // namespace
 
-void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm, uint32_t tile0,
-               uint32_t tile1) {
-  uint64_t cols = imm[1], end = kernel.tileBy < 0 ? imm[0] : std::min<uint64_t>(imm[0], tile1 * kernel.tileSize);
+void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm,
+               uint32_t tile0, uint32_t tile1) {
+  uint64_t cols = imm[1],
+           end = kernel.tileBy < 0 ? imm[0] : std::min<uint64_t>(imm[0], tile1 * kernel.tileSize);
   size_t count = kernel.operands.size();
   std::vector<uint64_t> immOfRow(imm, imm + kernel.immediates.size());
   immOfRow[0] = 1;
   std::vector<std::vector<float>> wide(count);
   std::vector<void *> row(count);
   for (uint64_t r = tile0 * kernel.tileSize; r < end; ++r) {
-    auto at = [&](size_t i) { return static_cast<std::byte *>(ptr[i]) + r * rowBytes(kernel.operands[i], cols); };
+    auto at = [&](size_t i) {
+      return static_cast<std::byte *>(ptr[i]) + r * rowBytes(kernel.operands[i], cols);
+    };
     for (size_t i = 0; i < count; ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
       row[i] = at(i);

@@ -4,9 +4,9 @@
 
 namespace par::kernels {
 
-/// Computes tiles of a kernel of the table by the f32 form of it, whose operands differ in their types alone. All narrow
-/// operands are "rows x cols".
-void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm, uint32_t tile0,
-               uint32_t tile1);
+/// Computes tiles of a kernel of the table by the f32 form of it, whose operands differ in their types alone.
+/// All narrow operands are "rows x cols".
+void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm,
+               uint32_t tile0, uint32_t tile1);
 
 } // namespace par::kernels

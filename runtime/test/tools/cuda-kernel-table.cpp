@@ -1,6 +1,6 @@
-// cuda-kernel-table FILE: of what ptxas -v said in FILE about the CUDA kernels, a line for each kernel and chip: registers,
-// shared memory, how many of the threads that a multiprocessor holds can be there at a time, and the bytes that the builtin
-// moves at sizes of GPT-2 124M with 16 x 1024 tokens.
+// cuda-kernel-table FILE: of what ptxas -v said in FILE about the CUDA kernels, a line for each kernel and
+// chip: registers, shared memory, how many of the threads that a multiprocessor holds can be there at a time,
+// and the bytes that the builtin moves at sizes of GPT-2 124M with 16 x 1024 tokens.
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
@@ -52,8 +52,8 @@ std::map<std::pair<std::string, std::string>, Resources> readLog(const char *pat
 
 unsigned roundUp(unsigned value, unsigned to) { return (value + to - 1) / to * to; }
 
-/// Threads that a multiprocessor holds at a time, in percent. Registers are given to warps by 256, shared memory to blocks
-/// by 128 bytes and 1 KiB for the system.
+/// Threads that a multiprocessor holds at a time, in percent. Registers are given to warps by 256, shared
+/// memory to blocks by 128 bytes and 1 KiB for the system.
 unsigned occupancy(const Chip &chip, const Resources &resources, unsigned threads, unsigned dynamic) {
   unsigned blocks = std::min(chip.blocks, chip.threads / threads);
   blocks = std::min(blocks, chip.registers / roundUp(resources.registers * 32, 256) / (threads / 32));
@@ -91,14 +91,17 @@ int main(int argc, char **argv) {
   auto log = readLog(argv[1]);
   if (log.empty())
     return std::fprintf(stderr, "cuda-kernel-table: %s names no kernel\n", argv[1]), 1;
-  std::printf("%-32s %8s %8s %7s %7s %9s %6s", "kernel", "blocks", "threads", "dynamic", "MB", "B/element", "");
+  std::printf("%-32s %8s %8s %7s %7s %9s %6s", "kernel", "blocks", "threads", "dynamic", "MB", "B/element",
+              "");
   for (const Chip &chip : chips)
     std::printf("  %-6s regs smem  full", chip.name.data());
   std::printf("\n");
   auto print = [&](const CudaStage &stage, double bytes, double elements) {
     unsigned threads = stage.block[0] * stage.block[1] * stage.block[2];
-    std::printf("%-32s %8u %8u %7u", stage.entry.data(), stage.grid[0] * stage.grid[1], threads, stage.shared);
-    bytes > 0 ? std::printf(" %7.0f %9.1f %6s", bytes / 1e6, bytes / elements, "") : std::printf(" %7s %9s %6s", "", "", "");
+    std::printf("%-32s %8u %8u %7u", stage.entry.data(), stage.grid[0] * stage.grid[1], threads,
+                stage.shared);
+    bytes > 0 ? std::printf(" %7.0f %9.1f %6s", bytes / 1e6, bytes / elements, "")
+              : std::printf(" %7s %9s %6s", "", "", "");
     for (const Chip &chip : chips) {
       Resources resources = log[{std::string(stage.entry), std::string(chip.name)}];
       std::printf("  %-6s %4u %5u %3u%%", "", resources.registers, resources.shared,

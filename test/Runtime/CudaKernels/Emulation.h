@@ -1,9 +1,11 @@
-// A block of CUDA threads on the CPU, as far as the kernels of runtime/src/kernels/cuda use one. Every thread is a fiber;
-// they run one at a time, in an order drawn from a seed, and stop only where a kernel waits: at barriers and shuffles.
+// A block of CUDA threads on the CPU, as far as the kernels of runtime/src/kernels/cuda use one. Every thread
+// is a fiber; they run one at a time, in an order drawn from a seed, and stop only where a kernel waits: at
+// barriers and shuffles.
 //
-// Faults end the launch with an exception that says which threads and lines: a barrier that some threads do not reach, or
-// reach in another line; a shuffle without all lanes of the warp; shared memory that is read before it is written in the
-// block, or touched by two threads, one of them writing, without a barrier between.
+// Faults end the launch with an exception that says which threads and lines: a barrier that some threads do
+// not reach, or reach in another line; a shuffle without all lanes of the warp; shared memory that is read
+// before it is written in the block, or touched by two threads, one of them writing, without a barrier
+// between.
 #pragma once
 
 #include <array>
@@ -38,7 +40,8 @@ struct Launch {
   uint32_t shared = 0;
 };
 
-/// Runs `kernel` in every thread of every block, in an order that depends on `seed`. Throws std::runtime_error.
+/// Runs `kernel` in every thread of every block, in an order that depends on `seed`. Throws
+/// std::runtime_error.
 void launch(const Launch &launch, const std::function<void()> &kernel, uint64_t seed);
 
 void waitForBlock(Place place);
@@ -70,7 +73,8 @@ protected:
   ~SharedBase() = default;
 };
 
-template <typename T> class Shared final : SharedBase {
+template <typename T>
+class Shared final : SharedBase {
 public:
   Shared(size_t count, const char *name) : name(name), values(count), cells(count) { begin(); }
   struct Element {
@@ -98,7 +102,8 @@ private:
 };
 
 /// Shuffles of any type of 4 or 8 bytes.
-template <typename T> T shuffle(unsigned mask, T value, unsigned from, Place place) {
+template <typename T>
+T shuffle(unsigned mask, T value, unsigned from, Place place) {
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   bits = exchange(mask, bits, from, place);
@@ -108,8 +113,12 @@ template <typename T> T shuffle(unsigned mask, T value, unsigned from, Place pla
 
 } // namespace emulation
 
-inline void __syncthreads(emulation::Place place = emulation::Place::current()) { emulation::waitForBlock(place); }
-inline void __syncwarp(emulation::Place place = emulation::Place::current()) { emulation::waitForWarp(place); }
+inline void __syncthreads(emulation::Place place = emulation::Place::current()) {
+  emulation::waitForBlock(place);
+}
+inline void __syncwarp(emulation::Place place = emulation::Place::current()) {
+  emulation::waitForWarp(place);
+}
 
 template <typename T>
 T __shfl_sync(unsigned mask, T value, unsigned lane, emulation::Place place = emulation::Place::current()) {
@@ -117,7 +126,8 @@ T __shfl_sync(unsigned mask, T value, unsigned lane, emulation::Place place = em
 }
 /// Beyond the end of the warp a thread gets its own value.
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by, emulation::Place place = emulation::Place::current()) {
+T __shfl_down_sync(unsigned mask, T value, unsigned by,
+                   emulation::Place place = emulation::Place::current()) {
   unsigned lane = emulation::currentLane();
   return emulation::shuffle(mask, value, lane + by < 32 ? lane + by : lane, place);
 }
@@ -127,6 +137,8 @@ T __shfl_up_sync(unsigned mask, T value, unsigned by, emulation::Place place = e
   return emulation::shuffle(mask, value, lane >= by ? lane - by : lane, place);
 }
 
+inline float __expf(float x) { return std::exp(x); }
+
 inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
 
 struct alignas(8) uint2 {
@@ -135,7 +147,8 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-template <typename T> void __stwb(T *to, T value) {
+template <typename T>
+void __stwb(T *to, T value) {
   if (reinterpret_cast<uintptr_t>(to) % alignof(T) != 0)
     throw std::runtime_error("a store of " + std::to_string(sizeof(T)) + " bytes that is not aligned");
   std::memcpy(static_cast<void *>(to), &value, sizeof(T));

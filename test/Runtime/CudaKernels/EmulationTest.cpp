@@ -26,27 +26,31 @@ void expectFault(std::string_view text, const std::function<void()> &kernel) {
 TEST(Emulation, threadsSeeTheirIndexAndMeetAtBarriers) {
   std::vector<unsigned> order;
   std::vector<int> seen(12 * 64);
-  emulation::launch({{3, 4, 1}, {32, 2, 1}}, [&] {
-    unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, block = blockIdx.y * gridDim.x + blockIdx.x;
-    PAR_SHARED(int, values, 64);
-    values[thread] = int(thread);
-    __syncthreads();
-    ASSERT_EQ(int(values[63 - thread]), int(63 - thread));
-    ++seen[block * 64 + thread];
-    if (thread == 0)
-      order.push_back(block);
-  }, 5);
+  emulation::launch(
+      {{3, 4, 1}, {32, 2, 1}},
+      [&] {
+        unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, block = blockIdx.y * gridDim.x + blockIdx.x;
+        PAR_SHARED(int, values, 64);
+        values[thread] = int(thread);
+        __syncthreads();
+        ASSERT_EQ(int(values[63 - thread]), int(63 - thread));
+        ++seen[block * 64 + thread];
+        if (thread == 0)
+          order.push_back(block);
+      },
+      5);
   EXPECT_EQ(std::vector<int>(12 * 64, 1), seen);
   EXPECT_FALSE(std::ranges::is_sorted(order)) << "blocks run in an order of the seed";
 }
 
 TEST(Emulation, shufflesMoveValues) {
   EXPECT_EQ(faultOf([] {
-    unsigned lane = threadIdx.x % 32;
-    ASSERT_EQ(__shfl_down_sync(~0u, lane, 4), lane < 28 ? lane + 4 : lane);
-    ASSERT_EQ(__shfl_up_sync(~0u, lane, 1), lane > 0 ? lane - 1 : 0);
-    ASSERT_EQ(__shfl_sync(~0u, 0.5 + lane, 3), 3.5);
-  }), "");
+              unsigned lane = threadIdx.x % 32;
+              ASSERT_EQ(__shfl_down_sync(~0u, lane, 4), lane < 28 ? lane + 4 : lane);
+              ASSERT_EQ(__shfl_up_sync(~0u, lane, 1), lane > 0 ? lane - 1 : 0);
+              ASSERT_EQ(__shfl_sync(~0u, 0.5 + lane, 3), 3.5);
+            }),
+            "");
 }
 
 TEST(Emulation, missedBarriersAreFound) {
@@ -96,11 +100,12 @@ TEST(Emulation, racesOnSharedMemoryAreFound) {
 
 TEST(Emulation, aWarpNeedsItsOwnBarrierOnly) {
   EXPECT_EQ(faultOf([] {
-    PAR_SHARED(int, ofWarp, 64);
-    ofWarp[threadIdx.x] = 1;
-    __syncwarp();
-    (void)int(ofWarp[threadIdx.x ^ 1]);
-  }), "");
+              PAR_SHARED(int, ofWarp, 64);
+              ofWarp[threadIdx.x] = 1;
+              __syncwarp();
+              (void)int(ofWarp[threadIdx.x ^ 1]);
+            }),
+            "");
   expectFault("race", [] {
     PAR_SHARED(int, ofBlock, 64);
     ofBlock[threadIdx.x] = 1;

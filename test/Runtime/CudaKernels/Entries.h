@@ -6,7 +6,8 @@
 
 #include <string_view>
 
-/// Launches an entry with its parameters, 8 bytes each. Throws if there is no such entry, or of another parameter count.
+/// Launches an entry with its parameters, 8 bytes each. Throws if there is no such entry, or of another
+/// parameter count.
 void launchEntry(const par::kernels::CudaStage &stage, std::span<const uint64_t> parameters, uint64_t seed);
 
 /// Launches a reduction of cudaReduce.

@@ -1,5 +1,6 @@
-// Every CUDA kernel computes what the CPU builtin of its name does: over ragged, tiny and large shapes, aligned or not,
-// in place where that is allowed, in two orders of threads and blocks with the same bits, and touches nothing else.
+// Every CUDA kernel computes what the CPU builtin of its name does: over ragged, tiny and large shapes,
+// aligned or not, in place where that is allowed, in two orders of threads and blocks with the same bits, and
+// touches nothing else.
 #include "Entries.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/Narrow.h"
@@ -58,10 +59,10 @@ using Immediates = std::vector<uint64_t>;
 struct Case {
   std::string_view name;
   Immediates imm;
-  float tolerance = 0;                 ///< relative to 1 + |expected|; 0: the same bits
-  std::map<size_t, size_t> same = {};  ///< operand that is another one's memory
+  float tolerance = 0;                ///< relative to 1 + |expected|; 0: the same bits
+  std::map<size_t, size_t> same = {}; ///< operand that is another one's memory
   bool aligned = true;
-  int64_t labels = 0;                  ///< integers are drawn from [-1, labels)
+  int64_t labels = 0; ///< integers are drawn from [-1, labels)
 };
 
 class Operands {
@@ -132,7 +133,8 @@ void runOnDevice(const Case &test, Operands &operands, uint64_t seed) {
   EXPECT_TRUE(scratch.isWhole()) << "scratch";
 }
 
-/// Results in bf16 and f16 may be rounded to the neighbour, where the sums before differ a little, but seldom.
+/// Results in bf16 and f16 may be rounded to the neighbour, where the sums before differ a little, but
+/// seldom.
 void compare(const Case &test, Memory &got, Memory &expected, const BuiltinOperand &operand) {
   float ulp = operand.type == "bf16" ? 1.0f / 128 : operand.type == "f16" ? 1.0f / 1024 : 0;
   size_t count = got.size / typeBytes(operand.type), different = 0;
@@ -144,7 +146,8 @@ void compare(const Case &test, Memory &got, Memory &expected, const BuiltinOpera
     if (test.tolerance == 0 || std::isinf(y))
       ASSERT_EQ(x, y) << operand.name << "[" << i << "]";
     else
-      ASSERT_NEAR(x, y, (test.tolerance + ulp) * std::abs(y) + test.tolerance) << operand.name << "[" << i << "]";
+      ASSERT_NEAR(x, y, (test.tolerance + ulp) * std::abs(y) + test.tolerance)
+          << operand.name << "[" << i << "]";
   }
   if (ulp > 0 && count >= 100) {
     EXPECT_LE(different, count / 20) << operand.name << " is rounded otherwise";
@@ -201,14 +204,19 @@ void checkForms(Case test, const Prepare &prepare = {}) {
 uint64_t real(double value) { return realImmediate(value); }
 
 /// Rows and columns: one, primes, a warp's and a block's limits, a vocabulary.
-const std::vector<std::pair<uint64_t, uint64_t>> shapes{{1, 1},   {3, 2},   {5, 7},    {4, 64},   {9, 127},  {6, 768},
-                                                        {2, 1024}, {3, 1028}, {2, 1601}, {1, 8192}, {2, 8195}, {1, 50257}};
+const std::vector<std::pair<uint64_t, uint64_t>> shapes{{1, 1},    {3, 2},    {5, 7},    {4, 64},
+                                                        {9, 127},  {6, 768},  {2, 1024}, {3, 1028},
+                                                        {2, 1601}, {1, 8192}, {2, 8195}, {1, 50257}};
 
 TEST(CudaKernels, optimizers) {
   for (uint64_t n : {1, 3, 255, 4096, 4099, 9001})
     for (uint64_t coef : {0, 1})
       for (bool aligned : {true, false}) {
-        check({"adamw", {n, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef}, 1e-6f, {}, aligned});
+        check({"adamw",
+               {n, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef},
+               1e-6f,
+               {},
+               aligned});
         check({"sgd", {n, real(0.01), real(2), coef}, 1e-6f, {}, aligned});
         check({"momentum", {n, real(0.9), real(0.01), coef, real(0.5), coef}, 1e-6f, {}, aligned});
       }
@@ -294,8 +302,14 @@ TEST(CudaKernels, gatherAndScatterRows) {
   struct Sizes {
     uint64_t n, width, rows, shard;
   };
-  for (auto [n, width, rows, shard] : {Sizes{1, 1, 1, 0}, {7, 5, 3, 0}, {33, 64, 10, 1}, {3000, 12, 40, 0},
-                                       {100, 768, 65, 1}, {64, 1028, 5, 0}, {5000, 3, 2, 0}, {17, 300, 131, 0}})
+  for (auto [n, width, rows, shard] : {Sizes{1, 1, 1, 0},
+                                       {7, 5, 3, 0},
+                                       {33, 64, 10, 1},
+                                       {3000, 12, 40, 0},
+                                       {100, 768, 65, 1},
+                                       {64, 1028, 5, 0},
+                                       {5000, 3, 2, 0},
+                                       {17, 300, 131, 0}})
     for (bool aligned : {true, false}) {
       Immediates imm{n, width, rows, shard};
       auto indices = int64_t((shard + 1) * rows + 2);
@@ -317,8 +331,13 @@ Immediates pool(uint64_t planes, std::array<std::array<uint64_t, 6>, 3> dims) {
   for (size_t dim = 0; dim < 3; ++dim) {
     auto [in, window, stride, low, high, dilation] = dims[dim];
     uint64_t out = (in + low + high - (window - 1) * dilation - 1) / stride + 1;
-    for (auto [place, value] : {std::pair<size_t, uint64_t>{1, in}, {4, window}, {7, out}, {10, stride}, {13, low},
-                                {16, high}, {19, dilation}})
+    for (auto [place, value] : {std::pair<size_t, uint64_t>{1, in},
+                                {4, window},
+                                {7, out},
+                                {10, stride},
+                                {13, low},
+                                {16, high},
+                                {19, dilation}})
       imm[place + dim] = value;
   }
   return imm;
@@ -329,7 +348,8 @@ TEST(CudaKernels, pools) {
   for (const Immediates &imm :
        {pool(3, {none, none, {7, 2, 2, 0, 0, 1}}), pool(2, {none, {9, 3, 2, 1, 1, 1}, {12, 3, 2, 1, 1, 1}}),
         pool(1, {{{4, 2, 1, 1, 0, 1}, {6, 2, 3, 0, 1, 2}, {5, 3, 1, 2, 2, 2}}}),
-        pool(2, {none, {30, 5, 3, 2, 2, 1}, {31, 4, 1, 1, 2, 1}}), pool(1, {none, {1, 1, 1, 0, 0, 1}, {1, 1, 1, 0, 0, 1}})}) {
+        pool(2, {none, {30, 5, 3, 2, 2, 1}, {31, 4, 1, 1, 2, 1}}),
+        pool(1, {none, {1, 1, 1, 0, 0, 1}, {1, 1, 1, 0, 0, 1}})}) {
     check({"max_pool", imm});
     // Equal elements: the first of a window has the gradient.
     check({"max_pool_grad", imm}, [&](Operands &operands) {

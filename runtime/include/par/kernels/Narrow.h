@@ -1,4 +1,5 @@
-// bf16 and f16 as they are stored, and the f32 in which they are computed. Rounding is to nearest, ties to even.
+// bf16 and f16 as they are stored, and the f32 in which they are computed. Rounding is to nearest, ties to
+// even.
 #pragma once
 
 #include <bit>

@@ -5,7 +5,8 @@ namespace par::cuda {
 namespace {
 
 /// 0 if rows of `cols` elements of all these arrays can be read N elements at a time, else cols.
-template <int N, typename... Arrays> __device__ inline uint64_t rowHead(uint64_t cols, const Arrays *...arrays) {
+template <int N, typename... Arrays>
+__device__ inline uint64_t rowHead(uint64_t cols, const Arrays *...arrays) {
   return cols % N == 0 && headOf<N>(cols, arrays...) == 0 ? 0 : cols;
 }
 
@@ -15,8 +16,8 @@ struct RowSums {
 };
 
 template <typename T>
-__device__ inline void layerNorm(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
-                                 uint64_t rows, uint64_t cols, uint64_t eps) {
+__device__ inline void layerNorm(const T *x, const float *gamma, const float *beta, T *y, float *mean,
+                                 float *rstd, uint64_t rows, uint64_t cols, uint64_t eps) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
@@ -55,9 +56,9 @@ __device__ inline void layerNorm(const T *x, const float *gamma, const float *be
   }
 }
 
-/// First stage: dx, and the block's part of dgamma and dbeta in its 2 x cols of `scratch`. A block takes every
-/// gridDim.x-th tile of 8 rows. First a warp finds the sums of each row, then the threads, each with columns of its own,
-/// walk the tile's rows, which the caches still hold.
+/// First stage: dx, and the block's part of dgamma and dbeta in its 2 x cols of `scratch`. A block takes
+/// every gridDim.x-th tile of 8 rows. First a warp finds the sums of each row, then the threads, each with
+/// columns of its own, walk the tile's rows, which the caches still hold.
 template <typename T>
 __device__ inline void layerNormBackward(const T *x, const float *gamma, const float *mean, const float *rstd,
                                          const T *dy, T *dx, float *scratch, uint64_t rows, uint64_t cols) {
@@ -69,13 +70,15 @@ __device__ inline void layerNormBackward(const T *x, const float *gamma, const f
   uint64_t head = rowHead<W>(cols, x, gamma, dy, dx, scratch);
   unsigned lane = threadIdx.x % warpLanes, warp = threadIdx.x / warpLanes;
   bool first = true;
-  for (uint64_t begin = uint64_t(blockIdx.x) * layerNormTile; begin < rows; begin += uint64_t(gridDim.x) * layerNormTile) {
+  for (uint64_t begin = uint64_t(blockIdx.x) * layerNormTile; begin < rows;
+       begin += uint64_t(gridDim.x) * layerNormTile) {
     if (begin + warp < rows) {
       uint64_t r = begin + warp;
       float m = mean[r], s = rstd[r], sum = 0, dot = 0;
       forEach<W>(cols, head, lane, warpLanes, [&](auto width, uint64_t i) {
         constexpr int N = decltype(width)::value;
-        Vector<float, N> xi = load<N>(x + r * cols + i), di = load<N>(dy + r * cols + i), gi = load<N>(gamma + i);
+        Vector<float, N> xi = load<N>(x + r * cols + i), di = load<N>(dy + r * cols + i),
+                         gi = load<N>(gamma + i);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           float d = di[k] * gi[k];
@@ -121,34 +124,38 @@ __device__ inline void layerNormBackward(const T *x, const float *gamma, const f
   }
   if (cols > layerNormColumnsInShared)
     return;
-  forEach<W, 1>(cols, head, threadIdx.x, blockDim.x, [&](auto width, uint64_t i) { // each thread what it wrote itself
-    constexpr int N = decltype(width)::value;
-    storeRaw<N>(mine + i, loadRaw<N>(dgamma + i));
-    storeRaw<N>(mine + cols + i, loadRaw<N>(dbeta + i));
-  });
+  forEach<W, 1>(cols, head, threadIdx.x, blockDim.x,
+                [&](auto width, uint64_t i) { // each thread what it wrote itself
+                  constexpr int N = decltype(width)::value;
+                  storeRaw<N>(mine + i, loadRaw<N>(dgamma + i));
+                  storeRaw<N>(mine + cols + i, loadRaw<N>(dbeta + i));
+                });
 }
 
 } // namespace
 } // namespace par::cuda
 
-#define PAR_LAYER_NORM(TYPE, T)                                                                                        \
-  PAR_ENTRY(512)                                                                                                       \
-  par_layer_norm##TYPE(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,              \
-                       uint64_t rows, uint64_t cols, uint64_t eps) {                                                   \
-    par::cuda::layerNorm(x, gamma, beta, y, mean, rstd, rows, cols, eps);                                              \
-  }                                                                                                                    \
-  PAR_ENTRY(256)                                                                                                       \
-  par_layer_norm_backward##TYPE(const T *x, const float *gamma, const float *mean, const float *rstd, const T *dy,     \
-                                T *dx, float *, float *, float *scratch, uint64_t rows, uint64_t cols) {               \
-    par::cuda::layerNormBackward(x, gamma, mean, rstd, dy, dx, scratch, rows, cols);                                   \
+#define PAR_LAYER_NORM(TYPE, T)                                                                              \
+  PAR_ENTRY(512)                                                                                             \
+  par_layer_norm##TYPE(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,    \
+                       uint64_t rows, uint64_t cols, uint64_t eps) {                                         \
+    par::cuda::layerNorm(x, gamma, beta, y, mean, rstd, rows, cols, eps);                                    \
+  }                                                                                                          \
+  PAR_ENTRY(256)                                                                                             \
+  par_layer_norm_backward##TYPE(const T *x, const float *gamma, const float *mean, const float *rstd,        \
+                                const T *dy, T *dx, float *, float *, float *scratch, uint64_t rows,         \
+                                uint64_t cols) {                                                             \
+    par::cuda::layerNormBackward(x, gamma, mean, rstd, dy, dx, scratch, rows, cols);                         \
   }
 
 PAR_ROW_ENTRIES(PAR_LAYER_NORM)
 
-/// Second stage: adds the blocks' parts up, 32 columns and 32 groups of parts to a block; y of the grid says which sum.
+/// Second stage: adds the blocks' parts up, 32 columns and 32 groups of parts to a block; y of the grid says
+/// which sum.
 PAR_ENTRY(1024)
 par_layer_norm_backward_sums(const void *, const float *, const float *, const float *, const void *, void *,
-                             float *dgamma, float *dbeta, const float *scratch, uint64_t rows, uint64_t cols) {
+                             float *dgamma, float *dbeta, const float *scratch, uint64_t rows,
+                             uint64_t cols) {
   using namespace par::cuda;
   PAR_SHARED(float, ofGroups, 32 * 32);
   uint64_t column = uint64_t(blockIdx.x) * 32 + threadIdx.x;

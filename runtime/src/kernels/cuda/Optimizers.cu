@@ -1,5 +1,5 @@
-// adamw, sgd and momentum: PyTorch's formulas, one pass over memory. As on the CPU, scalars are computed in double and
-// rounded once; one thread of a block does so for all.
+// adamw, sgd and momentum: PyTorch's formulas, one pass over memory. As on the CPU, scalars are computed in
+// double and rounded once; one thread of a block does so for all.
 #include "Kernel.cuh"
 
 namespace par::cuda {
@@ -32,8 +32,9 @@ struct AdamwScalars {
   float decay, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, rootOfCorrection2, eps, coef;
 };
 
-__device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, const float *coef, uint64_t beta1,
-                                            uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale) {
+__device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, const float *coef,
+                                            uint64_t beta1, uint64_t beta2, uint64_t eps,
+                                            uint64_t weightDecay, uint64_t lrScale) {
   auto count = static_cast<uint32_t>(*step);
   double rate = *lr * real(lrScale);
   AdamwScalars s;
@@ -49,8 +50,9 @@ __device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, 
 }
 
 __device__ inline void adamw(float *__restrict__ w, const float *__restrict__ g, float *__restrict__ m,
-                             float *__restrict__ v, const float *step, const float *lr, const float *coef, uint64_t n,
-                             uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale) {
+                             float *__restrict__ v, const float *step, const float *lr, const float *coef,
+                             uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay,
+                             uint64_t lrScale) {
   PAR_SHARED(AdamwScalars, ofBlock, 1);
   if (threadIdx.x == 0)
     ofBlock[0] = adamwScalars(step, lr, coef, beta1, beta2, eps, weightDecay, lrScale);
@@ -75,8 +77,8 @@ __device__ inline void adamw(float *__restrict__ w, const float *__restrict__ g,
       w, g, m, v);
 }
 
-__device__ inline void sgd(float *__restrict__ w, const float *__restrict__ g, const float *lr, const float *coef,
-                           uint64_t n, uint64_t weightDecay, uint64_t lrScale) {
+__device__ inline void sgd(float *__restrict__ w, const float *__restrict__ g, const float *lr,
+                           const float *coef, uint64_t n, uint64_t weightDecay, uint64_t lrScale) {
   auto rate = static_cast<float>(*lr * real(lrScale)), decay = static_cast<float>(real(weightDecay));
   float scale = coefficient(coef);
   forChunk(
@@ -121,20 +123,21 @@ __device__ inline void momentum(float *__restrict__ w, const float *__restrict__
 // Each twice: without and with the clip coefficient, which is an operand of its own.
 
 PAR_ENTRY(256)
-par_adamw(float *w, const float *g, float *m, float *v, const float *step, const float *lr, uint64_t n, uint64_t beta1,
-          uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
+par_adamw(float *w, const float *g, float *m, float *v, const float *step, const float *lr, uint64_t n,
+          uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
   par::cuda::adamw(w, g, m, v, step, lr, nullptr, n, beta1, beta2, eps, weightDecay, lrScale);
 }
 
 PAR_ENTRY(256)
-par_adamw_coef(float *w, const float *g, float *m, float *v, const float *step, const float *lr, const float *coef,
-               uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale,
-               uint64_t) {
+par_adamw_coef(float *w, const float *g, float *m, float *v, const float *step, const float *lr,
+               const float *coef, uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps,
+               uint64_t weightDecay, uint64_t lrScale, uint64_t) {
   par::cuda::adamw(w, g, m, v, step, lr, coef, n, beta1, beta2, eps, weightDecay, lrScale);
 }
 
 PAR_ENTRY(256)
-par_sgd(float *w, const float *g, const float *lr, uint64_t n, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
+par_sgd(float *w, const float *g, const float *lr, uint64_t n, uint64_t weightDecay, uint64_t lrScale,
+        uint64_t) {
   par::cuda::sgd(w, g, lr, nullptr, n, weightDecay, lrScale);
 }
 
@@ -145,13 +148,13 @@ par_sgd_coef(float *w, const float *g, const float *lr, const float *coef, uint6
 }
 
 PAR_ENTRY(256)
-par_momentum(float *w, const float *g, float *buf, const float *lr, uint64_t n, uint64_t mu, uint64_t weightDecay,
-             uint64_t nesterov, uint64_t lrScale, uint64_t) {
+par_momentum(float *w, const float *g, float *buf, const float *lr, uint64_t n, uint64_t mu,
+             uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
   par::cuda::momentum(w, g, buf, lr, nullptr, n, mu, weightDecay, nesterov, lrScale);
 }
 
 PAR_ENTRY(256)
-par_momentum_coef(float *w, const float *g, float *buf, const float *lr, const float *coef, uint64_t n, uint64_t mu,
-                  uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
+par_momentum_coef(float *w, const float *g, float *buf, const float *lr, const float *coef, uint64_t n,
+                  uint64_t mu, uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
   par::cuda::momentum(w, g, buf, lr, coef, n, mu, weightDecay, nesterov, lrScale);
 }

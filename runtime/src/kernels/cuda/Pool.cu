@@ -29,9 +29,10 @@ struct Pool {
   __device__ unsigned outputPlane() const { return unsigned(dim[0].out) * dim[1].out * dim[2].out; }
 };
 
-/// Calls visit(index in the plane, tap0, tap1, tap2) for the elements of window (y0, y1, y2) that lie inside, row-major,
-/// until it says false.
-template <typename Visit> __device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
+/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside,
+/// row-major, until it says false.
+template <typename Visit>
+__device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
   for (int k0 = 0; k0 < p.dim[0].window; ++k0) {
     int p0 = p.dim[0].position(y0, k0);
     for (int k1 = 0; p.dim[0].isInside(p0) && k1 < p.dim[1].window; ++k1) {
@@ -56,7 +57,8 @@ __device__ inline bool isFirst(const Pool &p, const float *x, int at, float top,
 }
 
 /// The sum of ct over the windows whose first largest element is (i0, i1, i2), in their order.
-__device__ inline float gathered(const Pool &p, const float *ct, const float *x, const float *y, int i0, int i1, int i2) {
+__device__ inline float gathered(const Pool &p, const float *ct, const float *x, const float *y, int i0,
+                                 int i1, int i2) {
   int at = (i0 * p.dim[1].in + i1) * p.dim[2].in + i2;
   float sum = 0;
   for (int y0 = p.dim[0].firstWindow(i0); y0 <= p.dim[0].lastWindow(i0); ++y0)
@@ -74,15 +76,18 @@ __device__ inline float gathered(const Pool &p, const float *ct, const float *x,
 } // namespace
 } // namespace par::cuda
 
-#define PAR_POOL_PARAMETERS                                                                                            \
-  uint64_t, uint64_t i0, uint64_t i1, uint64_t i2, uint64_t k0, uint64_t k1, uint64_t k2, uint64_t y0, uint64_t y1,    \
-      uint64_t y2, uint64_t s0, uint64_t s1, uint64_t s2, uint64_t l0, uint64_t l1, uint64_t l2, uint64_t, uint64_t,   \
-      uint64_t, uint64_t d0, uint64_t d1, uint64_t d2
-#define PAR_POOL                                                                                                       \
-  Pool {                                                                                                               \
-    {{int(i0), int(k0), int(y0), int(s0), int(l0), int(d0)}, {int(i1), int(k1), int(y1), int(s1), int(l1), int(d1)}, { \
-      int(i2), int(k2), int(y2), int(s2), int(l2), int(d2)                                                             \
-    }}                                                                                                                 \
+#define PAR_POOL_PARAMETERS                                                                                  \
+  uint64_t, uint64_t i0, uint64_t i1, uint64_t i2, uint64_t k0, uint64_t k1, uint64_t k2, uint64_t y0,       \
+      uint64_t y1, uint64_t y2, uint64_t s0, uint64_t s1, uint64_t s2, uint64_t l0, uint64_t l1,             \
+      uint64_t l2, uint64_t, uint64_t, uint64_t, uint64_t d0, uint64_t d1, uint64_t d2
+#define PAR_POOL                                                                                             \
+  Pool {                                                                                                     \
+    {                                                                                                        \
+      {int(i0), int(k0), int(y0), int(s0), int(l0), int(d0)},                                                \
+          {int(i1), int(k1), int(y1), int(s1), int(l1), int(d1)}, {                                          \
+        int(i2), int(k2), int(y2), int(s2), int(l2), int(d2)                                                 \
+      }                                                                                                      \
+    }                                                                                                        \
   }
 
 PAR_ENTRY(256)
@@ -113,7 +118,7 @@ par_max_pool_grad(const float *dy, const float *x, const float *y, float *dx, PA
   unsigned size = p.inputPlane(), step = gridDim.y * blockDim.x;
   for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += step) {
     unsigned row = i / unsigned(p.dim[2].in);
-    dx[input + i] = gathered(p, dy + output, x + input, y + output, int(row / p.dim[1].in), int(row % p.dim[1].in),
-                             int(i % p.dim[2].in));
+    dx[input + i] = gathered(p, dy + output, x + input, y + output, int(row / p.dim[1].in),
+                             int(row % p.dim[1].in), int(i % p.dim[2].in));
   }
 }

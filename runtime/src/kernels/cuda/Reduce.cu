@@ -13,12 +13,14 @@ struct Truth {
 };
 
 /// In what a type is computed: bf16 and f16 in f32, rounded once.
-template <typename T> struct Computed {
+template <typename T>
+struct Computed {
   using type = T;
   __device__ static T from(T x) { return x; }
   __device__ static T to(T x) { return x; }
 };
-template <typename T> struct ComputedInF32 {
+template <typename T>
+struct ComputedInF32 {
   using type = float;
   __device__ static float from(T x) { return toFloat(x); }
   __device__ static T to(float x) {
@@ -27,15 +29,19 @@ template <typename T> struct ComputedInF32 {
     return rounded;
   }
 };
-template <> struct Computed<bf16> : ComputedInF32<bf16> {};
-template <> struct Computed<f16> : ComputedInF32<f16> {};
-template <> struct Computed<Truth> {
+template <>
+struct Computed<bf16> : ComputedInF32<bf16> {};
+template <>
+struct Computed<f16> : ComputedInF32<f16> {};
+template <>
+struct Computed<Truth> {
   using type = uint32_t;
   __device__ static uint32_t from(Truth x) { return x.byte != 0; }
   __device__ static Truth to(uint32_t x) { return {uint8_t(x != 0)}; }
 };
 
-template <uint64_t op, typename T> __device__ inline T combine(T a, T b) {
+template <uint64_t op, typename T>
+__device__ inline T combine(T a, T b) {
   if constexpr (op == Max)
     return b > a || b != b ? b : a;
   else if constexpr (op == Min)
@@ -49,7 +55,8 @@ template <uint64_t op, typename T> __device__ inline T combine(T a, T b) {
 
 /// 16 bytes of every source before they are written: the result may lie over a source.
 template <typename T, uint64_t op>
-__device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources, unsigned members, uint64_t n) {
+__device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources, unsigned members,
+                                uint64_t n) {
   constexpr int N = 16 / sizeof(T);
   bool aligned = misalignment<N>(out) == 0;
   for (unsigned member = 0; member < members; ++member)
@@ -74,8 +81,8 @@ __device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources
 }
 
 template <typename T>
-__device__ inline void reduce(void *out, const par::kernels::CudaSources &sources, uint64_t members, uint64_t n,
-                              uint64_t op) {
+__device__ inline void reduce(void *out, const par::kernels::CudaSources &sources, uint64_t members,
+                              uint64_t n, uint64_t op) {
   auto *to = static_cast<T *>(out);
   auto count = static_cast<unsigned>(members);
   if (op == Sum)
@@ -91,10 +98,11 @@ __device__ inline void reduce(void *out, const par::kernels::CudaSources &source
 } // namespace
 } // namespace par::cuda
 
-#define PAR_REDUCE(NAME, TYPE)                                                                                         \
-  PAR_ENTRY(256)                                                                                                       \
-  par_reduce_##NAME(void *out, __grid_constant__ const par::kernels::CudaSources sources, uint64_t members, uint64_t n, uint64_t op) {         \
-    par::cuda::reduce<TYPE>(out, sources, members, n, op);                                                             \
+#define PAR_REDUCE(NAME, TYPE)                                                                               \
+  PAR_ENTRY(256)                                                                                             \
+  par_reduce_##NAME(void *out, __grid_constant__ const par::kernels::CudaSources sources, uint64_t members,  \
+                    uint64_t n, uint64_t op) {                                                               \
+    par::cuda::reduce<TYPE>(out, sources, members, n, op);                                                   \
   }
 
 PAR_REDUCE(f64, double)
@@ -112,8 +120,9 @@ PAR_ENTRY(256)
 par_copy(uint8_t *to, const uint8_t *from, uint64_t bytes) {
   using namespace par::cuda;
   uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, all = uint64_t(gridDim.x) * blockDim.x;
-  forEach<16>(bytes, headOf<16>(bytes, to, from), unsigned(first), unsigned(all), [&](auto width, uint64_t i) {
-    constexpr int N = decltype(width)::value;
-    storeRaw<N>(to + i, loadRaw<N>(from + i));
-  });
+  forEach<16>(bytes, headOf<16>(bytes, to, from), unsigned(first), unsigned(all),
+              [&](auto width, uint64_t i) {
+                constexpr int N = decltype(width)::value;
+                storeRaw<N>(to + i, loadRaw<N>(from + i));
+              });
 }

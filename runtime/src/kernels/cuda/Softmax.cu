@@ -1,11 +1,13 @@
-// Softmax of rows and its gradient, f32, bf16 or f16. Both read a row twice; the second time it comes from the caches.
+// Softmax of rows and its gradient, f32, bf16 or f16. Both read a row twice; the second time it comes from
+// the caches.
 #include "Kernel.cuh"
 
 namespace par::cuda {
 namespace {
 
 /// y may be x: a row is written only after all of its threads have read it for the sum.
-template <typename T> __device__ inline void softmax(const T *x, T *y, uint64_t rows, uint64_t cols) {
+template <typename T>
+__device__ inline void softmax(const T *x, T *y, uint64_t rows, uint64_t cols) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
@@ -19,7 +21,7 @@ template <typename T> __device__ inline void softmax(const T *x, T *y, uint64_t 
     Vector<float, N> values = load<N>(from + i);
 #pragma unroll
     for (int k = 0; k < N; ++k)
-      values[k] = expf(values[k] - all.max) * scale;
+      values[k] = expOf<T>(values[k] - all.max) * scale;
     store<N>(to + i, values);
   });
 }
@@ -55,12 +57,12 @@ __device__ inline void softmaxBackward(const T *y, const T *dy, T *dx, uint64_t 
 } // namespace
 } // namespace par::cuda
 
-#define PAR_SOFTMAX(TYPE, T)                                                                                           \
-  PAR_ENTRY(512) par_softmax##TYPE(const T *x, T *y, uint64_t rows, uint64_t cols) {                                   \
-    par::cuda::softmax(x, y, rows, cols);                                                                              \
-  }                                                                                                                    \
-  PAR_ENTRY(512) par_softmax_backward##TYPE(const T *y, const T *dy, T *dx, uint64_t rows, uint64_t cols) {            \
-    par::cuda::softmaxBackward(y, dy, dx, rows, cols);                                                                 \
+#define PAR_SOFTMAX(TYPE, T)                                                                                 \
+  PAR_ENTRY(512) par_softmax##TYPE(const T *x, T *y, uint64_t rows, uint64_t cols) {                         \
+    par::cuda::softmax(x, y, rows, cols);                                                                    \
+  }                                                                                                          \
+  PAR_ENTRY(512) par_softmax_backward##TYPE(const T *y, const T *dy, T *dx, uint64_t rows, uint64_t cols) {  \
+    par::cuda::softmaxBackward(y, dy, dx, rows, cols);                                                       \
   }
 
 PAR_ROW_ENTRIES(PAR_SOFTMAX)

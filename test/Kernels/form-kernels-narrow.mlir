@@ -1,0 +1,38 @@
+// Cross entropy reads logits that are kept in bf16 or f16 as they are, and writes their gradient so where it is narrowed
+// again: no f32 logits are stored.
+// RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
+// RUN: par-opt %s --par-check-phases='passes=par-form-kernels'
+
+// CHECK: par.kernel @cross_entropy.0(%{{.*}}: tensor<2x8xbf16>, %{{.*}}: tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>) attributes {implementation = "builtin:cross_entropy_bf16"}
+// CHECK: par.kernel @cross_entropy_grad.0(%{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2x8xbf16>, %{{.*}}: tensor<2xi64>, %{{.*}}: tensor<2xf32>) -> tensor<2x8xbf16> attributes {implementation = "builtin:cross_entropy_backward_bf16"}
+// A gradient that stays in f32 is computed from f32 logits.
+// CHECK: par.kernel @cross_entropy_grad.1(%{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2x8xf32>, %{{.*}}: tensor<2xi64>, %{{.*}}: tensor<2xf32>) -> tensor<2x8xf32> attributes {implementation = "builtin:cross_entropy_backward"}
+// CHECK: implementation = "builtin:cross_entropy_f16"
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @z temp : tensor<2x8xbf16>
+  par.buffer @h temp : tensor<2x8xf16>
+  par.buffer @y temp : tensor<2xi64>
+  par.buffer @ct temp : tensor<2xf32>
+  par.buffer @loss temp : tensor<2xf32>
+  par.buffer @other temp : tensor<2xf32>
+  par.buffer @dz temp : tensor<2x8xbf16>
+  par.buffer @wide temp : tensor<2x8xf32>
+  par.block @loss_of {
+    %z = par.load @z : tensor<2x8xbf16>
+    %h = par.load @h : tensor<2x8xf16>
+    %y = par.load @y : tensor<2xi64>
+    %ct = par.load @ct : tensor<2xf32>
+    %f = par.convert %z : tensor<2x8xbf16> to tensor<2x8xf32>
+    %loss, %lse = par.cross_entropy %f, %y ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+    %d = par.cross_entropy_grad %ct, %f, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+    %dz = par.convert %d : tensor<2x8xf32> to tensor<2x8xbf16>
+    par.store %loss to @loss : tensor<2xf32>
+    par.store %dz to @dz : tensor<2x8xbf16>
+    %wide = par.cross_entropy_grad %ct, %f, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+    par.store %wide to @wide : tensor<2x8xf32>
+    %g = par.convert %h : tensor<2x8xf16> to tensor<2x8xf32>
+    %other, %lse2 = par.cross_entropy %g, %y ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+    par.store %other to @other : tensor<2xf32>
+  }
+}
