@@ -181,6 +181,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
                                                : variable.getTensorType());
   if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
     tensor.aliases = found->second;
+  if (auto found = options.transposed.find(tensor.name); found != options.transposed.end())
+    tensor.transposed = found->second;
   if (failed(emitInitialValue(variable, tensor)))
     return failure();
   out.tensors.push_back(std::move(tensor));

@@ -93,10 +93,8 @@ public:
       if (shard.kind != ResolvedShard::Parameter || module.empty())
         continue;
       const NameTable::Parameter &parameter = model.names.parameters[shard.index];
-      bool here = StringRef(parameter.name).rsplit('.').first == module ||
-                  any_of(parameter.aliases, [&](const std::string &alias) {
-                    return StringRef(alias).rsplit('.').first == module;
-                  });
+      bool here = parameter.anyName(
+          [&](const std::string &name) { return StringRef(name).rsplit('.').first == module; });
       for (const auto &[dim, axes] : shard.dims)
         if (here && is_contained(*axes, axis)) {
           if (place)

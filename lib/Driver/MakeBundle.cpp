@@ -75,11 +75,13 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
     options.stageAxis = *plan.pipeline.over;
   options.batch = **plan.batch.size;
   options.seed = *plan.seed;
-  // What the exporter folded into the operand of a product is PyTorch's weight transposed, which files must not hold
-  // under that weight's name: it is exported and read as the model calls it.
-  for (const NameTable::Parameter &parameter : model.names.parameters)
-    if (!parameter.aliases.empty() && !llvm::StringRef(parameter.name).starts_with("onnx::MatMul_"))
+  // What plans call a weight that the exporter computed is no name of PyTorch's, unless it is that of the transposed one.
+  for (const NameTable::Parameter &parameter : model.names.parameters) {
+    if (!parameter.aliases.empty() && !parameter.renamed)
       options.aliases[parameter.name] = parameter.aliases;
+    if (!parameter.transposed.empty())
+      options.transposed[parameter.name] = parameter.transposed;
+  }
   return options;
 }
 

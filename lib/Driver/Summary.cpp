@@ -19,6 +19,8 @@ static StringRef lastTwo(StringRef name) {
 
 /// Names of a parameter in modules other than its own say that it is tied.
 static void addTies(const NameTable::Parameter &parameter, std::vector<std::string> &ties) {
+  if (parameter.renamed)
+    return;
   StringRef name = lastTwo(parameter.name);
   llvm::SetVector<StringRef> others;
   for (const std::string &alias : parameter.aliases)
@@ -32,13 +34,14 @@ void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
   const NameTable &names = model.names;
   PlanErrors known; // the driver has checked the patterns
   std::vector<bool> trained = resolveTrained(model.plan, names, known);
-  int64_t count = 0, elements = 0, kept = 0;
+  int64_t count = 0, elements = 0, kept = 0, unknown = 0;
   std::vector<std::string> ties;
   for (auto [parameter, train] : llvm::zip(names.parameters, trained)) {
     if (!parameter.trainable)
       continue;
     ++count;
     kept += !train;
+    unknown += parameter.renamed && parameter.transposed.empty();
     int64_t size = 1;
     for (int64_t dim : parameter.shape)
       size *= dim;
@@ -55,6 +58,8 @@ void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << ")";
   if (!ties.empty())
     os << ", tied: " << llvm::join(ties, ", ");
+  if (unknown)
+    os << ", " << unknown << " under names of the exporter (--list=params)";
   os << "\n";
 }
 

@@ -2,7 +2,11 @@
 // hang.
 #include "GraphImporter.h"
 
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringExtras.h"
+
+#include <cstring>
+#include <map>
 
 namespace par {
 
@@ -14,8 +18,9 @@ struct LostParameters {
   std::vector<std::string> folded;                         ///< no initializer holds them
   std::vector<std::pair<std::string, std::string>> merged; ///< (parameter, the equal one that stands for it)
   std::vector<std::string> unread;                         ///< an initializer that no node reads
+  std::vector<std::pair<std::string, std::string>> apart;  ///< (transposed copy, the parameter whose it is)
 
-  size_t size() const { return folded.size() + merged.size() + unread.size(); }
+  size_t size() const { return folded.size() + merged.size() + unread.size() + apart.size(); }
 };
 
 /// Every element equal (LayerNorm's ones, a bias of zeros): what exporters merge though the parameters are
@@ -32,6 +37,46 @@ bool isConstant(const onnx::Model &model, StringRef name) {
     return StringRef(*bytes).drop_front(size) == StringRef(*bytes).drop_back(size);
   }
   return false;
+}
+
+/// The bytes of a matrix, or of its transpose; empty where they cannot be read.
+std::string bytesOf(const onnx::Model &model, const onnx::Tensor &tensor, bool transpose) {
+  std::string error;
+  std::optional<std::string> bytes = onnx::readTensor(model, tensor, error);
+  size_t size = onnx::byteSize(tensor.type), rows = tensor.dims[0], columns = tensor.dims[1];
+  if (!bytes || bytes->size() != rows * columns * size)
+    return "";
+  if (!transpose)
+    return *bytes;
+  std::string turned(bytes->size(), 0);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      std::memcpy(turned.data() + (column * rows + row) * size, bytes->data() + (row * columns + column) * size, size);
+  return turned;
+}
+
+/// Parameters that the older exporter transposed for a product while another node reads them as they are (a head tied to
+/// an embedding): it keeps two copies, which would train apart. Every matrix is read once.
+std::vector<std::pair<std::string, std::string>> findApart(const onnx::Model &model) {
+  std::vector<std::pair<std::string, std::string>> apart;
+  std::vector<const onnx::Tensor *> copies, own;
+  for (const onnx::Tensor &tensor : model.initializers)
+    if (model.signature.empty() && onnx::isFloat(tensor.type) && tensor.dims.size() == 2)
+      (isRenamed(tensor.name) ? copies : own).push_back(&tensor);
+  std::map<size_t, const onnx::Tensor *> byContent;
+  for (const onnx::Tensor *tensor : own)
+    if (llvm::any_of(copies, [&](const onnx::Tensor *copy) {
+          return copy->type == tensor->type && llvm::equal(copy->dims, llvm::reverse(tensor->dims));
+        }))
+      byContent[llvm::hash_value(StringRef(bytesOf(model, *tensor, false)))] = tensor;
+  for (const onnx::Tensor *copy : copies) {
+    std::string turned = byContent.empty() ? "" : bytesOf(model, *copy, true);
+    auto found = byContent.find(llvm::hash_value(StringRef(turned)));
+    if (!turned.empty() && found != byContent.end() && !isConstant(model, found->second->name) &&
+        bytesOf(model, *found->second, false) == turned)
+      apart.push_back({copy->name, found->second->name});
+  }
+  return apart;
 }
 
 /// A float initializer of more than one element that the signature does not know: the exporter computed it.
@@ -76,6 +121,7 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   for (const onnx::SignatureEntry &entry : model.signature)
     if (entry.kind == "PARAMETER" && own.contains(entry.target) && !read.contains(entry.target))
       lost.unread.push_back(entry.target);
+  lost.apart = findApart(model);
   return lost;
 }
 
@@ -113,18 +159,26 @@ LogicalResult GraphImporter::checkLost() {
     return success();
   size_t all = llvm::count_if(model.signature, [](auto &entry) { return entry.kind == "PARAMETER"; });
   InFlightDiagnostic diagnostic = error();
-  diagnostic
-      << "the export lost " << lost.size() << " of " << all
-      << " parameters, so it does not train as the module does; export it again with par.export or optimize=False, or say "
-         "train.lost: allow";
+  diagnostic << "the export lost " << lost.size();
+  if (all)
+    diagnostic << " of " << all;
+  diagnostic << " parameters, so it does not train as the module does; export it again with par.export"
+             << (all ? " or optimize=False" : "") << ", or say train.lost: allow";
   if (!lost.folded.empty())
     diagnostic.attachNote() << "folded into other weights, or dropped: "
                             << listed(lost.folded, options.nameAllLost);
-  std::vector<std::string> pairs;
-  for (const auto &[parameter, owner] : lost.merged)
-    pairs.push_back(parameter + " with " + owner);
-  if (!pairs.empty())
-    diagnostic.attachNote() << "merged because they start equal: " << listed(pairs, options.nameAllLost);
+  auto paired = [](ArrayRef<std::pair<std::string, std::string>> pairs, StringRef between) {
+    std::vector<std::string> texts;
+    for (const auto &[first, second] : pairs)
+      texts.push_back(first + between.str() + second);
+    return texts;
+  };
+  if (!lost.merged.empty())
+    diagnostic.attachNote() << "merged because they start equal: "
+                            << listed(paired(lost.merged, " with "), options.nameAllLost);
+  if (!lost.apart.empty())
+    diagnostic.attachNote() << "one parameter, of which the file has a transposed copy that would train apart: "
+                            << listed(paired(lost.apart, " of "), options.nameAllLost);
   if (!lost.unread.empty())
     diagnostic.attachNote() << "read by no node: " << listed(lost.unread, options.nameAllLost);
   return diagnostic;

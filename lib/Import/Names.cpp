@@ -34,11 +34,9 @@ static llvm::StringMap<FirstUse> findFirstUses(const onnx::Model &model) {
   return uses;
 }
 
-/// Names of weights that the exporter folded and renamed (`val_37`, `onnx::MatMul_214`): what the module that reads
-/// them would have called them.
+/// What the module that reads a renamed weight would have called it (`lstm.weight`): a name for plans alone.
 static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use) {
-  bool renamed = StringRef(tensor.name).starts_with("onnx::") || StringRef(tensor.name).starts_with("val_");
-  if (!renamed || use.module.empty() || !onnx::isFloat(tensor.type))
+  if (use.module.empty() || !onnx::isFloat(tensor.type))
     return "";
   return use.module + (tensor.dims.size() > 1 ? ".weight" : ".bias");
 }
@@ -46,16 +44,26 @@ static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use)
 static void collectParameters(const onnx::Model &model, NameTable &names) {
   ParameterTable table = classifyParameters(model);
   llvm::StringMap<FirstUse> uses = findFirstUses(model);
+  llvm::StringMap<std::string> transposed = transposedWeights(model);
   llvm::StringSet<> taken;
   for (const onnx::Tensor &tensor : model.initializers)
     taken.insert(tensor.name);
+  for (const auto &entry : transposed)
+    taken.insert(entry.second);
   for (const onnx::Tensor &tensor : model.initializers) {
     FirstUse use = uses.lookup(tensor.name);
     NameTable::Parameter parameter{tensor.name, table.aliases.lookup(tensor.name), tensor.dims,
                                    onnx::spell(tensor.type), table.trainable.contains(tensor.name), use.source};
-    std::string inModule = nameInModule(tensor, use);
-    if (!inModule.empty() && taken.insert(inModule).second)
-      parameter.aliases.push_back(inModule);
+    parameter.renamed = isRenamed(tensor.name);
+    if (std::string name = transposed.lookup(tensor.name); !name.empty()) {
+      parameter.transposed.push_back(name);
+      if (!table.wrapper.empty() && StringRef(name).starts_with(table.wrapper))
+        parameter.transposed.push_back(name.substr(table.wrapper.size()));
+    } else if (parameter.renamed) {
+      std::string inModule = nameInModule(tensor, use);
+      if (!inModule.empty() && taken.insert(inModule).second)
+        parameter.aliases.push_back(inModule);
+    }
     names.parameters.push_back(std::move(parameter));
   }
 }
@@ -102,6 +110,10 @@ static void printParameters(const NameTable &names, llvm::raw_ostream &os) {
     os << "]" << (parameter.trainable ? "" : "  not trained");
     if (!parameter.aliases.empty())
       os << "  also " << llvm::join(parameter.aliases, ", ");
+    if (!parameter.transposed.empty())
+      os << "  transposed: " << llvm::join(parameter.transposed, ", ");
+    else if (parameter.renamed && parameter.trainable)
+      os << "  (computed by the exporter: files hold it under this name)";
     os << "\n";
   }
 }

@@ -27,6 +27,8 @@ static llvm::StringMap<std::string> exporterMarks(const onnx::Model &model) {
 static std::string wrapperPrefix(const llvm::StringSet<> &names) {
   std::string prefix;
   for (StringRef name : names.keys()) {
+    if (isRenamed(name))
+      continue;
     size_t dot = name.find('.');
     if (dot == StringRef::npos || (!prefix.empty() && !name.starts_with(prefix)))
       return "";
@@ -102,9 +104,25 @@ static void findTies(const onnx::Model &model, const llvm::StringSet<> &initiali
   }
 }
 
+/// Without a signature, parameters that were equal are one, which an Identity passes on under the other's name.
+static void findPassedOn(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
+  if (!model.signature.empty())
+    return;
+  for (const onnx::Node &node : model.nodes) {
+    bool called = node.opType == "Identity" && node.inputs.size() == 1 && node.outputs.size() == 1;
+    if (!called || !initializers.contains(node.inputs[0]) || isRenamed(node.inputs[0]))
+      continue;
+    StringRef name = node.outputs[0];
+    if (!name.contains('.') || name.starts_with("/") || isRenamed(name))
+      continue;
+    table.tied.push_back({name.str(), node.inputs[0]});
+    table.aliases[node.inputs[0]].push_back(name.str());
+  }
+}
+
 /// What a user of the wrapped module calls its parameters and statistics.
 static void nameWithoutWrapper(ParameterTable &table) {
-  std::string prefix = wrapperPrefix(table.trainable);
+  std::string prefix = table.wrapper = wrapperPrefix(table.trainable);
   if (prefix.empty())
     return;
   llvm::StringSet<> kept = table.trainable;
@@ -137,6 +155,7 @@ ParameterTable classifyParameters(const onnx::Model &model) {
   }
   table.moved = batchNormStatistics(model, true);
   findTies(model, initializers, table);
+  findPassedOn(model, initializers, table);
   nameWithoutWrapper(table);
   return table;
 }

@@ -26,7 +26,17 @@ struct ParameterTable {
   /// Parameters of the signature without an initializer that are not found to be tied: unused, tied out of sight, or
   /// lost when the exporter folded them.
   std::vector<std::string> lost;
+  /// The first segment that all names share where a module was wrapped (`model.`), with its dot; else "".
+  std::string wrapper;
 };
+
+/// The exporter computed it, and gave it a name of its own (`onnx::MatMul_214`, `val_37`).
+bool isRenamed(llvm::StringRef initializer);
+
+/// PyTorch's names of the matrices that renamed initializers are the transposes of, by initializer: linear layers' weights
+/// where a product has one on its right. They are known from the bias that the product's result meets, or as the only
+/// product of a module without other nodes; an initializer of which neither tells is not in the map.
+llvm::StringMap<std::string> transposedWeights(const onnx::Model &model);
 
 ParameterTable classifyParameters(const onnx::Model &model);
 

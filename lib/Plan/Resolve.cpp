@@ -15,9 +15,7 @@ using namespace llvm;
 namespace par {
 
 static bool matchesParameter(const NamePattern &pattern, const NameTable::Parameter &parameter) {
-  return pattern.matchesName(parameter.name) ||
-         llvm::any_of(parameter.aliases,
-                      [&](const std::string &alias) { return pattern.matchesName(alias); });
+  return parameter.anyName([&](const std::string &name) { return pattern.matchesName(name); });
 }
 
 PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) {
@@ -108,7 +106,7 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
 /// A tied parameter is in every module that has it, under that module's name.
 static bool isIn(const NameTable::Parameter &parameter, const std::string &module) {
   auto inside = [&](StringRef name) { return name.starts_with(module + "."); };
-  return inside(parameter.name) || llvm::any_of(parameter.aliases, inside);
+  return parameter.anyName(inside);
 }
 
 std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,

@@ -73,7 +73,7 @@ private:
       shard.closed = {true, rule.name.origin};
     }
     for (auto [dim, axes] : rule.dims)
-      setDim(shard, dim, axes);
+      setDim(shard, dim, axes, namesTransposed(rule.name.pattern, shard));
     if (rule.closed)
       shard.closed = *rule.closed;
     if (rule.blocks)
@@ -87,7 +87,17 @@ private:
     return known ? &names.parameters[shard.index].shape : nullptr;
   }
 
-  void setDim(ResolvedShard &shard, int64_t dim, const Said<PlanAxes> &axes) {
+  /// The rule calls a matrix by PyTorch's name, of which the model holds the transpose.
+  bool namesTransposed(const NamePattern &pattern, const ResolvedShard &shard) {
+    if (!shapeOf(shard))
+      return false;
+    const NameTable::Parameter &parameter = names.parameters[shard.index];
+    auto matches = [&](const std::string &name) { return pattern.matchesName(name); };
+    return llvm::any_of(parameter.transposed, matches) && !matches(parameter.name) &&
+           llvm::none_of(parameter.aliases, matches);
+  }
+
+  void setDim(ResolvedShard &shard, int64_t dim, const Said<PlanAxes> &axes, bool transposed) {
     if (const std::vector<int64_t> *shape = shapeOf(shard)) {
       int64_t rank = shape->size();
       if (dim < -rank || dim >= rank) {
@@ -95,6 +105,7 @@ private:
         return;
       }
       dim = dim < 0 ? dim + rank : dim;
+      dim = transposed ? 1 - dim : dim;
     }
     for (auto &[old, oldAxes] : shard.dims)
       if (old == dim) {

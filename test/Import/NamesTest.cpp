@@ -4,6 +4,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <array>
+
 using namespace par;
 using testing::ElementsAre;
 
@@ -92,6 +94,67 @@ TEST(NamesTest, AParameterThatOnlyAChildReads) {
   const NameTable names = collectNames(model);
   EXPECT_THAT(find(names, "net.head.out.bias")->aliases, testing::Contains("net.head.bias"));
   EXPECT_THAT(find(names, "net.head.norm.inner.bias")->aliases, testing::Not(testing::Contains("net.head.bias")));
+}
+
+/// A model whose older exporter transposed, with nodes of `OP MODULE INPUT INPUT OUTPUT`.
+onnx::Model transposing(std::vector<std::array<std::string, 5>> nodes) {
+  onnx::Model model;
+  auto add = [&](const char *name, std::vector<int64_t> dims) {
+    onnx::Tensor tensor;
+    tensor.name = name;
+    tensor.type = onnx::ElementType::F32;
+    tensor.dims = std::move(dims);
+    model.initializers.push_back(tensor);
+  };
+  add("onnx::MatMul_30", {8, 16});
+  add("onnx::MatMul_31", {16, 8});
+  add("net.stack.att.in_proj_bias", {16});
+  for (auto &[op, module, left, right, result] : nodes) {
+    onnx::Node node;
+    node.opType = op;
+    node.modulePath = module;
+    node.inputs = {left, right};
+    node.outputs = {result};
+    model.nodes.push_back(node);
+  }
+  return model;
+}
+
+TEST(NamesTest, AWeightThatTheExporterTransposed) {
+  auto transposed = [](std::vector<std::array<std::string, 5>> nodes) {
+    NameTable names = collectNames(transposing(std::move(nodes)));
+    EXPECT_TRUE(names.parameters[0].renamed);
+    return names.parameters[0].transposed;
+  };
+  // The bias says the name, also through an Identity and for two calls of one layer.
+  EXPECT_THAT(transposed({{"MatMul", "net.stack.att", "x", "onnx::MatMul_30", "y"},
+                          {"Add", "net.stack.att", "net.stack.att.in_proj_bias", "y", "z"},
+                          {"Identity", "", "onnx::MatMul_30", "", "onnx::MatMul_32"}}),
+              ElementsAre("net.stack.att.in_proj_weight", "stack.att.in_proj_weight"));
+  // So does a module that is nothing but the product.
+  EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "act", "y", "", "z"}}),
+              ElementsAre("head.weight"));
+  // Nothing does where the module does more, or the matrix stands elsewhere, or another one would have the name too.
+  EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "head", "y", "", "z"}}), ElementsAre());
+  EXPECT_THAT(transposed({{"MatMul", "head", "onnx::MatMul_30", "x", "y"}}), ElementsAre());
+  EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Mul", "", "z", "onnx::MatMul_30", "v"}}),
+              ElementsAre());
+  EXPECT_THAT(transposed({{"MatMul", "a", "x", "onnx::MatMul_30", "y"},
+                          {"Add", "a", "net.stack.att.in_proj_bias", "y", "z"},
+                          {"MatMul", "b", "z", "onnx::MatMul_31", "v"},
+                          {"Add", "b", "net.stack.att.in_proj_bias", "v", "w"}}),
+              ElementsAre());
+}
+
+TEST(NamesTest, ListSaysWhatIsTransposed) {
+  NameTable names = collectNames(transposing({{"MatMul", "head", "x", "onnx::MatMul_30", "y"},
+                                              {"Mul", "head.gate", "y", "onnx::MatMul_31", "z"}}));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  EXPECT_TRUE(printNames(names, "params", os));
+  EXPECT_THAT(text, testing::HasSubstr("  onnx::MatMul_30  f32[8, 16]  transposed: head.weight\n"));
+  EXPECT_THAT(text, testing::HasSubstr("  onnx::MatMul_31  f32[16, 8]  also head.gate.weight  (computed by the exporter: "
+                                       "files hold it under this name)\n"));
 }
 
 TEST(NamesTest, ListPrintsOneKind) {

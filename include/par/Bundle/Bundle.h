@@ -39,6 +39,8 @@ struct BundleOptions {
   uint64_t predictedNs = 0;
   /// Further names of tied parameters, by variable.
   std::map<std::string, std::vector<std::string>> aliases;
+  /// Names under which weight files hold the transposed matrix, by variable.
+  std::map<std::string, std::vector<std::string>> transposed;
   /// By input; see collectInputLimits.
   std::map<std::string, InputLimits> inputLimits;
   /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the

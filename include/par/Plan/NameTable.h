@@ -20,6 +20,16 @@ struct NameTable {
     std::string type; ///< "f32"
     bool trainable = true;
     std::string source; ///< "modeling_gpt2.py:573", may be empty
+    /// PyTorch's names of the matrix that this is the transpose of, which weight files hold. It answers to them too; the
+    /// dims that a rule of `shard` gives it under one of them are PyTorch's.
+    std::vector<std::string> transposed = {};
+    bool renamed = false; ///< the exporter computed it, and gave it a name of its own
+
+    /// Name, aliases and names of the transposed, that order.
+    template <class Predicate>
+    bool anyName(Predicate predicate) const {
+      return predicate(name) || llvm::any_of(aliases, predicate) || llvm::any_of(transposed, predicate);
+    }
   };
   struct Node {
     std::string name;   ///< "transformer.h.0.mlp/Gelu.1"

@@ -3,7 +3,10 @@
 #include "par/core/Failure.h"
 #include "par/core/FileWriter.h"
 #include "par/core/Rectangles.h"
+#include "par/core/Weights.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -29,6 +32,32 @@ void writeOwned(Session &session, const Tensor &tensor, Write write) {
           local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
   };
   forEachRun(tensor.layout.shape, owned->start, tensor.layout.local, origin, owned->size, run);
+}
+
+/// The same for the transposed matrix. What this rank owns is gathered first, since runs of rows are none of columns.
+template <class Write>
+void writeTransposed(Session &session, const Tensor &tensor, Write write) {
+  auto rows = static_cast<uint64_t>(tensor.stored[0]), columns = static_cast<uint64_t>(tensor.stored[1]);
+  uint64_t bytes = format::sizeOf(tensor.type);
+  std::vector<std::byte> gathered;
+  std::vector<bool> owned(rows * columns);
+  writeOwned(session, tensor, [&](uint64_t at, std::span<const std::byte> part) {
+    gathered.resize(rows * columns * bytes);
+    uint64_t first = at / bytes;
+    for (uint64_t i = 0; i < part.size() / bytes; ++i) {
+      uint64_t to = (first + i) % columns * rows + (first + i) / columns;
+      std::memcpy(gathered.data() + to * bytes, part.data() + i * bytes, bytes);
+      owned[to] = true;
+    }
+  });
+  for (uint64_t begin = 0, end; begin < owned.size(); begin = end) {
+    for (end = begin; end < owned.size() && owned[end];)
+      ++end;
+    if (end > begin)
+      write(begin * bytes, std::span<const std::byte>(gathered).subspan(begin * bytes, (end - begin) * bytes));
+    else
+      ++end;
+  }
 }
 
 bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
@@ -87,9 +116,12 @@ void exportWeights(Session &session, const std::string &path) {
   for (const Tensor &tensor : session.manifest().tensors) {
     if (!isExported(tensor))
       continue;
-    headers.push_back({tensor.name, tensor.type, tensor.stored});
+    if (tensor.transposed.empty())
+      headers.push_back({tensor.name, tensor.type, tensor.stored});
     for (const std::string &alias : tensor.aliases)
       headers.push_back({alias, tensor.type, tensor.stored});
+    for (const std::string &name : tensor.transposed)
+      headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
     tensors.resize(headers.size(), &tensor);
   }
   std::string part = path + ".tmp";
@@ -97,9 +129,14 @@ void exportWeights(Session &session, const std::string &path) {
     SafetensorsWriter(part, headers, true, {{"format", "pt"}});
   control.barrier("export");
   SafetensorsWriter writer(part, headers, false, {{"format", "pt"}});
-  for (size_t i = 0; i < tensors.size(); ++i)
-    writeOwned(session, *tensors[i],
-               [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); });
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
+    const std::vector<std::string> &transposed = tensors[i]->transposed;
+    if (std::find(transposed.begin(), transposed.end(), headers[i].name) != transposed.end())
+      writeTransposed(session, *tensors[i], write);
+    else
+      writeOwned(session, *tensors[i], write);
+  }
   writer.sync();
   control.barrier("exported");
   if (control.rank() == 0)

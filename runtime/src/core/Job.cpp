@@ -67,6 +67,7 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
       throw Failure::at(path, Message::unknownWeights);
   }
   WeightStore store = openSafetensors(paths);
+  store.transposeFor(manifest);
   checkWeights(manifest, store);
   return store;
 }

@@ -57,6 +57,32 @@ Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
 
 } // namespace
 
+/// A dense row-major matrix of `rows` x `columns`, transposed.
+static std::vector<std::byte> transpose(const std::byte *from, int64_t rows, int64_t columns, uint64_t bytes) {
+  std::vector<std::byte> to(static_cast<uint64_t>(rows * columns) * bytes);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      std::memcpy(to.data() + static_cast<uint64_t>(column * rows + row) * bytes,
+                  from + static_cast<uint64_t>(row * columns + column) * bytes, bytes);
+  return to;
+}
+
+void WeightStore::transposeFor(const format::Manifest &manifest) {
+  for (const Tensor &tensor : manifest.tensors) {
+    const StoredArray *array = find(tensor);
+    for (size_t i = 0; !array && i < tensor.transposed.size(); ++i) {
+      array = find(tensor.transposed[i]);
+      if (!array || array->shape.size() != 2)
+        continue;
+      auto bytes = std::make_shared<std::vector<std::byte>>(
+          transpose(array->pieces[0].data, array->shape[0], array->shape[1], format::sizeOf(array->type)));
+      std::vector<int64_t> shape{array->shape[1], array->shape[0]};
+      arrays[tensor.name] = {array->type, shape, {wholePiece(shape, bytes->data())}};
+      made.push_back(std::move(bytes));
+    }
+  }
+}
+
 WeightStore openSafetensors(const std::vector<std::string> &paths) {
   WeightStore store;
   for (const std::string &path : paths) {

@@ -192,6 +192,9 @@ Status ManifestChecker::tensors() const {
     for (const std::string &alias : tensor.aliases)
       if (manifest.findTensor(alias))
         return fail(place, "the alias '" + alias + "' is the name of a tensor");
+    for (const std::string &name : tensor.transposed)
+      if (tensor.stored.size() != 2 || manifest.findTensor(name))
+        return fail(place, "'" + name + "' is no transposed matrix with a name of its own");
     const auto &source = tensor.source;
     if (source &&
         (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))

@@ -67,7 +67,7 @@ static Layout layoutAt(const Node &node, const std::vector<Layout> &layouts) {
 }
 
 static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
-  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "aliases"});
+  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "aliases", "transposed"});
   Tensor tensor;
   tensor.name = node.at("name").text();
   tensor.kind = node.at("kind").word<TensorKind>("kind");
@@ -90,6 +90,9 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
   if (node.has("aliases"))
     for (const Node &alias : node.at("aliases").list())
       tensor.aliases.push_back(alias.text());
+  if (node.has("transposed"))
+    for (const Node &name : node.at("transposed").list())
+      tensor.transposed.push_back(name.text());
   return tensor;
 }
 

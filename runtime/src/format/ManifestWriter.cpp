@@ -59,6 +59,8 @@ static void writeTensor(Writer &w, const Tensor &tensor, size_t layout) {
   }
   if (!tensor.aliases.empty())
     w.key("aliases").texts(tensor.aliases);
+  if (!tensor.transposed.empty())
+    w.key("transposed").texts(tensor.transposed);
   w.raw("}");
 }
 

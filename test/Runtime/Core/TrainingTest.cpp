@@ -242,6 +242,37 @@ TEST_F(Training, tiedNames) {
   EXPECT_EQ(std::memcmp(reader.find("w")->data.data(), reader.find("tied.w")->data.data(), 256), 0);
 }
 
+// What the exporter transposed goes out as PyTorch has it, and comes in so or as the model has it, whole or in parts.
+TEST_F(Training, transposedNames) {
+  for (uint32_t ranks : {1, 2}) {
+    format::Bundle bundle = toy::training(ranks);
+    std::string own = write(bundle, "own" + std::to_string(ranks)), ownFile = folder / "own.safetensors";
+    ASSERT_EQ(run(command(own, {"--init", "--steps", "1", "--export", ownFile})), 0) << err;
+    bundle.manifest.tensors[0].transposed = {"net.linear.weight", "linear.weight"};
+    std::string some = write(bundle, "some" + std::to_string(ranks)), theirFile = folder / "theirs.safetensors";
+    for (const char *source : {"own", "init", "theirs"}) {
+      std::vector<std::string> arguments{"--steps", "1", "--export", theirFile};
+      if (source == std::string("init"))
+        arguments.insert(arguments.begin(), "--init");
+      else
+        arguments.insert(arguments.begin(), {"--weights", folder / (std::string(source) + ".safetensors"), "--set", "lr=0"});
+      ASSERT_EQ(run(command(some, arguments)), 0) << err;
+      core::SafetensorsReader owns(ownFile), theirs(theirFile);
+      EXPECT_EQ(theirs.find("w"), nullptr);
+      const core::ArrayView *w = owns.find("w");
+      ASSERT_TRUE(w);
+      auto *numbers = reinterpret_cast<const float *>(w->data.data());
+      EXPECT_NE(numbers[1], numbers[8]);
+      for (const char *name : {"net.linear.weight", "linear.weight"}) {
+        const core::ArrayView *weight = theirs.find(name);
+        ASSERT_TRUE(weight) << name;
+        for (size_t i = 0; i < 64; ++i)
+          EXPECT_EQ(numbers[i], reinterpret_cast<const float *>(weight->data.data())[i % 8 * 8 + i / 8]) << source << i;
+      }
+    }
+  }
+}
+
 TEST_F(Training, checksTheArena) {
   std::string two = write(toy::training(2), "two");
   ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--check-arena"})), 0) << err;

@@ -267,6 +267,8 @@ TEST(Manifest, Refusals) {
             "m: tensors.w0: source '../secret' leaves the model's folder");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].aliases = {"w1"}; }),
             "m: tensors.w0: the alias 'w1' is the name of a tensor");
+  EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].transposed = {"w1"}; }),
+            "m: tensors.w0: 'w1' is no transposed matrix with a name of its own");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[1].name = "w0"; }), "m: tensors: 'w0' stands there twice");
   EXPECT_EQ(refused([](Manifest &m) { m.files = {{"../x", 1, sha256("")}}; }),
             "m: files: '../x' is not the plain name of a file");

@@ -29,10 +29,13 @@ struct WeightStore {
   std::map<std::string, StoredArray> arrays;
   std::vector<std::shared_ptr<SafetensorsReader>> readers;
   std::vector<std::shared_ptr<MappedFile>> files;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
 
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
   const StoredArray *find(const format::Tensor &tensor) const;
+  /// Adds the tensors that are only there under a name of their transposed matrix.
+  void transposeFor(const format::Manifest &manifest);
   /// Gives the memory of the mapped files back; they can still be read.
   void drop() const;
 };

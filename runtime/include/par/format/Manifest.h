@@ -94,6 +94,9 @@ struct Tensor {
   std::optional<Source> source;
   /// Other names of a tied parameter: weights are found under them too, and exports write all.
   std::vector<std::string> aliases = {};
+  /// Names of the transposed matrix, where the exporter had transposed PyTorch's: weights are found under them too, and
+  /// exports write them instead of `name`. `stored` has two dims then.
+  std::vector<std::string> transposed = {};
 };
 
 /// An input of the entries. `layout` is that of one microbatch where `microbatched` (dim 0 of the graph input
