@@ -64,6 +64,8 @@ public:
   void update(size_t i, mlir::Value next);
   /// In how many groups of consecutive samples a batch has statistics of its own.
   int64_t batchNormGroups() const;
+  /// Whether the model is to be trained.
+  bool trains() const;
   /// Whether the model is to predict as after module.eval().
   bool serves() const;
   /// Integers from an attribute or a known input; nothing if in neither place; an error if the input is not known.
@@ -82,6 +84,8 @@ public:
 
   /// Element type that an attribute names by ONNX's number; fails with an error if the dialect has none such.
   llvm::FailureOr<mlir::Type> elementType(llvm::StringRef attribute);
+  /// If the model is to be trained: `trained` in the steps that do so, `otherwise` in those that evaluate it.
+  llvm::FailureOr<mlir::Value> whereTrained(mlir::Value trained, mlir::Value otherwise);
   /// Of this node, once a node; declares the variables @seed and @draws.
   llvm::FailureOr<RandomState> randomState();
   /// Makes `value` the node's result `k`.
@@ -108,6 +112,8 @@ public:
   mlir::LogicalResult unsupported(const llvm::Twine &what);
 
 private:
+  llvm::FailureOr<mlir::Value> readShared(llvm::StringRef name, VariableKind kind, mlir::DenseElementsAttr value,
+                                          llvm::StringRef need);
   llvm::FailureOr<mlir::Value> readRandom(llvm::StringRef name, VariableKind kind, float value);
 
   GraphImporter &graph;
@@ -223,6 +229,7 @@ private:
   llvm::StringSet<> used;
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
   RandomState random;                  ///< null until a random op asks
+  mlir::Value training;                ///< null until an op asks for the mode
   llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;

@@ -1,4 +1,5 @@
 #include "GraphImporter.h"
+#include "par/Dialect/Modes.h"
 
 namespace par {
 
@@ -84,6 +85,8 @@ void NodeImporter::update(size_t i, Value next) {
 }
 
 int64_t NodeImporter::batchNormGroups() const { return graph.options.batchNormGroups; }
+
+bool NodeImporter::trains() const { return graph.options.train; }
 
 bool NodeImporter::serves() const { return graph.options.serve; }
 
@@ -212,20 +215,39 @@ FailureOr<Type> NodeImporter::elementType(StringRef attribute) {
   return error() << "its " << attribute << " is " << onnx::spell(named) << ", which is not supported";
 }
 
-/// A scalar that every random op reads, at the start of the step.
-FailureOr<Value> NodeImporter::readRandom(StringRef name, VariableKind kind, float value) {
+/// A scalar that many nodes read, at the start of the step; an error says that `need` it.
+FailureOr<Value> NodeImporter::readShared(StringRef name, VariableKind kind, DenseElementsAttr value, StringRef need) {
   if (Operation *taken = graph.module->lookupSymbol(name)) {
-    InFlightDiagnostic found = error() << "random numbers need a variable \"" << name << "\" of their own";
+    InFlightDiagnostic found = error() << need << " need a variable \"" << name << "\" of their own";
     found.attachNote(taken->getLoc()) << "the name is taken here";
     return failure();
   }
   OpBuilder::InsertionGuard guard(builder);
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  auto scalar = cast<RankedTensorType>(value.getType());
   builder.setInsertionPoint(graph.step);
   VariableOp::create(builder, graph.fileLoc, name, kind, FlatSymbolRefAttr(), scalar, TypeAttr(), ShardingAttr(), ArrayAttr(),
-                     DenseElementsAttr::get(scalar, value), StringAttr(), DictionaryAttr());
+                     value, StringAttr(), DictionaryAttr());
   builder.setInsertionPointToStart(&graph.step.getBlock());
   return Value(ReadOp::create(builder, graph.fileLoc, scalar, name));
+}
+
+FailureOr<Value> NodeImporter::readRandom(StringRef name, VariableKind kind, float value) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  return readShared(name, kind, DenseElementsAttr::get(scalar, value), "random numbers");
+}
+
+FailureOr<Value> NodeImporter::whereTrained(Value trained, Value otherwise) {
+  if (!graph.training) {
+    auto scalar = RankedTensorType::get({}, builder.getI1Type());
+    FailureOr<Value> read = readShared(trainingVariable, VariableKind::counter, DenseElementsAttr::get(scalar, true),
+                                       "nodes that act in training only");
+    if (failed(read))
+      return failure();
+    graph.training = *read;
+  }
+  auto type = cast<RankedTensorType>(trained.getType());
+  return Value(SelectOp::create(builder, loc, buildBroadcast(builder, loc, graph.training, {}, type.getShape()), trained,
+                                otherwise));
 }
 
 FailureOr<RandomState> NodeImporter::randomState() {

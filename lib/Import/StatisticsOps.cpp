@@ -77,19 +77,20 @@ struct BatchNorm {
   Term spread(Term channels) const { return channels.broadcast({1}, shape()); }
 };
 
+/// The results of a node; null what nothing uses.
+using BatchNormResults = std::array<Value, 3>;
+
 /// By the statistics that are given, which stay as they are.
-LogicalResult bindInference(NodeImporter &importer, const BatchNorm &norm, Type element) {
-  for (auto [i, statistic] : {std::pair(1, norm.mean), std::pair(2, norm.variance)})
-    if (importer.isUsed(i) && failed(importer.bind(statistic, i)))
-      return failure();
+BatchNormResults normByGiven(NodeImporter &importer, const BatchNorm &norm, Type element) {
   Term factor = norm.scale * rsqrt(norm.variance + norm.epsilon);
   Term shift = norm.bias - norm.mean * factor;
-  return importer.bind((norm.x * norm.spread(factor) + norm.spread(shift)).convert(element));
+  Term result = (norm.x * norm.spread(factor) + norm.spread(shift)).convert(element);
+  return {result, importer.isUsed(1) ? Value(norm.mean) : Value(), importer.isUsed(2) ? Value(norm.variance) : Value()};
 }
 
 /// By the statistics of the samples themselves, group by group; the moving ones take one update from the mean over
 /// groups.
-LogicalResult bindTraining(NodeImporter &importer, const BatchNorm &norm, Type element) {
+FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNorm &norm, Type element) {
   int64_t groups = importer.batchNormGroups(), samples = norm.shape()[0];
   if (samples % groups != 0)
     return importer.error() << "a batch of " << samples << " does not divide into " << groups
@@ -98,8 +99,6 @@ LogicalResult bindTraining(NodeImporter &importer, const BatchNorm &norm, Type e
   Term factor = statistics.repeat(norm.scale) * rsqrt(statistics.variance + norm.epsilon);
   Term normed = statistics.centred * statistics.spread(factor, statistics.centred);
   Term result = (statistics.grouped ? normed.reshape(norm.shape()) : normed) + norm.spread(norm.bias);
-  if (failed(importer.bind(result.convert(element))))
-    return failure();
   double momentum = importer.node.floatAttribute("momentum", 0.9);
   auto moved = [&](Term before, Term now) {
     return before * momentum + statistics.meanOfGroups(now) * (1 - momentum);
@@ -109,8 +108,23 @@ LogicalResult bindTraining(NodeImporter &importer, const BatchNorm &norm, Type e
   Term unbiased = statistics.variance * (count / std::max(count - 1, 1.0));
   importer.update(3, moved(norm.mean, statistics.mean).convert(element));
   importer.update(4, moved(norm.variance, unbiased).convert(element));
-  return success((!importer.isUsed(1) || succeeded(importer.bind(moved(norm.mean, statistics.mean), 1))) &&
-                 (!importer.isUsed(2) || succeeded(importer.bind(moved(norm.variance, statistics.variance), 2))));
+  return BatchNormResults{result.convert(element),
+                          importer.isUsed(1) ? Value(moved(norm.mean, statistics.mean)) : Value(),
+                          importer.isUsed(2) ? Value(moved(norm.variance, statistics.variance)) : Value()};
+}
+
+/// By the samples in steps that train; where the model is evaluated, as after module.eval().
+FailureOr<BatchNormResults> normByMode(NodeImporter &importer, const BatchNorm &norm, Type element) {
+  FailureOr<BatchNormResults> results = normBySamples(importer, norm, element);
+  if (failed(results) || !importer.trains())
+    return results;
+  for (auto [trained, given] : llvm::zip(*results, normByGiven(importer, norm, element))) {
+    FailureOr<Value> chosen = trained ? importer.whereTrained(trained, given) : FailureOr<Value>(trained);
+    if (failed(chosen))
+      return failure();
+    trained = *chosen;
+  }
+  return results;
 }
 
 LogicalResult importBatchNorm(NodeImporter &importer) {
@@ -129,8 +143,15 @@ LogicalResult importBatchNorm(NodeImporter &importer) {
   bool training = importer.node.intAttribute("training_mode", 0) != 0;
   if (importer.opset() < 14)
     training = importer.isUsed(1) || importer.isUsed(2);
-  return training && !importer.serves() ? bindTraining(importer, norm, given->getType().getElementType())
-                  : bindInference(importer, norm, given->getType().getElementType());
+  Type element = given->getType().getElementType();
+  FailureOr<BatchNormResults> results = training && !importer.serves() ? normByMode(importer, norm, element)
+                                                                       : normByGiven(importer, norm, element);
+  if (failed(results))
+    return failure();
+  for (auto [i, result] : llvm::enumerate(*results))
+    if (result && failed(importer.bind(result, i)))
+      return failure();
+  return success();
 }
 
 /// [N, C, ...] normalised within each of `groups` groups of channels, then scaled and shifted.

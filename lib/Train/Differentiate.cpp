@@ -1,3 +1,5 @@
+#include "SettleMode.h"
+#include "par/Dialect/Modes.h"
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/Differentiable.h"
 #include "par/Train/Passes.h"
@@ -159,13 +161,6 @@ void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
   }
 }
 
-/// Erases what nothing uses: computations of other results, cotangents of operands that need none.
-static void eraseDead(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (!isa<GradientOp>(op) && isOpTriviallyDead(&op))
-      op.erase();
-}
-
 LogicalResult ReverseMode::run() {
   findActive();
   SmallVector<Operation *> forward;
@@ -225,7 +220,13 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
     if (!eval)
       return;
     FailureOr<StepOp> train = cloneForward(eval);
-    if (failed(train) || failed(ReverseMode(*train).run()))
+    if (failed(train))
+      return signalPassFailure();
+    settleMode(*train, true);
+    settleMode(eval, false);
+    if (Operation *mode = getOperation().lookupSymbol(trainingVariable))
+      mode->erase();
+    if (failed(ReverseMode(*train).run()))
       return signalPassFailure();
     dropWrites(eval);
   }

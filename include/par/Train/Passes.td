@@ -32,7 +32,8 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@eval` on one device with the whole batch; its first result is the loss, a float scalar. Without `@eval`
     there is nothing to train and the module is left alone.
-    Leaves: `@eval` unchanged, and `@train` with the same inputs, which returns the loss alone. Its backward part begins
+    Leaves: `@eval`, and `@train` with the same inputs, which returns the loss alone. What selects by the variable
+    `@par.training` is settled, false in `@eval` and true in `@train`, and the variable is gone. The backward part begins
     at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends on, in
     the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of one
     value have no stage. What only other results of `@eval` needed is gone. Buffers that `@eval` writes (moving

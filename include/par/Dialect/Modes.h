@@ -1,0 +1,15 @@
+#ifndef PAR_DIALECT_MODES_H
+#define PAR_DIALECT_MODES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace par {
+
+/// The scalar i1 variable by which a step that may be trained selects what it computes: true where it is trained. Import
+/// declares it as true; Train knows the mode of every step, and leaves neither the variable nor what was not selected. The
+/// name is none that a module's parameter can have.
+inline constexpr llvm::StringLiteral trainingVariable = "par.training";
+
+} // namespace par
+
+#endif // PAR_DIALECT_MODES_H
