@@ -49,6 +49,7 @@ set_source_files_properties(src/kernels/CudaImage.cpp PROPERTIES
 
 function(par_cuda_kernel_table)
   add_executable(cuda-kernel-table ${CMAKE_CURRENT_SOURCE_DIR}/test/tools/cuda-kernel-table.cpp)
+  target_include_directories(cuda-kernel-table PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test)
   target_link_libraries(cuda-kernel-table PRIVATE par_kernels)
   set_target_properties(cuda-kernel-table PROPERTIES EXCLUDE_FROM_ALL ON)
   add_custom_target(print-cuda-kernel-table COMMAND cuda-kernel-table ${CMAKE_CURRENT_BINARY_DIR}/nvcc/builtins.ptxas.txt

@@ -1,6 +1,7 @@
 // cuda-kernel-table FILE: of what ptxas -v said in FILE about the CUDA kernels, a line for each kernel and
 // chip: registers, shared memory, how many of the threads that a multiprocessor holds can be there at a time,
 // and the bytes that the builtin moves at sizes of GPT-2 124M with 16 x 1024 tokens.
+#include "TypicalSizes.h"
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
@@ -61,28 +62,6 @@ unsigned occupancy(const Chip &chip, const Resources &resources, unsigned thread
   return blocks * threads * 100 / chip.threads;
 }
 
-constexpr uint64_t tokens = 16 << 10, width = 768, vocabulary = 50257;
-
-/// Immediates of a builtin at GPT-2's sizes, by their names.
-std::vector<uint64_t> typical(const BuiltinKernel &kernel) {
-  bool classes = kernel.name.starts_with("cross_entropy") || kernel.name.starts_with("row_max");
-  bool pool = kernel.name.starts_with("max_pool");
-  std::vector<uint64_t> imm;
-  for (const BuiltinImmediate &immediate : kernel.immediates) {
-    std::string_view name = immediate.name;
-    imm.push_back(name == "n"        ? kernel.name.ends_with("rows") ? tokens : vocabulary * width
-                  : name == "rows"   ? kernel.name.ends_with("_rows") ? vocabulary : tokens
-                  : name == "cols"   ? classes ? vocabulary : width
-                  : name == "total"  ? vocabulary
-                  : name == "width"  ? width
-                  : name == "planes" ? 64 * 64
-                                     : 0);
-  }
-  if (pool) // 112 x 112, windows of 3 x 3 every 2
-    imm = {64 * 64, 1, 112, 112, 1, 3, 3, 1, 56, 56, 1, 2, 2, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-  return imm;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -110,7 +89,7 @@ int main(int argc, char **argv) {
     std::printf("\n");
   };
   for (const BuiltinKernel &kernel : builtins()) {
-    std::vector<uint64_t> imm = typical(kernel);
+    std::vector<uint64_t> imm = typicalImmediates(kernel);
     auto launch = cudaLaunch(kernel.name, imm);
     if (!launch)
       continue;
@@ -123,7 +102,7 @@ int main(int argc, char **argv) {
       print(stage, &stage == launch->stages().data() ? bytes : 0, double(largest));
   }
   for (std::string_view type : {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "u8", "i1"})
-    print(*cudaReduce(type, 4, tokens * width), 0, 1);
-  print(cudaCopy(tokens * width * 4), 2.0 * tokens * width * 4, tokens * width);
+    print(*cudaReduce(type, 4, typicalTokens * typicalWidth), 0, 1);
+  print(cudaCopy(typicalTokens * typicalWidth * 4), 2.0 * typicalTokens * typicalWidth * 4, typicalTokens * typicalWidth);
   return 0;
 }

@@ -45,6 +45,9 @@ const std::map<std::string_view, Reduce> &reductions() {
 
 } // namespace
 
+void *allocateReachable(size_t bytes) { return ::operator new(bytes); }
+void releaseReachable(void *memory, size_t) { ::operator delete(memory); }
+
 void launchEntry(const par::kernels::CudaStage &stage, std::span<const uint64_t> parameters, uint64_t seed) {
   const Kernel &kernel = kernels().at(stage.entry);
   emulation::launch(

@@ -1,10 +1,25 @@
-// The entries of the CUDA image, compiled for the emulation.
+// The entries of the CUDA image: compiled for the emulation (Entries.cpp), or on a GPU (Device/Entries.cpp). The same
+// tests run on both.
 #pragma once
 
 #include "Emulation.h"
 #include "par/kernels/CudaBuiltins.h"
 
 #include <string_view>
+#include <vector>
+
+/// Memory that entries can reach: any with the emulation, pinned for a GPU.
+void *allocateReachable(size_t bytes);
+void releaseReachable(void *memory, size_t bytes);
+
+template <typename T>
+struct Reachable {
+  using value_type = T;
+  T *allocate(size_t count) { return static_cast<T *>(allocateReachable(count * sizeof(T))); }
+  void deallocate(T *memory, size_t count) { releaseReachable(memory, count * sizeof(T)); }
+  bool operator==(const Reachable &) const { return true; }
+};
+using Bytes = std::vector<std::byte, Reachable<std::byte>>;
 
 /// Launches an entry with its parameters, 8 bytes each. Throws if there is no such entry, or of another
 /// parameter count.

@@ -50,7 +50,7 @@ public:
   size_t size;
 
 private:
-  std::vector<std::byte> all;
+  Bytes all;
   size_t begin;
 };
 

@@ -23,9 +23,9 @@ constexpr Type types[]{{format::DType::F64, "f64", 8},   {format::DType::F32, "f
                        {format::DType::U8, "u8", 1},     {format::DType::I1, "i1", 1}};
 
 /// Random numbers as the type stores them; floats are small.
-std::vector<std::byte> randoms(const Type &type, size_t n, std::mt19937 &random) {
+Bytes randoms(const Type &type, size_t n, std::mt19937 &random) {
   std::uniform_real_distribution<double> uniform(-3, 3);
-  std::vector<std::byte> bytes(n * type.bytes + 16);
+  Bytes bytes(n * type.bytes + 16);
   for (size_t i = 0; i < n; ++i) {
     std::byte *to = bytes.data() + i * type.bytes;
     double value = uniform(random);
@@ -52,7 +52,7 @@ TEST(CudaReduce, givesTheBitsOfTheCpu) {
     for (uint64_t op = 0; op < 4; ++op)
       for (size_t n : {1, 5, 64, 2047}) {
         unsigned members = unsigned(n % 4) + 1;
-        std::vector<std::vector<std::byte>> values;
+        std::vector<Bytes> values;
         CudaSources sources{};
         std::vector<const std::byte *> pointers;
         for (unsigned member = 0; member < members; ++member)
@@ -61,7 +61,7 @@ TEST(CudaReduce, givesTheBitsOfTheCpu) {
           pointers.push_back(values[member].data());
           sources.at[member] = values[member].data();
         }
-        std::vector<std::byte> expected(n * type.bytes + 16), out(n * type.bytes + 16);
+        Bytes expected(n * type.bytes + 16), out(n * type.bytes + 16);
         comm::reduce(type.type, format::Reduction(op), expected.data(), pointers, n);
         auto stage = cudaReduce(type.name, members, n);
         ASSERT_TRUE(stage);
@@ -78,7 +78,7 @@ TEST(CudaReduce, unalignedMembersToo) {
   constexpr Type type = types[1];
   auto a = randoms(type, 100, random), b = randoms(type, 100, random);
   CudaSources sources{{a.data() + 4, b.data()}};
-  std::vector<std::byte> expected(99 * 4), out(99 * 4);
+  Bytes expected(99 * 4), out(99 * 4);
   const std::byte *pointers[]{a.data() + 4, b.data()};
   comm::reduce(type.type, format::Reduction::Sum, expected.data(), pointers, 99);
   launchReduce(*cudaReduce("f32", 2, 99), out.data(), sources, 2, 99, 0, 1);
@@ -89,7 +89,7 @@ TEST(CudaCopy, copiesAnyBytes) {
   std::mt19937 random(7);
   for (size_t bytes : {0, 1, 15, 16, 4097, 70001})
     for (size_t offset : {0, 3}) {
-      std::vector<std::byte> from(bytes + 3), to(bytes + 3, std::byte(1));
+      Bytes from(bytes + 3), to(bytes + 3, std::byte(1));
       for (std::byte &byte : from)
         byte = std::byte(random());
       launchEntry(cudaCopy(bytes),
