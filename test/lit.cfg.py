@@ -18,6 +18,9 @@ tools = [os.path.join(config.par_build, "bin"), config.llvm_tools]
 config.environment["PATH"] = os.pathsep.join(tools + [config.environment["PATH"]])
 config.environment["PAR_HOME"] = config.par_build
 config.environment.pop("RANK", None)
+# PAR_DEVICE=sim:20 runs every bundle on the device sim, in 20 interleavings (ninja check-sim).
+if "PAR_DEVICE" in os.environ:
+    config.environment["PAR_DEVICE"] = os.environ["PAR_DEVICE"]
 config.environment.pop("WORLD_SIZE", None)
 
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))

@@ -3,6 +3,7 @@
 #include "par/core/Job.h"
 #include "par/format/Manifest.h"
 
+#include <cstdlib>
 #include <iostream>
 
 int main(int argc, char **argv) {
@@ -16,6 +17,8 @@ int main(int argc, char **argv) {
       std::cout << "par 0.1, bundle format " << par::format::kFormatMajor << "." << par::format::kFormatMinor << "\n";
       return 0;
     }
+    if (const char *device = std::getenv("PAR_DEVICE"))
+      par::core::takeDevice(options, device);
     return par::core::runTool(options);
   } catch (const par::core::Failure &failure) {
     std::cerr << failure.what() << std::endl;

@@ -104,7 +104,7 @@ def show4(runs, claims, plans):
 
 def show6(runs, claims, plans):
     bundle = runs.compile(GPT2, CASES["pp2dp2tp2"] + SGD)
-    done = subprocess.run([runs.binaries / "mutations", bundle, "1100", "7", runs.work / "mutant.par"],
+    done = subprocess.run([runs.binaries / "mutations", bundle, "1300", "7", runs.work / "mutant.par"],
                           capture_output=True, text=True, timeout=1200)
     print(done.stdout.rstrip())
     counts = re.search(r"(\d+) mutations: (\d+) rejected, (\d+) equivalent .*, (\d+) escaped", done.stdout)

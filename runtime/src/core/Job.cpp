@@ -38,7 +38,7 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
   }
 }
 
-format::Bundle openBundle(const std::string &name) {
+format::Bundle openBundle(const std::string &name, const std::string &device) {
   std::error_code error;
   if (fs::exists(name, error) && !fs::exists(fs::path(name) / "manifest.json", error))
     throw Failure::at(name, Message::notABundle);
@@ -52,6 +52,8 @@ format::Bundle openBundle(const std::string &name) {
     std::string file = text.substr(0, colon);
     throw Failure(file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
   }
+  if (!device.empty() && bundle->manifest.device != "cpu")
+    throw Failure::at(name, Message::otherDevice, bundle->manifest.device, device);
   checkNeeds(bundle->manifest, name);
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   if (!verdict)
@@ -164,7 +166,7 @@ Job prepareJob(const RunOptions &options) {
   job.name = options.bundle;
   while (job.name.size() > 1 && job.name.back() == '/')
     job.name.pop_back();
-  job.bundle = openBundle(job.name);
+  job.bundle = openBundle(job.name, options.device);
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);

@@ -213,6 +213,17 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   return options;
 }
 
+void takeDevice(RunOptions &options, const std::string &environment) {
+  if (environment.empty() || !options.device.empty() || options.comm == "shm" || options.rank)
+    return;
+  size_t first = environment.find(':'), second = first == std::string::npos ? first : environment.find(':', first + 1);
+  options.device = oneOf("PAR_DEVICE", environment.substr(0, first), {"cpu", "sim"}, "cpu or sim");
+  if (first != std::string::npos)
+    options.interleavings = wholeNumber("PAR_DEVICE", environment.substr(first + 1, second - first - 1), 1);
+  if (second != std::string::npos)
+    options.simSeed = wholeNumber("PAR_DEVICE", environment.substr(second + 1), 0);
+}
+
 std::string usage() {
   std::string text = "par-run BUNDLE [flags]: train, evaluate or predict with a bundle on its ranks\n";
   for (const Flag &flag : flags()) {

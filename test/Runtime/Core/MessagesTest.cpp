@@ -58,6 +58,30 @@ TEST_F(Mistakes, ofFlags) {
   }
 }
 
+// What a test suite says of the device for all of its runs.
+TEST(Options, takesTheDeviceOfTheEnvironment) {
+  auto with = [](const char *environment, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "a.par");
+    core::RunOptions options = core::parseOptions(flags);
+    core::takeDevice(options, environment);
+    return options;
+  };
+  core::RunOptions options = with("sim:20:7", {});
+  EXPECT_EQ(options.device, "sim");
+  EXPECT_EQ(options.interleavings, 20u);
+  EXPECT_EQ(options.simSeed, 7u);
+  EXPECT_EQ(with("sim", {}).device, "sim");
+  EXPECT_EQ(with("sim:20", {"--device", "cpu"}).device, "cpu");
+  EXPECT_EQ(with("sim:20", {"--comm", "shm"}).device, "");
+  EXPECT_EQ(with("", {}).device, "");
+  try {
+    with("abacus", {});
+    ADD_FAILURE();
+  } catch (const core::Failure &failure) {
+    EXPECT_STREQ(failure.what(), "par-run: error: PAR_DEVICE takes cpu or sim, not \"abacus\"");
+  }
+}
+
 TEST_F(Mistakes, ofBundlesAndMachines) {
   format::Bundle bundle = toy::training();
   bundle.manifest.device = "cuda", bundle.manifest.needs = {"sm: 90"};
@@ -65,6 +89,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({cuda, "--init"}), 1);
   expectSays("cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
              "--target cpu");
+  EXPECT_EQ(run({cuda, "--init", "--device", "sim"}), 1);
+  expectSays("cuda.par: error: this bundle is for cuda; --device sim runs bundles for cpu");
   bundle.manifest.device = "cpu", bundle.manifest.needs = {"isa: avx9000"};
   EXPECT_EQ(run({write(bundle, "isa"), "--init"}), 1);
   expectSays("this bundle needs the instruction set avx9000, which this machine lacks; compile it again on it");

@@ -39,6 +39,7 @@ struct MessageText {
   M(cudaStalled, "rank {} has not moved for {} s; it waits for {}")                                                    \
   M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
   M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \
+  M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
   M(notElf, "is not an ELF shared object for x86-64")                                                                  \
