@@ -72,6 +72,11 @@ public:
     others += narrowing ? 1 : 0;
     return write(narrowing ? narrowing.getResult() : result);
   }
+  /// An op of the body that the builtin does too.
+  CallBuilder &besides() {
+    ++others;
+    return *this;
+  }
   /// An argument that the builtin does not need.
   CallBuilder &leaveOut() {
     ++leftOut;
@@ -233,6 +238,22 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
   return gradient ? describeGradient(kernel, gradient, op) : std::nullopt;
 }
 
+/// The sum of the squares of all elements. Those of small tensors are generated: the call fills its sum with zeros first.
+static std::optional<BuiltinCall> describe(KernelOp kernel, ReduceOp op) {
+  constexpr int64_t fewest = 16384;
+  auto square = op.getOperand().getDefiningOp<MultiplyOp>();
+  if (op.getKind() != ReduceKind::sum || !square || square.getLhs() != square.getRhs() ||
+      countElements(op.getResult()) != 1 || countElements(op.getOperand()) < fewest)
+    return std::nullopt;
+  return CallBuilder(kernel, "sum_squares")
+      .read(square.getLhs())
+      .accumulate({}, op.getResult())
+      .besides()
+      .integers({countElements(square.getResult())})
+      .reals({1.0})
+      .finish();
+}
+
 static std::optional<BuiltinCall> describe(KernelOp kernel, GatherOp op) {
   ArrayRef<int64_t> table = getTensorType(op.getOperand().getType()).getShape();
   if (op.getDim() != 0 || table[0] == 0)
@@ -358,7 +379,7 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
-      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, GatherOp, ScatterAddOp, AddOp,
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, ReduceOp, GatherOp, ScatterAddOp, AddOp,
             ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });

@@ -26,6 +26,15 @@ static MultiplyOp findScaling(Operation *op) {
   return product && product->hasOneUse() ? product : MultiplyOp();
 }
 
+/// The squares that a reduction alone adds up, of what is in memory anyway.
+static MultiplyOp findSquares(Operation *op, IsTaken isTaken) {
+  auto squares = isa<ReduceOp>(op) ? op->getOperand(0).getDefiningOp<MultiplyOp>() : MultiplyOp();
+  if (!squares || !squares->hasOneUse() || squares.getLhs() != squares.getRhs())
+    return {};
+  Operation *source = squares.getLhs().getDefiningOp();
+  return !source || !isKernelOp(source) || isTaken(source) ? squares : MultiplyOp();
+}
+
 /// What widens an operand from bf16 or f16, and what narrows the result: a kernel that keeps both so computes in f32.
 struct Conversions {
   ConvertOp widening, narrowing;
@@ -71,7 +80,7 @@ static std::unique_ptr<Group> tryNarrow(Operation *op, Conversions conversions, 
   return finishBuiltin(std::move(group), isTaken);
 }
 
-/// With the scaling of its gradient before the op, or the add to an accumulator behind it.
+/// With the multiplication of an operand before the op, or the add to an accumulator behind it.
 static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddOp add, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   if (scaling) {
@@ -93,9 +102,10 @@ static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddO
 }
 
 std::unique_ptr<Group> formBuiltin(Operation *op, IsTaken isTaken) {
-  if (MultiplyOp scaling = findScaling(op); scaling && !isTaken(scaling))
-    if (auto group = tryBuiltin(op, scaling, {}, isTaken))
-      return group;
+  for (MultiplyOp product : {findScaling(op), findSquares(op, isTaken)})
+    if (product && !isTaken(product))
+      if (auto group = tryBuiltin(op, product, {}, isTaken))
+        return group;
   if (Conversions conversions = findConversions(op, isTaken); conversions.widening)
     if (auto group = tryNarrow(op, conversions, isTaken))
       return group;
