@@ -2,6 +2,7 @@
 // in pinned memory, which the GPU reaches where the tests read and write it.
 #include "../Entries.h"
 
+#include "par/core/Failure.h"
 #include "par/cuda/Gpu.h"
 
 #include <bit>
@@ -50,6 +51,8 @@ public:
 
 private:
   Entries() {
+    if (kernels::cudaImage().empty())
+      throw core::Failure::at("", core::Message::cudaNoBuiltins);
     gpu->check(gpu->moduleLoad(&module, kernels::cudaImage().data(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
     stream = cuda::makeStream(gpu, false);
   }

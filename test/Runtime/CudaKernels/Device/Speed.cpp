@@ -21,6 +21,8 @@ namespace {
 class Bench {
 public:
   Bench() : stream(cuda::makeStream(gpu, false)) {
+    if (cudaImage().empty())
+      throw core::Failure::at("", core::Message::cudaNoBuiltins);
     gpu->check(gpu->moduleLoad(&module, cudaImage().data(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
   }
 

@@ -1,0 +1,123 @@
+"""gpu-check run: the steps in their order, each with its own time, and the summary."""
+import json
+import os
+import platform
+import time
+
+import benchmark
+import training
+from machine import Machine
+from report import Broken, NotPossible, Refused, Step, write
+
+# Least share of the copy's bandwidth for kernels that do little but move memory. Of the others the share is only printed:
+# windows that overlap, additions in a fixed order.
+LEAST_SHARE = 0.8
+NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows"}
+
+
+def kernels(machine, step):
+    """Every builtin kernel against the CPU builtin of its name; the cases of the emulation's tests."""
+    machine.need_gpu()
+    if not machine.dry and not machine.cuda:
+        raise NotPossible("these bundles are for cpu")
+    report = machine.work / "kernels.json"
+    machine.run(step, "cuda-kernels-check", f"--gtest_output=json:{report}", good=(0, 1))
+    suites = json.loads(report.read_text())["testsuites"]
+    tests = [(f"{suite['name']}.{test['name']}", test.get("failures", [])) for suite in suites for test in suite["testsuite"]]
+    launches = machine.calls["cuLaunchKernel"]
+    if tests and all("built without nvcc" in str(failures) for _, failures in tests):
+        raise Refused("this runtime was built without nvcc and has no builtin kernels for cuda")
+    for name, failures in tests:
+        said = failures[0]["failure"] if failures else ""
+        threw = any("throws" in failure["failure"] for failure in failures)
+        if machine.dry and not threw:
+            step.note(name, "not shown", "its launches are taken by the stub, which computes nothing")
+        else:
+            step.note(name, "fail" if failures else "pass", " ".join(said.split())[:300])
+    if machine.dry:
+        step.note("what is launched is taken", "pass" if launches else "fail", f"{launches} launches on the stub")
+
+
+def bandwidth(machine, step):
+    """Bytes a second of the builtin kernels as a share of a copy's, in one process."""
+    machine.need_gpu()
+    if not machine.dry and not machine.cuda:
+        raise NotPossible("these bundles are for cpu")
+    sizes = ("16", "64") if machine.dry else ()
+    found = json.loads(machine.run(step, "cuda-kernels-speed", *sizes))
+    if machine.dry:
+        step.note("shares of the copy bandwidth", "not shown",
+                  f"{len(found['kernels'])} kernels are launched; the stub has no bandwidth")
+        return
+    step.figures["bandwidth"] = found
+    step.figures["table"] = [f"copy {found['copy'] / 1e9:.0f} GB/s"]
+    for kernel in found["kernels"]:
+        step.figures["table"].append(f"{kernel['name']:30} {kernel['bytes'] / kernel['seconds'] / 1e9:6.0f} GB/s  "
+                                     f"{kernel['share']:.2f} of the copy  {kernel['seconds'] * 1e6:.0f} us")
+        if kernel["name"] not in NOT_MEMORY_BOUND:
+            step.hold(f"{kernel['name']}: share of the copy bandwidth", kernel["share"], LEAST_SHARE, least=True)
+
+
+def start(machine, step):
+    """The carried programs start, and what they meet."""
+    version = machine.start(step)
+    step.note("the carried runtime starts", "pass", version)
+    if machine.dry:
+        step.note("a GPU", "not shown", "stub libraries stand for it")
+    elif machine.cuda:
+        said = machine.smi("name,driver_version,memory.total")
+        step.note("a GPU", "pass" if said else "not possible", said or "nvidia-smi finds none")
+
+
+# name -> (body, seconds at most). What a step does not use is left to the next ones.
+STEPS = {
+    "start": (start, 30),
+    "kernels": (kernels, 75),
+    "bandwidth": (bandwidth, 40),
+    "models": (training.models, 110),
+    "ranks": (training.ranks, 70),
+    "nccl": (training.nccl, 30),
+    "graphs": (training.graphs, 30),
+    "sanitizer": (training.sanitizer, 60),
+    "benchmark": (benchmark.benchmark, 200),
+}
+BENCHMARK_RESERVE = 150  # seconds that no other step takes
+
+
+def run_steps(machine, options, begin):
+    steps = []
+    for name, (body, seconds) in STEPS.items():
+        if options.only and name not in options.only and name != "start":
+            continue
+        rest = options.seconds - (time.monotonic() - begin)
+        if name != "benchmark" and not options.only:
+            rest -= BENCHMARK_RESERVE
+        print(f"{name}: {body.__doc__.strip()}", flush=True)
+        step = Step(name, min(seconds, rest))
+        step.attempt(name, body, machine, step)
+        step.seconds = time.monotonic() - step.begin
+        if not step.claims:
+            step.attempt(name, nothing)
+        steps.append(step)
+    return steps
+
+
+def nothing():
+    raise Broken("nothing was claimed")
+
+
+def run(options):
+    begin = time.monotonic()
+    folder = options.folder.resolve()
+    if not (folder / "prepared.json").exists():
+        raise SystemExit(f"gpu-check: error: {folder} was not made by gpu-check prepare")
+    machine = Machine(folder, options.dry_run)
+    try:
+        steps = run_steps(machine, options, begin)
+        head = {"machine": f"{platform.node()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+                "gpu": "stub libraries (--dry-run)" if machine.dry else machine.smi("name") or "none",
+                "target": machine.manifest["target"], "prepared": machine.manifest["prepared"],
+                "started": time.strftime("%Y-%m-%d %H:%M:%S"), "seconds": round(time.monotonic() - begin, 1)}
+    finally:
+        machine.close()
+    return write(folder, head, steps)
