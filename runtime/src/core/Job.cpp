@@ -4,6 +4,7 @@
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/cpu/Machine.h"
+#include "par/cuda/Device.h"
 #include "par/sim/World.h"
 #include "par/verify/Verify.h"
 
@@ -26,11 +27,13 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
   for (const std::string &need : manifest.needs)
     if (need.starts_with("sm: "))
       device += " sm_" + need.substr(4);
-  if (manifest.device != "cpu")
+  if (manifest.device != "cpu" && !(manifest.device == "cuda" && cuda::hasDriver()))
     throw Failure::at(name, Message::noDevice, device, manifest.device == "cuda" ? "CUDA" : manifest.device);
   for (const std::string &need : manifest.needs) {
     size_t colon = need.find(": ");
     std::string kind = need.substr(0, colon), value = colon == std::string::npos ? "" : need.substr(colon + 2);
+    if (kind == "sm" && manifest.device == "cuda")
+      continue; // the device looks when it is opened: not before ranks are processes
     if (kind != "isa")
       throw Failure::at(name, Message::unknownNeed, need);
     if (!cpu::hasFeature(value))
@@ -153,7 +156,19 @@ void checkHypers(const Job &job) {
   }
 }
 
+/// What carries buffers must suit where they lie.
+void checkComm(const Job &job) {
+  const std::string &comm = job.options.comm;
+  bool gpu = job.device() == "cuda";
+  if (comm == "nccl" && !gpu)
+    throw Failure::at(job.name, Message::flagNeeds, "--comm nccl", "a bundle for cuda").exitsWith(exitUsage);
+  if (comm == "shm" && gpu)
+    throw Failure::at(job.name, Message::flagsExclude, "--comm shm", "a bundle for cuda").exitsWith(exitUsage);
+}
+
 } // namespace
+
+std::string Job::device() const { return options.device.empty() ? bundle.manifest.device : options.device; }
 
 bool Job::predicts() const {
   auto has = [this](const char *name) { return bundle.programs.front().findEntry(name) != format::kNone; };
@@ -167,6 +182,7 @@ Job prepareJob(const RunOptions &options) {
   while (job.name.size() > 1 && job.name.back() == '/')
     job.name.pop_back();
   job.bundle = openBundle(job.name, options.device);
+  checkComm(job);
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);

@@ -73,11 +73,11 @@ void takeSet(RunOptions &options, const std::string &text) {
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = {
       {"-n", "N", "start N local ranks; the only legal value is the bundle's", COUNT("-n", n, 1)},
-      {"--comm", "auto|inproc|shm", "what carries the buffers; inproc: ranks are threads",
+      {"--comm", "auto|inproc|shm|nccl", "what carries the buffers; inproc: ranks are threads, of one GPU on cuda",
        [](RunOptions &o, const std::string &v) {
-         if (v == "mpi" || v == "nccl")
+         if (v == "mpi")
            refuse(Message::notYet, "--comm " + v);
-         o.comm = oneOf("--comm", v, {"auto", "inproc", "shm"}, "auto, inproc or shm");
+         o.comm = oneOf("--comm", v, {"auto", "inproc", "shm", "nccl"}, "auto, inproc, shm or nccl");
        }},
       {"--device", "cpu|sim", "what it runs on; sim: all ranks here, queues in hostile orders, races are errors",
        [](RunOptions &o, const std::string &v) { o.device = oneOf("--device", v, {"cpu", "sim"}, "cpu or sim"); }},

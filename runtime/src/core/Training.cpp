@@ -38,7 +38,7 @@ public:
 private:
   static SessionOptions sessionOptions(const Job &job) {
     int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
-    return {threads, job.options.checkArena, job.options.device.empty() ? "cpu" : job.options.device, job.world};
+    return {threads, job.options.checkArena, job.device(), job.world, job.options.comm};
   }
 
   void giveValues() {

@@ -3,6 +3,7 @@
 #include "cuda/Agree.h"
 #include "cuda/Graphs.h"
 #include "cuda/Watch.h"
+#include "comm/Engine.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ public:
   void fill(void *to, uint64_t bytes, uint32_t word) override;
   void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
   const std::vector<core::Stamp> &stamps() const override { return times; }
-  uint64_t sentBytes() const override { return sent; }
+  uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
 
 private:
@@ -48,6 +49,8 @@ private:
   void runWhole(PreparedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host);
   std::vector<uint32_t> allQueues() const;
   void wait();
+  void checkGpu() const;
+  void count(const core::ExpandedEntry &entry, const Step &step);
 
   core::DeviceOptions options;
   Driver driver;
@@ -56,6 +59,7 @@ private:
   comm::Control *control = nullptr;
   std::unique_ptr<comm::Endpoint> link; ///< hears that the job ends
   Block arena, hostArena, bounce;
+  std::map<const core::ExpandedEntry *, std::unique_ptr<PreparedEntry>> entries;
   std::optional<Lanes> lanes;
   std::optional<Kernels> kernels;
   std::optional<Blas> blas;
@@ -64,12 +68,11 @@ private:
   std::optional<Walk> walker;
   std::optional<Graphs> graphCache;
   std::optional<Watch> watch;
-  std::map<const core::ExpandedEntry *, std::unique_ptr<PreparedEntry>> entries;
   std::vector<core::Stamp> times;
+  std::vector<comm::Members> table;
   std::vector<uint64_t> shares; ///< by communicator: bytes sent times members
-  uint64_t sent = 0;
   bool graphs = flag("PAR_CUDA_GRAPHS", true), blocking = flag("PAR_CUDA_BLOCKING", false);
-  bool broken = false; ///< what was given to the GPU may never end
+  bool busy = false; ///< what was given to the GPU may not have ended, and may never
 };
 
 constexpr uint64_t bounceBytes = 4 << 20;
@@ -91,9 +94,9 @@ Device::~Device() {
     return;
   gpu->use();
   // What still runs ends before what it uses is destroyed, unless it will not end.
-  if (communicators)
+  if (communicators && busy)
     communicators->abort();
-  if (lanes && !broken)
+  if (lanes && !busy)
     for (Stream stream : lanes->streams)
       (*gpu)->streamSynchronize(stream);
 }
@@ -101,8 +104,11 @@ Device::~Device() {
 void Device::connect(comm::Control &newControl) {
   control = &newControl;
   const format::Program &program = options.program();
-  link = control->connect(comm::tableOf(options.bundle->manifest), 4096);
-  gpu.emplace(ordinalOf(*control, Gpu::count(driver), options.folder));
+  table = comm::tableOf(options.bundle->manifest);
+  link = control->connect(table, 4096);
+  int ordinal = options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder);
+  gpu.emplace(ordinal);
+  checkGpu();
   lanes.emplace(*gpu, program);
   Stream main = lanes->streams[lanes->main];
   arena = Block(*gpu, program.arena.deviceBytes() + options.guardBytes, Block::Place::Device);
@@ -119,8 +125,38 @@ void Device::connect(comm::Control &newControl) {
   walker.emplace(*gpu, *lanes, *kernels, products);
   graphCache.emplace(*gpu, *lanes, *walker);
   watch.emplace(*gpu, *control, *link);
-  if (control->world() > 1)
-    throw Failure::at(options.folder, Message::notYet, "more than one rank on cuda");
+  CommunicatorsOf of{*gpu, options, *control, *link};
+  bool shared = options.comm == "inproc" || control->world() == 1;
+  busy = true;
+  communicators = shared ? makeShared(of, *kernels) : makeNccl(of, main);
+  walker->communicators = communicators.get();
+  busy = false;
+  shares.resize(table.size());
+}
+
+/// PTX of an older architecture runs on a newer one, not the reverse.
+void Device::checkGpu() const {
+  for (const std::string &need : options.bundle->manifest.needs)
+    if (need.starts_with("sm: ") && std::atoi(need.c_str() + 4) > gpu->sm())
+      throw Failure::at(options.folder, Message::cudaOldGpu, need.substr(4), gpu->name(), gpu->sm());
+}
+
+/// Bytes sent, and a mark behind the unit on its stream.
+void Device::count(const core::ExpandedEntry &entry, const Step &step) {
+  for (uint32_t i = 0; i < step.units; ++i) {
+    const comm::Communication &c = entry.communications[step.firstUnit + i];
+    const std::vector<uint32_t> &ranks = table[c.communicator].ranks;
+    auto self = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();
+    shares[c.communicator] += comm::sharesOf(c, ranks.size(), static_cast<uint64_t>(self));
+  }
+  watch->mark(lanes->streams[step.queue], entry.communications[step.firstUnit]);
+}
+
+uint64_t Device::sentBytes() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < shares.size(); ++i)
+    bytes += shares[i] / table[i].ranks.size();
+  return bytes;
 }
 
 void Device::write(void *to, std::span<const std::byte> from) {
@@ -183,6 +219,7 @@ std::vector<uint32_t> Device::allQueues() const {
 
 void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
   gpu->use();
+  busy = true;
   PreparedEntry &entry = prepared(source);
   times.assign(source.steps.size(), {});
   control->entry(source.name);
@@ -223,6 +260,8 @@ void Device::step(PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
   if (step.op == Op::Feed)
     feed(entry, index, host);
   walker->issue(entry, index);
+  if (communicates(step.op))
+    count(entry.source, step);
   if (!blocking)
     return;
   Result result = (*gpu)->streamSynchronize(lanes->streams[step.queue]);
@@ -249,9 +288,8 @@ void Device::runWhole(PreparedEntry &entry, std::span<const core::HyperValue> hy
 
 void Device::wait() {
   (*gpu)->check((*gpu)->eventRecord(lanes->end, lanes->streams[lanes->main]), "cuEventRecord");
-  broken = true;
   watch->until(lanes->end, communicators.get(), options.folder);
-  broken = false;
+  busy = false;
 }
 
 std::unique_ptr<core::Device> makeDevice(const core::DeviceOptions &options) {

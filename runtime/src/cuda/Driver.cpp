@@ -1,6 +1,7 @@
 #include "par/cuda/Driver.h"
 
 #include "par/core/Failure.h"
+#include "par/cuda/Device.h"
 
 namespace par::cuda {
 
@@ -15,6 +16,15 @@ constexpr LibraryName driverName{"the CUDA driver", "libcuda.so.1", "PAR_CUDA_LI
 std::string versionText(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
 
 } // namespace
+
+bool hasDriver() {
+  try {
+    Library library(driverName);
+    return true;
+  } catch (const Failure &) {
+    return false;
+  }
+}
 
 Driver::Driver() : library(driverName) {
 #define PAR_CUDA_BIND(NAME, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);

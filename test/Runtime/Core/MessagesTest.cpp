@@ -36,7 +36,7 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\""},
       {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
       {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
-      {{"a.par", "--comm", "nccl"}, "par-run: error: --comm nccl is not supported yet"},
+      {{"a.par", "--comm", "mpi"}, "par-run: error: --comm mpi is not supported yet"},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
       {{"a.par", "--export", "m.pt"}, "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
@@ -86,6 +86,7 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   format::Bundle bundle = toy::training();
   bundle.manifest.device = "cuda", bundle.manifest.needs = {"sm: 90"};
   std::string cuda = write(bundle, "cuda");
+  setenv("PAR_CUDA_LIBRARY", "/nowhere", 1); // machines with a GPU test this too
   EXPECT_EQ(run({cuda, "--init"}), 1);
   expectSays("cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
              "--target cpu");
@@ -98,6 +99,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({write(bundle, "quantum"), "--init"}), 1);
   expectSays("this bundle needs \"quantum: yes\", which this par-run does not know");
   std::string good = write(toy::training());
+  EXPECT_EQ(run({good, "--init", "--text", text(), "--comm", "nccl"}), 2);
+  expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
   expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--set", "train.optimizer.lr=0.5"}), 0);

@@ -29,9 +29,22 @@ constexpr Form forms[] = {{"par_adamw", "adamw", false},
                           {"par_sum_squares", "sum_squares", false},
                           {"par_sum_squares_total", "sum_squares", true}};
 
+/// par_reduce_f32: out, 16 sources, members, n, operation (sum only).
+void addSources(const std::vector<uint64_t> &p) {
+  auto *out = reinterpret_cast<float *>(p[0]);
+  std::vector<float> total(p[18]);
+  for (uint64_t member = 0; member < p[17]; ++member)
+    for (uint64_t i = 0; i < p[18]; ++i) {
+      float value = reinterpret_cast<const float *>(p[1 + member])[i];
+      total[i] = member == 0 ? value : total[i] + value;
+    }
+  std::copy(total.begin(), total.end(), out);
+}
+
 } // namespace
 
 void registerBuiltins() {
+  stub::Machine::get().kernel("par_reduce_f32", 5, addSources);
   for (const Form &form : forms) {
     const kernels::BuiltinKernel *builtin = kernels::findBuiltin(form.builtin);
     bool coefficient = std::string_view(form.entry).ends_with("_coef");
@@ -60,7 +73,8 @@ std::string builtinImageFile() {
   return path;
 }
 
-int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body) {
+int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body,
+          const std::string &folder) {
   comm::Launch launch;
   launch.bundle = "toy.par";
   launch.bundleRanks = static_cast<uint32_t>(bundle.manifest.ranks.size());
@@ -72,8 +86,9 @@ int runOn(const std::string &device, const format::Bundle &bundle, const std::fu
     try {
       stub::Machine::get().nameThread("rank " + std::to_string(control.rank()));
       core::SessionOptions options;
-      options.device = device;
-      core::Session session(bundle, "toy.par", control, options);
+      options.device = device.substr(0, device.find(' '));
+      options.comm = device == "cuda nccl" ? "nccl" : "inproc";
+      core::Session session(bundle, folder, control, options);
       body(session);
       return 0;
     } catch (const core::Failure &failure) {

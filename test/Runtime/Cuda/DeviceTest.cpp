@@ -103,10 +103,10 @@ TEST_F(DeviceTest, saysWhereItStands) {
   EXPECT_EQ(text, "toy.par: error: rank 0 has not moved for 0.2 s; it waits for work of its own");
   machine.reset();
   machine.devices = 2;
-  text = failureOf([] { toy::runOn("cuda", toy::training(4), [](core::Session &) {}); });
+  text = failureOf([] { toy::runOn("cuda nccl", toy::training(4), [](core::Session &) {}); });
   machine.devices = 8;
-  EXPECT_TRUE(text.find(" (from 0) on its host, which has 2 GPUs") != std::string::npos ||
-              text.find("not supported yet") != std::string::npos)
+  EXPECT_TRUE(text == "toy.par: error: rank 2 is number 2 (from 0) on its host, which has 2 GPUs" ||
+              text == "toy.par: error: rank 3 is number 3 (from 0) on its host, which has 2 GPUs")
     << text;
 }
 

@@ -53,6 +53,8 @@ struct DeviceOptions {
   uint64_t guardBytes = 0;
   /// What the ranks of a simulation share; `sim` needs it, others ignore it.
   std::shared_ptr<sim::World> world = nullptr;
+  /// As --comm says it: `inproc` where ranks are threads of one process, which on a GPU then share it.
+  std::string comm = "auto";
 
   const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
 };

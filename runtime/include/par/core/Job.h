@@ -19,6 +19,8 @@ struct Job {
   bool shuffled = true;
   uint64_t steps = 0; ///< last step of training
 
+  /// What it runs on: the bundle's device, unless --device names another.
+  std::string device() const;
   bool trains() const { return !options.eval && !predicts(); }
   /// Asked for results, or the bundle gives nothing else.
   bool predicts() const;

@@ -36,6 +36,9 @@ struct MessageText {
   M(cudaTooFewDevices, "rank {} is number {} (from 0) on its host, which has {} GPUs")                                          \
   M(cudaStepFailed, "{} failed on the GPU: {}")                                                                        \
   M(cudaRunFailed, "{} failed in this step: {}")                                                                       \
+  M(cudaOldGpu, "this bundle is for sm_{} and {} is sm_{}; compile it again for that")                                 \
+  M(cudaOtherTag, "{}: tag {} on communicator \"{}\" meets tag {}")                                                    \
+  M(ncclFailed, "communicator \"{}\" of rank {} failed, {}: {}")                                                       \
   M(cudaStalled, "rank {} has not moved for {} s; it waits for {}")                                                    \
   M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
   M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \

@@ -15,6 +15,7 @@ struct SessionOptions {
   bool checkArena = false;
   std::string device = "cpu";                  ///< see makeDevice()
   std::shared_ptr<sim::World> world = nullptr; ///< see DeviceOptions
+  std::string comm = "auto";                   ///< likewise
 };
 
 /// The rows of one step.

@@ -1,8 +1,10 @@
 // How ranks on GPUs exchange the contents of buffers: units are put on the streams of their queues.
 #pragma once
 
-#include "par/comm/Communicator.h"
-#include "par/cuda/Gpu.h"
+#include "par/comm/Control.h"
+#include "par/cuda/Kernels.h"
+
+#include <functional>
 
 namespace par::cuda {
 
@@ -19,7 +21,17 @@ public:
   virtual std::string describe() const = 0;
 };
 
-/// Bytes that a rank sends for a communication, times the members (as comm::Endpoint::sentBytes() counts).
-uint64_t sentShares(const comm::Communication &communication, uint64_t members, uint64_t self);
+/// What communicators are made from.
+struct CommunicatorsOf {
+  const Gpu &gpu;
+  const core::DeviceOptions &options;
+  comm::Control &control;
+  comm::Endpoint &link; ///< its poll() hears that the job ends
+};
+
+/// Over NCCL, 2.26 or later: one process and GPU a rank. Collective. `stream` is one to make connections on.
+std::unique_ptr<Communicators> makeNccl(const CommunicatorsOf &of, Stream stream);
+/// Ranks that are threads of this process and share a GPU: copies, and the reductions of the builtin kernels. Collective.
+std::unique_ptr<Communicators> makeShared(const CommunicatorsOf &of, Kernels &kernels);
 
 } // namespace par::cuda

@@ -381,9 +381,11 @@ int cuFuncSetAttribute(Entry *function, int attribute, int value) {
 int cuLaunchKernel(Entry *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, Stream *stream, void **parameters, void **extra) {
   std::vector<uint64_t> values;
-  if (function->counted && parameters)
-    for (size_t i = 0; i < function->parameters; ++i)
-      values.push_back(*static_cast<uint64_t *>(parameters[i]));
+  // All parameters are words, but the second of a reduction, which holds the pointers of its sources.
+  bool reduces = function->name.starts_with("par_reduce_");
+  for (size_t i = 0; parameters && function->counted && i < function->parameters; ++i)
+    for (size_t word = 0; word < (reduces && i == 1 ? 16 : 1); ++word)
+      values.push_back(static_cast<uint64_t *>(parameters[i])[word]);
   std::string list;
   for (uint64_t value : values)
     list += " " + hex(value);

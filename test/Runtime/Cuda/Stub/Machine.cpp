@@ -57,7 +57,7 @@ void Machine::reset(const std::string &failure, uint64_t seed) {
   random.seed(seed);
   counts.clear();
   log.clear();
-  done = 0;
+  done = communications = 0;
   failed = 0;
 }
 

@@ -117,6 +117,7 @@ public:
   std::condition_variable changed;
   std::mt19937_64 random{1};
   uint64_t nextId = 1;
+  uint64_t communications = 0; ///< operations of NCCL since the last reset
 
 private:
   void configure();
