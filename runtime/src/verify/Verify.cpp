@@ -40,29 +40,41 @@ static std::optional<Counterexample> communicate(const Bundle &bundle, const std
   return found;
 }
 
-/// Whether what a collective touches depends on the member.
-static bool dependsOnMember(const Instruction &it) {
-  bool parted = it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter;
-  bool rooted = it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce;
-  return it.op == Op::Coll && (rooted || (parted && it.operands.size() == 1));
-}
+namespace {
+/// On which places in its communicators the accesses of a role depend.
+struct Places {
+  std::set<std::string> parted;                     ///< collectives share out parts of an operand by member
+  std::set<std::pair<std::string, uint32_t>> rooted; ///< one member is the root
 
-/// Ranks whose sweeps may differ: those of different programs, and of different places in a communicator
-/// whose collectives share out parts of an operand, or have a root.
+  explicit Places(const Program &program) {
+    for (const Block &block : program.blocks)
+      for (const Instruction &it : block.instructions) {
+        if (it.op != Op::Coll)
+          continue;
+        const std::string &comm = program.comms[it.comm].name;
+        if (it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce)
+          rooted.insert({comm, it.root});
+        else if (it.operands.size() == 1 && (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter))
+          parted.insert(comm);
+      }
+  }
+};
+} // namespace
+
+/// Ranks whose sweeps may differ: those of different programs, and of different places where accesses depend on them.
 static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
-  std::vector<std::set<std::string>> parted(bundle.programs.size());
-  for (size_t role = 0; role < bundle.programs.size(); ++role)
-    for (const Block &block : bundle.programs[role].blocks)
-      for (const Instruction &it : block.instructions)
-        if (dependsOnMember(it))
-          parted[role].insert(bundle.programs[role].comms[it.comm].name);
+  std::vector<Places> places(bundle.programs.begin(), bundle.programs.end());
+  auto member = [&](const std::string &comm, uint32_t rank) {
+    return membershipOf(*bundle.manifest.findCommunicator(comm), rank).value_or(Membership()).member;
+  };
   std::vector<uint32_t> ranks;
   std::set<std::vector<uint32_t>> seen;
   for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
     std::vector<uint32_t> key{bundle.manifest.ranks[rank].role};
-    for (const std::string &comm : parted[key[0]])
-      key.push_back(
-          membershipOf(*bundle.manifest.findCommunicator(comm), rank).value_or(Membership()).member);
+    for (const std::string &comm : places[key[0]].parted)
+      key.push_back(member(comm, rank));
+    for (const auto &[comm, root] : places[key[0]].rooted)
+      key.push_back(member(comm, rank) == root);
     if (seen.insert(key).second)
       ranks.push_back(rank);
   }
