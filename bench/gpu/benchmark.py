@@ -92,7 +92,11 @@ def claims(machine, step, par, torch, size):
         # Weights begin small, so that every symbol is as likely.
         step.hold(f"{who}: first loss to ln 50257, absolute", abs(of["turns"][0]["first"] - math.log(50257)), 0.5)
     step.hold("tokens a second: Par / torch.compile", par["tokens_per_second"] / torch["tokens_per_second"], 1, least=True)
-    step.hold("GPU memory: Par / torch.compile", par["mib"] / torch["mib"], 1)
+    if par["mib"] > 0 and torch["mib"] > 0:
+        step.hold("GPU memory: Par / torch.compile", par["mib"] / torch["mib"], 1)
+    else:
+        step.note("GPU memory: Par / torch.compile", "not possible", "nvidia-smi does not tell what is used; by their own "
+                  f"counts {par['own_mib']:.0f} and {torch['own_mib']:.0f} MiB")
 
 
 def benchmark(machine, step):

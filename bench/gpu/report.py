@@ -1,5 +1,6 @@
 """Claims, the steps that make them, and the summary."""
 import json
+import math
 import subprocess
 import time
 import traceback
@@ -41,7 +42,7 @@ class Step:
         """Seconds until the step must end."""
         rest = self.deadline - time.monotonic()
         if rest <= 0:
-            raise TimeUp(f"the step's {self.deadline - self.begin:.0f} s are over")
+            raise TimeUp(f"the step's {max(0.0, self.deadline - self.begin):.0f} s are over")
         return rest
 
     def note(self, what, status, text="", **figures):
@@ -75,6 +76,15 @@ class Step:
                 **self.figures}
 
 
+def finite(value):
+    """JSON has no NaN: what is not a finite number is null."""
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def counts(steps):
     claims = [claim["status"] for step in steps for claim in step.claims]
     return {status: claims.count(status) for status in STATUS if status in claims}
@@ -84,7 +94,7 @@ def write(folder, head, steps):
     """gpu-check.json and gpu-check.txt; returns the exit status."""
     total = counts(steps)
     whole = {**head, "claims": total, "steps": [step.record() for step in steps]}
-    (folder / "gpu-check.json").write_text(json.dumps(whole, indent=1) + "\n")
+    (folder / "gpu-check.json").write_text(json.dumps(finite(whole), indent=1) + "\n")
     lines = [f"{key}: {value}" for key, value in head.items()] + [""]
     for step in steps:
         lines.append(f"{step.name}: {step.status()} ({step.seconds:.1f} s)" + ("" if step.claims else ": nothing was claimed"))
