@@ -31,7 +31,7 @@ def kernels(machine, step):
         said = failures[0]["failure"] if failures else ""
         threw = any("throws" in failure["failure"] for failure in failures)
         if machine.dry and not threw:
-            step.note(name, "not shown", "its launches are taken by the stub, which computes nothing")
+            step.note(name, "not shown", "its launches are taken; the stub runs no GPU code")
         else:
             step.note(name, "fail" if failures else "pass", " ".join(said.split())[:300])
     if machine.dry:
