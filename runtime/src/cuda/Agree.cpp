@@ -34,9 +34,9 @@ uint32_t alignmentOf(const format::Program &program, uint32_t call) {
 /// All that an algorithm depends on, as one word.
 std::string keyOf(const format::Call &call, uint32_t alignment) {
   std::ostringstream key;
-  key << format::toString(call.type) << (call.transA ? 't' : 'n') << (call.transB ? 't' : 'n') << call.m << 'x' << call.n
-      << 'x' << call.k << ',' << call.lda << ',' << call.ldb << ',' << call.ldc << ',' << (call.beta != 0) << call.bias << ','
-      << call.workspace << ',' << alignment;
+  key << format::toString(call.type) << (call.transA ? 't' : 'n') << (call.transB ? 't' : 'n') << call.m
+      << 'x' << call.n << 'x' << call.k << ',' << call.lda << ',' << call.ldb << ',' << call.ldc << ','
+      << (call.beta != 0) << call.bias << ',' << call.workspace << ',' << alignment;
   for (size_t i = 0; i < call.batch.size(); ++i)
     key << ',' << call.batch[i] << ':' << call.strideA[i] << ':' << call.strideB[i] << ':' << call.strideC[i];
   return key.str();
@@ -62,9 +62,11 @@ std::string propose(const Gpu &gpu, const Blas &blas, const format::Bundle &bund
 
 } // namespace
 
-std::vector<std::unique_ptr<Product>> agreeOnProducts(const Gpu &gpu, const Blas &blas, const core::DeviceOptions &options,
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Gpu &gpu, const Blas &blas,
+                                                      const core::DeviceOptions &options,
                                                       comm::Control &control) {
-  std::istringstream text(control.broadcast("algorithms", control.rank() == 0 ? propose(gpu, blas, *options.bundle) : ""));
+  std::istringstream text(
+      control.broadcast("algorithms", control.rank() == 0 ? propose(gpu, blas, *options.bundle) : ""));
   std::map<std::string, BlasAlgorithm> known;
   for (std::string key; text >> key;)
     for (uint64_t &word : known[key])

@@ -8,9 +8,9 @@
 namespace par::cuda {
 
 bool anyProduct(const format::Bundle &bundle);
-/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 asks the heuristic
-/// for the shapes of all programs and tells the others.
-std::vector<std::unique_ptr<Product>> agreeOnProducts(const Gpu &gpu, const Blas &blas, const core::DeviceOptions &options,
-                                                      comm::Control &control);
+/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 asks the
+/// heuristic for the shapes of all programs and tells the others.
+std::vector<std::unique_ptr<Product>>
+agreeOnProducts(const Gpu &gpu, const Blas &blas, const core::DeviceOptions &options, comm::Control &control);
 
 } // namespace par::cuda

@@ -15,7 +15,8 @@ std::string versionText(size_t number) {
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100);
 }
 
-/// The names that the library goes by, newest first: only the first ends in no number where a toolkit is installed.
+/// The names that the library goes by, newest first: only the first ends in no number where a toolkit is
+/// installed.
 Library openBlas() {
   try {
     return Library(blasName);

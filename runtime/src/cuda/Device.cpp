@@ -1,9 +1,9 @@
 #include "par/cuda/Device.h"
 
+#include "comm/Engine.h"
 #include "cuda/Agree.h"
 #include "cuda/Graphs.h"
 #include "cuda/Watch.h"
-#include "comm/Engine.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ public:
   void write(void *to, std::span<const std::byte> from) override;
   void read(std::span<std::byte> to, const void *from) override;
   void fill(void *to, uint64_t bytes, uint32_t word) override;
-  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
+           core::EntryHost &host) override;
   const std::vector<core::Stamp> &stamps() const override { return times; }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
@@ -126,7 +127,7 @@ void Device::connect(comm::Control &newControl) {
   graphCache.emplace(*gpu, *lanes, *walker);
   watch.emplace(*gpu, *control, *link);
   CommunicatorsOf of{*gpu, options, *control, *link};
-  bool shared = options.comm == "inproc" || control->world() == 1;
+  bool shared = options.comm == "inproc" || (control->world() == 1 && options.comm != "nccl");
   busy = true;
   communicators = shared ? makeShared(of, *kernels) : makeNccl(of, main);
   walker->communicators = communicators.get();
@@ -164,7 +165,8 @@ void Device::write(void *to, std::span<const std::byte> from) {
   for (size_t at = 0; at < from.size(); at += bounceBytes) {
     size_t part = std::min<size_t>(from.size() - at, bounceBytes);
     std::memcpy(bounce.data(), from.data() + at, part);
-    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(to) + at, bounce.data(), part, main), "cuMemcpyHtoDAsync");
+    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(to) + at, bounce.data(), part, main),
+                  "cuMemcpyHtoDAsync");
     (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   }
 }
@@ -173,7 +175,8 @@ void Device::read(std::span<std::byte> to, const void *from) {
   Stream main = lanes->streams[lanes->main];
   for (size_t at = 0; at < to.size(); at += bounceBytes) {
     size_t part = std::min<size_t>(to.size() - at, bounceBytes);
-    (*gpu)->check((*gpu)->copyToHost(bounce.data(), reinterpret_cast<Address>(from) + at, part, main), "cuMemcpyDtoHAsync");
+    (*gpu)->check((*gpu)->copyToHost(bounce.data(), reinterpret_cast<Address>(from) + at, part, main),
+                  "cuMemcpyDtoHAsync");
     (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
     std::memcpy(to.data() + at, bounce.data(), part);
   }
@@ -181,7 +184,8 @@ void Device::read(std::span<std::byte> to, const void *from) {
 
 void Device::fill(void *to, uint64_t bytes, uint32_t word) {
   Stream main = lanes->streams[lanes->main];
-  (*gpu)->check((*gpu)->set32(reinterpret_cast<Address>(to), word, bytes / sizeof word, main), "cuMemsetD32Async");
+  (*gpu)->check((*gpu)->set32(reinterpret_cast<Address>(to), word, bytes / sizeof word, main),
+                "cuMemsetD32Async");
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
 }
 
@@ -204,7 +208,8 @@ void Device::feed(const PreparedEntry &entry, uint32_t index, core::EntryHost &h
 void Device::copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers) {
   std::byte *from = entry.staging.data() + entry.hyperStaging;
   for (const core::HyperValue &hyper : hypers) {
-    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes, lanes->streams[lanes->main]),
+    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes,
+                                       lanes->streams[lanes->main]),
                   "cuMemcpyHtoDAsync");
     from += sizeof hyper.bits;
   }
@@ -217,7 +222,8 @@ std::vector<uint32_t> Device::allQueues() const {
   return queues;
 }
 
-void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
+void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers,
+                 core::EntryHost &host) {
   gpu->use();
   busy = true;
   PreparedEntry &entry = prepared(source);
@@ -239,7 +245,8 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
   wait();
   for (uint32_t i = 0; i < source.steps.size(); ++i)
     if (const Step &step = source.steps[i]; step.op == Op::Fetch)
-      host.fetch(*step.output, step.microbatch, step.type, {entry.staging.data() + entry.stagingOf[i], step.bytes});
+      host.fetch(*step.output, step.microbatch, step.type,
+                 {entry.staging.data() + entry.stagingOf[i], step.bytes});
 }
 
 void Device::walk(PreparedEntry &entry, core::EntryHost &host, bool capture) {

@@ -13,7 +13,9 @@ namespace {
 constexpr LibraryName driverName{"the CUDA driver", "libcuda.so.1", "PAR_CUDA_LIBRARY"};
 
 /// 12040: "12.4".
-std::string versionText(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
+std::string versionText(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
 
 } // namespace
 

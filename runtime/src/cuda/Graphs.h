@@ -12,8 +12,8 @@ class Graphs {
 public:
   Graphs(const Gpu &gpu, Lanes &lanes, Walk &walk) : gpu(gpu), lanes(lanes), walk(walk) {}
 
-  /// Launches the graph of a segment, which is captured when its block first runs with these slots. Waits for events
-  /// from outside come before it, signals after it.
+  /// Launches the graph of a segment, which is captured when its block first runs with these slots. Waits for
+  /// events from outside come before it, signals after it.
   void run(const PreparedEntry &entry, const Segment &segment);
   /// What `issue` puts on the streams, beginning and ending on that of `queue`.
   Owned<GraphExec> capture(uint32_t queue, const std::function<void()> &issue);

@@ -24,8 +24,8 @@ std::optional<std::string> readFile(const std::string &path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-/// The image of the builtins: the runtime's own, or a file that the environment names (a runtime that was built without
-/// nvcc can be given one).
+/// The image of the builtins: the runtime's own, or a file that the environment names (a runtime that was
+/// built without nvcc can be given one).
 std::string builtinImage() {
   if (const char *file = std::getenv("PAR_CUDA_BUILTINS"); file && *file) {
     if (auto image = readFile(file))
@@ -63,7 +63,8 @@ Owned<Module> Kernels::load(const std::string &image, const std::string &file) c
   Result result = gpu->moduleLoad(&module, image.c_str(), 2, names, values);
   if (result != success) {
     log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-    throw Failure::at(file, Message::cudaModule, gpu.name(), gpu.sm(), gpu->describe(result) + (log.empty() ? "" : ": ") + log);
+    throw Failure::at(file, Message::cudaModule, gpu.name(), gpu.sm(),
+                      gpu->describe(result) + (log.empty() ? "" : ": ") + log);
   }
   return {gpu, module};
 }
@@ -88,7 +89,8 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
   BoundKernel bound;
   if (!kernel.builtin) {
     auto shared = static_cast<uint32_t>(kernel.launch.shared);
-    bound.stages[0] = {functionOf(generated, kernel.symbol, kernel.name), kernel.launch.grid, kernel.launch.block, shared};
+    bound.stages[0] = {functionOf(generated, kernel.symbol, kernel.name), kernel.launch.grid,
+                       kernel.launch.block, shared};
     if (shared > defaultShared)
       gpu->check(gpu->functionSet(bound.stages[0].function, functionSharedBytes, static_cast<int>(shared)),
                  "cuFuncSetAttribute of " + kernel.symbol);
@@ -109,8 +111,8 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
   return bound;
 }
 
-void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands, std::span<const uint64_t> immediates,
-                     void *scratch, Stream stream) const {
+void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands,
+                     std::span<const uint64_t> immediates, void *scratch, Stream stream) const {
   std::vector<void *> parameters;
   for (void *const &operand : operands)
     parameters.push_back(const_cast<void **>(&operand));
@@ -120,8 +122,8 @@ void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands,
     parameters.push_back(const_cast<uint64_t *>(&immediate));
   for (uint32_t i = 0; i < kernel.count; ++i) {
     const BoundKernel::Stage &stage = kernel.stages[i];
-    gpu->check(gpu->launch(stage.function, stage.grid[0], stage.grid[1], stage.grid[2], stage.block[0], stage.block[1],
-                           stage.block[2], stage.shared, stream, parameters.data(), nullptr),
+    gpu->check(gpu->launch(stage.function, stage.grid[0], stage.grid[1], stage.grid[2], stage.block[0],
+                           stage.block[1], stage.block[2], stage.shared, stream, parameters.data(), nullptr),
                "cuLaunchKernel");
   }
 }

@@ -6,8 +6,8 @@ namespace par::cuda {
 
 namespace {
 
-/// Before the library is opened: one launch order over all communicators of a GPU, which is the program's; and all
-/// connections at the start, not at first use, which may be while something is captured.
+/// Before the library is opened: one launch order over all communicators of a GPU, which is the program's;
+/// and all connections at the start, not at first use, which may be while something is captured.
 LibraryName withEnvironment() {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   setenv("NCCL_RUNTIME_CONNECT", "0", 1);
@@ -15,7 +15,8 @@ LibraryName withEnvironment() {
 }
 
 std::string versionText(int number) {
-  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." + std::to_string(number % 100);
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
 }
 
 } // namespace

@@ -121,8 +121,9 @@ NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) :
     settle(nccl.uniqueId(&id), world, "ncclGetUniqueId");
   id = idOf(of.control.broadcast("nccl", hexOf(id)));
   NcclConfig config;
-  settle(nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config), world,
-         "ncclCommInitRankConfig");
+  settle(
+      nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config),
+      world, "ncclCommInitRankConfig");
   split();
   connect(stream);
 }
@@ -135,7 +136,8 @@ void NcclCommunicators::split() {
     One on{communicator.name, nullptr, mine ? mine->member : 0, 0};
     NcclConfig config;
     int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
-    settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world, "ncclCommSplit");
+    settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world,
+           "ncclCommSplit");
     for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
       bool member = mine && mine->group == group;
       table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
@@ -147,8 +149,8 @@ void NcclCommunicators::split() {
   }
 }
 
-/// Sends and receives connect at first use: one element to and from every peer, in table order, wherever any program
-/// sends on that communicator.
+/// Sends and receives connect at first use: one element to and from every peer, in table order, wherever any
+/// program sends on that communicator.
 void NcclCommunicators::connect(Stream stream) {
   auto sends = [&](const std::string &name) {
     for (const format::Program &program : of.options.bundle->programs)
@@ -217,7 +219,8 @@ void NcclCommunicators::put(const One &on, Stream stream, const comm::Communicat
 }
 
 void NcclCommunicators::collective(const One &on, Stream stream, const comm::Communication &c) {
-  bool reduces = c.kind == CollKind::AllReduce || c.kind == CollKind::ReduceScatter || c.kind == CollKind::Reduce;
+  bool reduces =
+      c.kind == CollKind::AllReduce || c.kind == CollKind::ReduceScatter || c.kind == CollKind::Reduce;
   WireType wire = wireType(c, reduces);
   uint64_t n = c.n * wire.each, part = c.n * format::sizeOf(c.type);
   auto *in = static_cast<const std::byte *>(c.in);
@@ -238,11 +241,13 @@ void NcclCommunicators::collective(const One &on, Stream stream, const comm::Com
     result = nccl.allGather(inPlace ? out + on.member * part : in, out, n, wire.type, on.handle, stream);
     break;
   case CollKind::ReduceScatter:
-    result = nccl.reduceScatter(in, inPlace ? out + on.member * part : out, n, wire.type, op, on.handle, stream);
+    result =
+        nccl.reduceScatter(in, inPlace ? out + on.member * part : out, n, wire.type, op, on.handle, stream);
     break;
   case CollKind::AllToAll:
     if (inPlace)
-      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id, "all_to_all in place on cuda");
+      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id,
+                        "all_to_all in place on cuda");
     for (uint32_t peer = 0; peer < on.size && (result == ncclOk || result == ncclInProgress); ++peer) {
       result = nccl.send(in + peer * part, n, wire.type, static_cast<int>(peer), on.handle, stream);
       if (result == ncclOk || result == ncclInProgress)
@@ -267,7 +272,8 @@ void NcclCommunicators::poll() {
   std::for_each(table.begin(), table.end(), look);
 }
 
-/// After a run that ended well, peers may still be at work: what is under way ends before a communicator is destroyed.
+/// After a run that ended well, peers may still be at work: what is under way ends before a communicator is
+/// destroyed.
 NcclCommunicators::~NcclCommunicators() {
   try {
     for (auto on = table.rbegin(); on != table.rend(); ++on)

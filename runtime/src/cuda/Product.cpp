@@ -56,23 +56,26 @@ BatchFold foldBatch(const format::Call &call) {
     std::vector<BatchFold::Offset> wider;
     for (int64_t i = 0; i < call.batch[d - 1]; ++i)
       for (const BatchFold::Offset &at : fold.outer)
-        wider.push_back({at.a + i * call.strideA[d - 1], at.b + i * call.strideB[d - 1], at.c + i * call.strideC[d - 1]});
+        wider.push_back(
+            {at.a + i * call.strideA[d - 1], at.b + i * call.strideB[d - 1], at.c + i * call.strideC[d - 1]});
     fold.outer = std::move(wider);
   }
   return fold;
 }
 
 Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment)
-    : blas(blas), call(call), batch(foldBatch(call)), alignment(alignment), alpha(static_cast<float>(call.alpha)),
-      beta(static_cast<float>(call.beta)) {
+    : blas(blas), call(call), batch(foldBatch(call)), alignment(alignment),
+      alpha(static_cast<float>(call.alpha)), beta(static_cast<float>(call.beta)) {
   int type = typeOf(call);
   auto check = [&](int status, const char *what) { blas.check(status, call.name, what); };
   try {
     check(blas.descriptorCreate(&descriptor, computeF32, typeF32), "cublasLtMatmulDescCreate");
     // The library's first operand is B.
     int first = call.transB ? transpose : 0, second = call.transA ? transpose : 0;
-    check(blas.descriptorSet(descriptor, descriptorTransA, &first, sizeof first), "cublasLtMatmulDescSetAttribute");
-    check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second), "cublasLtMatmulDescSetAttribute");
+    check(blas.descriptorSet(descriptor, descriptorTransA, &first, sizeof first),
+          "cublasLtMatmulDescSetAttribute");
+    check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second),
+          "cublasLtMatmulDescSetAttribute");
     if (call.bias) {
       int epilogue = epilogueBias;
       check(blas.descriptorSet(descriptor, descriptorEpilogue, &epilogue, sizeof epilogue), "bias");
@@ -80,8 +83,9 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
     }
     auto layout = [&](BlasLayout &to, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
       auto count = static_cast<int32_t>(batch.count);
-      check(blas.layoutCreate(&to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
-            "cublasLtMatrixLayoutCreate");
+      check(
+          blas.layoutCreate(&to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
+          "cublasLtMatrixLayoutCreate");
       check(blas.layoutSet(to, layoutBatch, &count, sizeof count), "batch");
       check(blas.layoutSet(to, layoutStride, &stride, sizeof stride), "batch");
     };
@@ -134,8 +138,9 @@ void Product::run(void *const *operands, Stream stream) {
   void *workspace = call.workspace ? *operands : nullptr;
   auto size = static_cast<int64_t>(format::sizeOf(call.type));
   for (const BatchFold::Offset &at : batch.outer)
-    blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a, &beta,
-                           result + at.c * size, c, result + at.c * size, c, &chosen, workspace, call.workspace, stream),
+    blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a,
+                           &beta, result + at.c * size, c, result + at.c * size, c, &chosen, workspace,
+                           call.workspace, stream),
                call.name, "cublasLtMatmul");
 }
 

@@ -1,6 +1,7 @@
-// Ranks as threads on one GPU. Each member says where its operands are and from which point of its stream they may be
-// touched; then each does its share of the work on its own stream, and goes on when all others have done theirs. Members
-// meet on the host twice for each communication, in the program's one order; nothing waits for the GPU.
+// Ranks as threads on one GPU. Each member says where its operands are and from which point of its stream
+// they may be touched; then each does its share of the work on its own stream, and goes on when all others
+// have done theirs. Members meet on the host twice for each communication, in the program's one order;
+// nothing waits for the GPU.
 #include "par/core/Failure.h"
 #include "par/cuda/Communicators.h"
 #include "par/kernels/CudaBuiltins.h"
@@ -58,8 +59,8 @@ private:
   uint64_t rounds = 0;
 };
 
-/// The tables of all communicators, and one for each pair of members; and all events, which others may be about to wait
-/// for when the rank that made them has gone.
+/// The tables of all communicators, and one for each pair of members; and all events, which others may be
+/// about to wait for when the rank that made them has gone.
 struct Hub {
   Hub(const std::vector<comm::Members> &groups, int ordinal) : gpu(ordinal) {
     for (const comm::Members &group : groups) {
@@ -116,7 +117,8 @@ private:
 SharedCommunicators::SharedCommunicators(const CommunicatorsOf &of, Kernels &kernels)
     : of(of), kernels(kernels), groups(comm::tableOf(of.options.bundle->manifest)) {
   // Rank 0 makes the hub; its address says to the others where it lies in the memory that all share.
-  std::shared_ptr<Hub> made = of.control.rank() == 0 ? std::make_shared<Hub>(groups, of.gpu.ordinal()) : nullptr;
+  std::shared_ptr<Hub> made =
+      of.control.rank() == 0 ? std::make_shared<Hub>(groups, of.gpu.ordinal()) : nullptr;
   std::string text = of.control.broadcast("hub", std::to_string(reinterpret_cast<uintptr_t>(&made)));
   uintptr_t address = 0;
   std::from_chars(text.data(), text.data() + text.size(), address);
@@ -150,8 +152,9 @@ SharedCommunicators::Posted SharedCommunicators::begin(const comm::Communication
 }
 
 void SharedCommunicators::post(Stream stream, std::span<const comm::Communication> unit) {
-  // A group holds each table at most once at a time: more of the same are taken one after the other, as all members do.
-  // Sends and receives of a group meet in the order of their ranks, so that two that send to each other do not wait both.
+  // A group holds each table at most once at a time: more of the same are taken one after the other, as all
+  // members do. Sends and receives of a group meet in the order of their ranks, so that two that send to each
+  // other do not wait both.
   std::vector<Posted> all;
   for (const comm::Communication &c : unit)
     all.push_back(begin(c));
@@ -172,7 +175,8 @@ void SharedCommunicators::post(Stream stream, std::span<const comm::Communicatio
     }
     work(posted, stream);
     of.gpu->check(of.gpu->eventRecord(posted.done, stream), "cuEventRecord");
-    std::vector<Offer> done = posted.table->exchange(posted.member, {nullptr, nullptr, posted.done, 0}, of.link);
+    std::vector<Offer> done =
+        posted.table->exchange(posted.member, {nullptr, nullptr, posted.done, 0}, of.link);
     for (uint32_t other = 0; other < posted.members; ++other)
       if (other != posted.member)
         of.gpu->check(of.gpu->streamWait(stream, done[other].event, 0), "cuStreamWaitEvent");
@@ -186,7 +190,8 @@ void SharedCommunicators::copy(std::byte *to, const std::byte *from, uint64_t by
 }
 
 /// Elements [first, first + n) of all members' operands, added in the order of members.
-void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t n, std::byte *to, Stream stream) {
+void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t n, std::byte *to,
+                                 Stream stream) {
   const comm::Communication &c = *posted.what;
   if (n == 0)
     return;
@@ -201,8 +206,8 @@ void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t 
   uint64_t members = posted.members, operation = operations[static_cast<size_t>(c.reduction)];
   void *parameters[] = {&to, &sources, &members, &n, &operation};
   of.gpu->check(of.gpu->launch(kernels.builtin(stage->entry), stage->grid[0], stage->grid[1], stage->grid[2],
-                               stage->block[0], stage->block[1], stage->block[2], stage->shared, stream, parameters,
-                               nullptr),
+                               stage->block[0], stage->block[1], stage->block[2], stage->shared, stream,
+                               parameters, nullptr),
                 "cuLaunchKernel");
 }
 
@@ -243,7 +248,8 @@ void SharedCommunicators::work(const Posted &posted, Stream stream) {
     return;
   case CollKind::AllToAll:
     if (inPlace)
-      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id, "all_to_all in place on cuda");
+      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id,
+                        "all_to_all in place on cuda");
     for (size_t other = 0; other < members; ++other)
       copy(out + other * bytes, posted.offers[other].in + self * bytes, bytes, stream);
     return;

@@ -8,7 +8,8 @@
 
 namespace par::cuda {
 
-/// Steps [first, last) of one run of a block without communication, feeds and fetches: they can become a graph.
+/// Steps [first, last) of one run of a block without communication, feeds and fetches: they can become a
+/// graph.
 struct Segment {
   uint32_t first = 0, last = 0;
   bool closed = false;          ///< may be captured; else steps are issued one by one
@@ -17,26 +18,28 @@ struct Segment {
 
 /// What is made of an entry once: kernels bound, events and staging given out, the cut into segments.
 struct PreparedEntry {
-  PreparedEntry(const Gpu &gpu, Kernels &kernels, const format::Program &program, const core::ExpandedEntry &source);
+  PreparedEntry(const Gpu &gpu, Kernels &kernels, const format::Program &program,
+                const core::ExpandedEntry &source);
 
   const core::ExpandedEntry &source;
   std::vector<BoundKernel> kernels;
-  std::vector<uint32_t> kernelOf;   ///< by step
-  std::vector<uint32_t> eventOf;    ///< by step that signals: index of the device's event of that slot
-  std::vector<uint64_t> stagingOf;  ///< by step that feeds or fetches: offset into `staging`
-  Block staging;                    ///< pinned; each feed and fetch has its own part
-  uint64_t hyperStaging = 0;        ///< where the hypers' part begins
+  std::vector<uint32_t> kernelOf;  ///< by step
+  std::vector<uint32_t> eventOf;   ///< by step that signals: index of the device's event of that slot
+  std::vector<uint64_t> stagingOf; ///< by step that feeds or fetches: offset into `staging`
+  Block staging;                   ///< pinned; each feed and fetch has its own part
+  uint64_t hyperStaging = 0;       ///< where the hypers' part begins
   std::vector<Segment> segments;
-  uint64_t scratch = 0;             ///< the largest of its kernels'
+  uint64_t scratch = 0; ///< the largest of its kernels'
   bool communicates = false;
   uint64_t runs = 0;
-  Owned<GraphExec> whole;           ///< the entry as one graph, where nothing is communicated
+  Owned<GraphExec> whole; ///< the entry as one graph, where nothing is communicated
 };
 
 /// Whether a step is a communication, or a group of them.
 bool communicates(format::Op op);
 /// Index of the event of a slot among all slots of all events of a program.
-uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction, const format::Run &run);
+uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction,
+                    const format::Run &run);
 uint32_t eventCount(const format::Program &program);
 
 /// The streams and events of a device's queues.
@@ -46,7 +49,7 @@ struct Lanes {
   std::vector<Owned<Event>> events;   ///< by eventIndex()
   std::vector<Owned<Event>> tails;    ///< by queue, for forks and joins
   Owned<Event> end;
-  std::vector<Block> scratch;         ///< by queue, for kernels that need some
+  std::vector<Block> scratch; ///< by queue, for kernels that need some
   uint32_t main = 0;
 };
 

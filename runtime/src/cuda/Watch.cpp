@@ -36,9 +36,10 @@ void Watch::mark(Stream stream, const comm::Communication &communication) {
   }
   mark.id = communication.id;
   bool collective = communication.op == format::Op::Coll;
-  mark.what = std::string(collective ? format::toString(communication.kind) : format::toString(communication.op)) + " of " +
-              std::to_string(communication.n) + " " + std::string(format::toString(communication.type)) + " with tag " +
-              std::to_string(communication.tag);
+  mark.what =
+      std::string(collective ? format::toString(communication.kind) : format::toString(communication.op)) +
+      " of " + std::to_string(communication.n) + " " + std::string(format::toString(communication.type)) +
+      " with tag " + std::to_string(communication.tag);
   gpu->check(gpu->eventRecord(mark.event, stream), "cuEventRecord");
   marks.push_back(std::move(mark));
 }
@@ -75,7 +76,8 @@ void Watch::until(Event event, Communicators *communicators, const std::string &
     link.poll();
     if (communicators)
       communicators->poll();
-    // A step takes milliseconds: the first looks come one upon the other, later ones leave the core to others.
+    // A step takes milliseconds: the first looks come one upon the other, later ones leave the core to
+    // others.
     if (looks < 1000)
       continue;
     if (looks % 64 == 0 && forget())

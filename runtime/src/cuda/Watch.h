@@ -1,5 +1,5 @@
-// Waits for the GPU, and looks meanwhile whether the job ends, whether communicators have failed, and whether anything
-// still moves.
+// Waits for the GPU, and looks meanwhile whether the job ends, whether communicators have failed, and whether
+// anything still moves.
 #pragma once
 
 #include "par/comm/Control.h"

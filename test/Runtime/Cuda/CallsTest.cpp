@@ -1,5 +1,5 @@
-// Show of the CUDA backend without a GPU: what 8 ranks of dp 2 x pp 2 x tp 2 call, and with which arguments, is held
-// against their programs, instruction by instruction.
+// Show of the CUDA backend without a GPU: what 8 ranks of dp 2 x pp 2 x tp 2 call, and with which arguments,
+// is held against their programs, instruction by instruction.
 #include "CudaFixture.h"
 
 #include <filesystem>
@@ -12,7 +12,8 @@ namespace {
 
 /// The bundle's kernels exist in name only: as generated ones, they are entries of a PTX file.
 std::string withKernels(format::Bundle &bundle) {
-  std::string folder = std::filesystem::temp_directory_path() / ("par-calls-" + std::to_string(getpid()) + ".par");
+  std::string folder =
+      std::filesystem::temp_directory_path() / ("par-calls-" + std::to_string(getpid()) + ".par");
   std::filesystem::create_directories(folder);
   std::ofstream ptx(folder + "/kernels.ptx");
   ptx << ".version 8.4\n.target sm_90\n.address_size 64\n";
@@ -31,8 +32,8 @@ std::string withKernels(format::Bundle &bundle) {
   return folder;
 }
 
-/// Numbers that are whatever they are, but always the same for the same thing: streams of queues, events of slots,
-/// communicators.
+/// Numbers that are whatever they are, but always the same for the same thing: streams of queues, events of
+/// slots, communicators.
 class Names {
 public:
   bool agree(const std::string &thing, const std::string &name) {
@@ -117,7 +118,8 @@ private:
     case Op::Kernel: {
       auto words = expect("cuLaunchKernel", step.id);
       const format::Kernel &kernel = program.kernels[step.instruction->kernel];
-      std::vector<std::string> wanted{kernel.symbol, "7", "2", "1", "128", "1", "1", "65536", "stream", after(words, "stream")};
+      std::vector<std::string> wanted{kernel.symbol, "7", "2",     "1",      "128",
+                                      "1",           "1", "65536", "stream", after(words, "stream")};
       for (size_t i = 0; i < kernel.operands.size(); ++i)
         wanted.push_back(hex(operands[i]));
       EXPECT_EQ(words, wanted) << step.id;
@@ -128,7 +130,7 @@ private:
       const format::Call &call = program.calls[step.instruction->call];
       EXPECT_EQ(words.at(0) + " " + words.at(1) + " " + words.at(2),
                 std::to_string(call.m) + " " + std::to_string(call.n) + " " + std::to_string(call.k))
-        << step.id;
+          << step.id;
       return onQueue(words, step);
     }
     case Op::Copy: {
@@ -147,7 +149,8 @@ private:
     case Op::Feed:
     case Op::Fetch: {
       auto words = expect(step.op == Op::Feed ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync", step.id);
-      EXPECT_EQ(words.at(0) + " " + words.at(1), hex(operands[0]) + " " + std::to_string(step.bytes)) << step.id;
+      EXPECT_EQ(words.at(0) + " " + words.at(1), hex(operands[0]) + " " + std::to_string(step.bytes))
+          << step.id;
       return onQueue(words, step);
     }
     default:
@@ -161,7 +164,9 @@ private:
     const format::Instruction &it = *step.instruction;
     auto words = expect(step.op == format::Op::Wait ? "cuStreamWaitEvent" : "cuEventRecord", step.id);
     uint32_t slot = format::slotOf(it.eventSlot, program.events[it.event].depth, entry.runs[step.run]);
-    EXPECT_TRUE(events.agree(program.events[it.event].name + "@" + std::to_string(slot), after(words, "event"))) << step.id;
+    EXPECT_TRUE(
+        events.agree(program.events[it.event].name + "@" + std::to_string(slot), after(words, "event")))
+        << step.id;
     onQueue(words, step);
   }
 
@@ -169,7 +174,10 @@ private:
     for (uint32_t i = 0; i < step.units; ++i) {
       const comm::Communication &c = entry.communications[step.firstUnit + i];
       bool collective = c.op == format::Op::Coll;
-      auto words = expect(collective ? "ncclAllReduce" : c.op == format::Op::Send ? "ncclSend" : "ncclRecv", c.id);
+      auto words = expect(collective                 ? "ncclAllReduce"
+                          : c.op == format::Op::Send ? "ncclSend"
+                                                     : "ncclRecv",
+                          c.id);
       if (words.empty())
         return;
       EXPECT_TRUE(communicators.agree(std::to_string(c.communicator), words[0])) << c.id;
@@ -200,21 +208,24 @@ TEST_F(CallsTest, areThoseOfTheProgram) {
   core::RowOrder order(rows.rows(), false, 0);
   size_t followed = 0;
   std::mutex mutex;
-  toy::runOn("cuda nccl", bundle, [&](core::Session &session) {
-    std::string rank = "rank " + std::to_string(session.rank());
-    size_t before = machine.calls(rank).size();
-    session.run("train", {&rows, &order, 0});
-    std::vector<stub::Call> calls = machine.calls(rank);
-    calls.erase(calls.begin(), calls.begin() + static_cast<long>(before));
-    // What is made for an entry comes before its first call.
-    while (!calls.empty() && calls.front().name != "cuEventRecord")
-      calls.erase(calls.begin());
-    const format::Program &program = bundle.programs[bundle.manifest.ranks[session.rank()].role];
-    std::lock_guard held(mutex);
-    Follower follower(std::move(calls), program, session.lastEntry());
-    follower.follow();
-    followed += follower.followed();
-  }, folder);
+  toy::runOn(
+      "cuda nccl", bundle,
+      [&](core::Session &session) {
+        std::string rank = "rank " + std::to_string(session.rank());
+        size_t before = machine.calls(rank).size();
+        session.run("train", {&rows, &order, 0});
+        std::vector<stub::Call> calls = machine.calls(rank);
+        calls.erase(calls.begin(), calls.begin() + static_cast<long>(before));
+        // What is made for an entry comes before its first call.
+        while (!calls.empty() && calls.front().name != "cuEventRecord")
+          calls.erase(calls.begin());
+        const format::Program &program = bundle.programs[bundle.manifest.ranks[session.rank()].role];
+        std::lock_guard held(mutex);
+        Follower follower(std::move(calls), program, session.lastEntry());
+        follower.follow();
+        followed += follower.followed();
+      },
+      folder);
   std::filesystem::remove_all(folder);
   EXPECT_GT(followed, 8 * 100u);
   RecordProperty("calls", static_cast<int>(followed));

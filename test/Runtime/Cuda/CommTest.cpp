@@ -1,5 +1,5 @@
-// Several ranks on the stub GPU, sharing it or over the stub NCCL: the numbers of the CPU device, and what is said when
-// communication goes wrong.
+// Several ranks on the stub GPU, sharing it or over the stub NCCL: the numbers of the CPU device, and what is
+// said when communication goes wrong.
 #include "CudaFixture.h"
 
 using namespace par;
@@ -24,7 +24,8 @@ std::vector<float> floatsOf(core::Session &session, const std::string &tensor) {
 /// Three steps: every rank's state, by rank and name, and the bytes it has sent.
 using States = std::map<std::string, std::vector<float>>;
 States threeSteps(const std::string &device, const format::Bundle &bundle) {
-  toy::SineRows rows(3 * bundle.manifest.batch, bundle.manifest.inputs.empty() ? 4 : bundle.manifest.inputs[0].shape[1]);
+  toy::SineRows rows(3 * bundle.manifest.batch,
+                     bundle.manifest.inputs.empty() ? 4 : bundle.manifest.inputs[0].shape[1]);
   core::RowOrder order(rows.rows(), false, 0);
   States states;
   std::mutex mutex;
@@ -51,7 +52,8 @@ States threeSteps(const std::string &device, const format::Bundle &bundle) {
 }
 
 TEST_F(CommTest, computesWhatTheCpuComputes) {
-  for (const format::Bundle &bundle : {toy::pipeline(1), toy::pipeline(2), toy::allReduce(4), toy::groups()}) {
+  for (const format::Bundle &bundle :
+       {toy::pipeline(1), toy::pipeline(2), toy::allReduce(4), toy::groups()}) {
     States expected = threeSteps("cpu", bundle);
     ASSERT_FALSE(expected.empty());
     for (const char *device : {"cuda", "cuda nccl"})
@@ -60,7 +62,8 @@ TEST_F(CommTest, computesWhatTheCpuComputes) {
           setenv("PAR_CUDA_GRAPHS", graphs, 1);
           machine.reset("", seed);
           EXPECT_EQ(threeSteps(device, bundle), expected)
-            << device << ", graphs " << graphs << ", seed " << seed << ", " << bundle.manifest.ranks.size() << " ranks";
+              << device << ", graphs " << graphs << ", seed " << seed << ", " << bundle.manifest.ranks.size()
+              << " ranks";
         }
   }
 }
@@ -95,16 +98,16 @@ TEST_F(CommTest, communicatorsAreSplitInTableOrderAndConnected) {
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> calls;
     for (const stub::Call &call : machine.calls("rank " + std::to_string(rank)))
-      if (call.name.starts_with("nccl") && call.name != "ncclGetUniqueId" && call.name != "ncclCommFinalize" &&
-          call.name != "ncclCommDestroy")
+      if (call.name.starts_with("nccl") && call.name != "ncclGetUniqueId" &&
+          call.name != "ncclCommFinalize" && call.name != "ncclCommDestroy")
         calls.push_back(call.name + " " + call.arguments.substr(0, call.arguments.find(" member")));
     ASSERT_EQ(calls.size(), 10u);
     std::string color = std::to_string(rank % 2), key = std::to_string(rank / 2);
     std::string stage = std::to_string(rank / 2), copy = std::to_string(rank % 2);
     EXPECT_EQ(calls[0], "ncclCommInitRankConfig " + std::to_string(rank) + " of 4");
-    EXPECT_EQ(calls[1], "ncclCommSplit world color " + color + " key " + key);   // pf
-    EXPECT_EQ(calls[2], "ncclCommSplit world color " + color + " key " + key);   // pb
-    EXPECT_EQ(calls[3], "ncclCommSplit world color " + stage + " key " + copy);  // dp
+    EXPECT_EQ(calls[1], "ncclCommSplit world color " + color + " key " + key);  // pf
+    EXPECT_EQ(calls[2], "ncclCommSplit world color " + color + " key " + key);  // pb
+    EXPECT_EQ(calls[3], "ncclCommSplit world color " + stage + " key " + copy); // dp
     // One element to and from the peer on pf, then on pb; nothing is sent on dp.
     EXPECT_TRUE(calls[4].starts_with("ncclSend split")) << calls[4];
     EXPECT_TRUE(calls[5].starts_with("ncclRecv split")) << calls[5];
@@ -130,7 +133,7 @@ TEST_F(CommTest, aRemoteErrorEndsTheJob) {
   EXPECT_NE(text.find(" failed, while a step ran: remote process exited or there was a network error\n"
                       "  note: stub: peer closed the connection"),
             std::string::npos)
-    << text;
+      << text;
   // Nothing is left: every communicator was aborted.
   EXPECT_EQ(count("ncclCommAbort"), 8u);
 }
@@ -171,7 +174,7 @@ TEST_F(CommTest, communicationsThatDoNotMatchAreNamed) {
   std::string text = failureOf([&] { threeSteps("cuda", bundle); });
   EXPECT_TRUE(text == "toy.par: error: rank0/step:5: tag 1 on communicator \"dp\" meets tag 9" ||
               text == "toy.par: error: rank1/step:5: tag 9 on communicator \"dp\" meets tag 1")
-    << text;
+      << text;
 }
 
 } // namespace

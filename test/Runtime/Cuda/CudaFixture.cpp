@@ -1,67 +1,9 @@
 #include "CudaFixture.h"
 
-#include "par/kernels/Builtins.h"
-#include "par/kernels/CudaBuiltins.h"
-
 #include <filesystem>
 #include <fstream>
 
 namespace par::toy {
-
-namespace {
-
-/// Entries of more than one stage do their work in the last, those with variants as their builtin.
-struct Form {
-  const char *entry, *builtin;
-  bool scratch;
-};
-constexpr Form forms[] = {{"par_adamw", "adamw", false},
-                          {"par_adamw_coef", "adamw", false},
-                          {"par_sgd", "sgd", false},
-                          {"par_sgd_coef", "sgd", false},
-                          {"par_momentum", "momentum", false},
-                          {"par_momentum_coef", "momentum", false},
-                          {"par_cross_entropy", "cross_entropy", false},
-                          {"par_cross_entropy_backward", "cross_entropy_backward", false},
-                          {"par_softmax", "softmax", false},
-                          {"par_gather_rows", "gather_rows", false},
-                          {"par_scatter_add_rows", "scatter_add_rows", false},
-                          {"par_sum_squares", "sum_squares", false},
-                          {"par_sum_squares_total", "sum_squares", true}};
-
-/// par_reduce_f32: out, 16 sources, members, n, operation (sum only).
-void addSources(const std::vector<uint64_t> &p) {
-  auto *out = reinterpret_cast<float *>(p[0]);
-  std::vector<float> total(p[18]);
-  for (uint64_t member = 0; member < p[17]; ++member)
-    for (uint64_t i = 0; i < p[18]; ++i) {
-      float value = reinterpret_cast<const float *>(p[1 + member])[i];
-      total[i] = member == 0 ? value : total[i] + value;
-    }
-  std::copy(total.begin(), total.end(), out);
-}
-
-} // namespace
-
-void registerBuiltins() {
-  stub::Machine::get().kernel("par_reduce_f32", 5, addSources);
-  for (const Form &form : forms) {
-    const kernels::BuiltinKernel *builtin = kernels::findBuiltin(form.builtin);
-    bool coefficient = std::string_view(form.entry).ends_with("_coef");
-    size_t operands = 0;
-    for (const kernels::BuiltinOperand &operand : builtin->operands)
-      operands += operand.onlyIf < 0 || coefficient;
-    size_t skipped = form.scratch ? 1 : 0, immediates = builtin->immediates.size();
-    stub::Machine::get().kernel(form.entry, operands + skipped + immediates,
-                                [=, function = kernels::builtinFunction(form.builtin)](const std::vector<uint64_t> &p) {
-                                  std::vector<void *> pointers;
-                                  for (size_t i = 0; i < operands; ++i)
-                                    pointers.push_back(reinterpret_cast<void *>(p[i]));
-                                  const uint64_t *imm = p.data() + operands + skipped;
-                                  function(pointers.data(), imm, 0, kernels::builtinTiles(*builtin, {imm, immediates}));
-                                });
-  }
-}
 
 std::string builtinImageFile() {
   static const std::string path = [] {
@@ -73,8 +15,8 @@ std::string builtinImageFile() {
   return path;
 }
 
-int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body,
-          const std::string &folder) {
+int runOn(const std::string &device, const format::Bundle &bundle,
+          const std::function<void(core::Session &)> &body, const std::string &folder) {
   comm::Launch launch;
   launch.bundle = "toy.par";
   launch.bundleRanks = static_cast<uint32_t>(bundle.manifest.ranks.size());
@@ -168,7 +110,8 @@ std::vector<uint8_t> filled(format::DType type, double value) {
   runOn("cuda", bundle, [&](core::Session &session) {
     session.run("train", {});
     core::HostBytes w = session.tensor("w");
-    bytes.assign(reinterpret_cast<const uint8_t *>(w.data()), reinterpret_cast<const uint8_t *>(w.data()) + w.size());
+    bytes.assign(reinterpret_cast<const uint8_t *>(w.data()),
+                 reinterpret_cast<const uint8_t *>(w.data()) + w.size());
   });
   size_t size = format::sizeOf(type);
   first.assign(bytes.begin(), bytes.begin() + static_cast<long>(size));

@@ -13,15 +13,13 @@ namespace par::toy {
 
 inline constexpr uint64_t steps = 4;
 
-/// Gives the stub the CPU form of every builtin under its entry's name.
-void registerBuiltins();
 /// A file with the names of all entries, for runtimes that were built without nvcc.
 std::string builtinImageFile();
 
-/// Runs something on every rank of a bundle, as threads. `device`: "cpu", or "cuda" (ranks share one GPU), "cuda nccl".
-/// Throws the first Failure.
-int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body,
-          const std::string &folder = "toy.par");
+/// Runs something on every rank of a bundle, as threads. `device`: "cpu", or "cuda" (ranks share one GPU),
+/// "cuda nccl". Throws the first Failure.
+int runOn(const std::string &device, const format::Bundle &bundle,
+          const std::function<void(core::Session &)> &body, const std::string &folder = "toy.par");
 /// Trains toy::training(): loss of each step, then the weights of rank 0.
 std::vector<float> trainOn(const std::string &device, const format::Bundle &bundle);
 /// The bytes of one element that a fill of that type writes.
@@ -34,12 +32,11 @@ protected:
     setenv("PAR_CUDA_BUILTINS", builtinImageFile().c_str(), 1);
     unsetenv("PAR_CUDA_GRAPHS");
     machine.reset();
-    registerBuiltins();
   }
   size_t count(const std::string &name, const std::string &rank = "") {
     auto calls = machine.calls(rank);
     return static_cast<size_t>(
-      std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) { return call.name == name; }));
+        std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) { return call.name == name; }));
   }
   /// What the failure of `body` says; "" if it does not fail.
   template <typename Body>

@@ -1,5 +1,5 @@
-// Whole programs on the device `cuda`, whose driver is a stub: the numbers are the CPU device's, bit for bit, with
-// graphs and without, in every order in which the stub does the work.
+// Whole programs on the device `cuda`, whose driver is a stub: the numbers are the CPU device's, bit for bit,
+// with graphs and without, in every order in which the stub does the work.
 #include "CudaFixture.h"
 #include "TrainingToy.h"
 #include "par/cuda/Products.h"
@@ -10,7 +10,6 @@ using namespace par;
 namespace {
 
 class DeviceTest : public toy::Cuda {};
-
 
 TEST_F(DeviceTest, trainsAsTheCpuDoes) {
   format::Bundle bundle = toy::training();
@@ -42,15 +41,21 @@ TEST_F(DeviceTest, everyTypeIsFilled) {
     DType type;
     double value;
     std::vector<uint8_t> bytes;
-  } cases[] = {{DType::F32, 1.5, {0, 0, 0xc0, 0x3f}},       {DType::F64, 1.5, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}},
-               {DType::I64, -2, {0xfe, 255, 255, 255, 255, 255, 255, 255}}, {DType::I64, 3, {3, 0, 0, 0, 0, 0, 0, 0}},
-               {DType::I32, -3, {0xfd, 255, 255, 255}},     {DType::F16, -1.5, {0, 0xbe}},
-               {DType::F16, 6e-8, {1, 0}},                  {DType::F16, 65504, {0xff, 0x7b}},
-               {DType::F16, 2049, {0, 0x68}},               {DType::BF16, 1.01, {0x81, 0x3f}},
-               {DType::I8, -1, {255}},                      {DType::U8, 200, {200}}};
+  } cases[] = {{DType::F32, 1.5, {0, 0, 0xc0, 0x3f}},
+               {DType::F64, 1.5, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}},
+               {DType::I64, -2, {0xfe, 255, 255, 255, 255, 255, 255, 255}},
+               {DType::I64, 3, {3, 0, 0, 0, 0, 0, 0, 0}},
+               {DType::I32, -3, {0xfd, 255, 255, 255}},
+               {DType::F16, -1.5, {0, 0xbe}},
+               {DType::F16, 6e-8, {1, 0}},
+               {DType::F16, 65504, {0xff, 0x7b}},
+               {DType::F16, 2049, {0, 0x68}},
+               {DType::BF16, 1.01, {0x81, 0x3f}},
+               {DType::I8, -1, {255}},
+               {DType::U8, 200, {200}}};
   for (const auto &expected : cases)
     EXPECT_EQ(toy::filled(expected.type, expected.value), expected.bytes)
-      << format::toString(expected.type) << ' ' << expected.value;
+        << format::toString(expected.type) << ' ' << expected.value;
 }
 
 TEST_F(DeviceTest, foldsBatchesOfProducts) {
@@ -74,10 +79,12 @@ TEST_F(DeviceTest, foldsBatchesOfProducts) {
 TEST_F(DeviceTest, saysWhatFails) {
   setenv("PAR_CUDA_GRAPHS", "0", 1);
   machine.reset("work:40:700");
-  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
-            "toy.par: error: Stub failed in this step: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
-            "encountered)\n  note: which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time and names "
-            "it");
+  EXPECT_EQ(
+      failureOf([] { toy::trainOn("cuda", toy::training()); }),
+      "toy.par: error: Stub failed in this step: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
+      "encountered)\n  note: which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time "
+      "and names "
+      "it");
   machine.reset("work:40:700");
   setenv("PAR_CUDA_BLOCKING", "1", 1);
   std::string named = failureOf([] { toy::trainOn("cuda", toy::training()); });
@@ -107,7 +114,7 @@ TEST_F(DeviceTest, saysWhereItStands) {
   machine.devices = 8;
   EXPECT_TRUE(text == "toy.par: error: rank 2 is number 2 (from 0) on its host, which has 2 GPUs" ||
               text == "toy.par: error: rank 3 is number 3 (from 0) on its host, which has 2 GPUs")
-    << text;
+      << text;
 }
 
 TEST_F(DeviceTest, saysThatItHasNoBuiltins) {

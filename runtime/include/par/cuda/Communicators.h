@@ -31,7 +31,8 @@ struct CommunicatorsOf {
 
 /// Over NCCL, 2.26 or later: one process and GPU a rank. Collective. `stream` is one to make connections on.
 std::unique_ptr<Communicators> makeNccl(const CommunicatorsOf &of, Stream stream);
-/// Ranks that are threads of this process and share a GPU: copies, and the reductions of the builtin kernels. Collective.
+/// Ranks that are threads of this process and share a GPU: copies, and the reductions of the builtin kernels.
+/// Collective.
 std::unique_ptr<Communicators> makeShared(const CommunicatorsOf &of, Kernels &kernels);
 
 } // namespace par::cuda

@@ -7,8 +7,8 @@
 
 namespace par::cuda {
 
-/// A rank on one GPU. The environment: PAR_CUDA_GRAPHS=0 captures nothing; PAR_CUDA_BLOCKING=1 waits for each step and
-/// names the one that fails; PAR_CUDA_STALL=SECONDS (600) without progress end the job.
+/// A rank on one GPU. The environment: PAR_CUDA_GRAPHS=0 captures nothing; PAR_CUDA_BLOCKING=1 waits for each
+/// step and names the one that fails; PAR_CUDA_STALL=SECONDS (600) without progress end the job.
 std::unique_ptr<core::Device> makeDevice(const core::DeviceOptions &options);
 
 /// Whether a CUDA driver can be opened. Does not start it: a process that has started it must not fork.

@@ -30,8 +30,8 @@ public:
   BoundKernel bind(const format::Kernel &kernel, std::span<const uint64_t> immediates);
   /// A kernel of the runtime's image by its entry, for communication.
   Function builtin(std::string_view entry);
-  void launch(const BoundKernel &kernel, std::span<void *const> operands, std::span<const uint64_t> immediates,
-              void *scratch, Stream stream) const;
+  void launch(const BoundKernel &kernel, std::span<void *const> operands,
+              std::span<const uint64_t> immediates, void *scratch, Stream stream) const;
 
 private:
   Owned<Module> load(const std::string &image, const std::string &file) const;

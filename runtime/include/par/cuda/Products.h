@@ -1,5 +1,6 @@
-// Matrix products by cuBLASLt. Its matrices are column-major: the row-major C = op(A) op(B) is computed as its transpose,
-// op(B)^T op(A)^T, whose operands are the same bytes. Products are f32, bf16 or f16 and add in f32.
+// Matrix products by cuBLASLt. Its matrices are column-major: the row-major C = op(A) op(B) is computed as
+// its transpose, op(B)^T op(A)^T, whose operands are the same bytes. Products are f32, bf16 or f16 and add in
+// f32.
 #pragma once
 
 #include "par/cuda/Gpu.h"
@@ -30,27 +31,29 @@ struct BlasHeuristic {
   int reserved[4] = {};
 };
 
-#define PAR_BLAS_ENTRIES(M)                                                                                            \
-  M(version, size_t, "cublasLtGetVersion", ())                                                                         \
-  M(create, int, "cublasLtCreate", (BlasHandle *))                                                                     \
-  M(destroy, int, "cublasLtDestroy", (BlasHandle))                                                                     \
-  M(descriptorCreate, int, "cublasLtMatmulDescCreate", (BlasDescriptor *, int compute, int scale))                     \
-  M(descriptorDestroy, int, "cublasLtMatmulDescDestroy", (BlasDescriptor))                                             \
-  M(descriptorSet, int, "cublasLtMatmulDescSetAttribute", (BlasDescriptor, int name, const void *, size_t bytes))      \
-  M(layoutCreate, int, "cublasLtMatrixLayoutCreate",                                                                   \
-    (BlasLayout *, int type, uint64_t rows, uint64_t columns, int64_t leading))                                        \
-  M(layoutDestroy, int, "cublasLtMatrixLayoutDestroy", (BlasLayout))                                                   \
-  M(layoutSet, int, "cublasLtMatrixLayoutSetAttribute", (BlasLayout, int name, const void *, size_t bytes))            \
-  M(preferenceCreate, int, "cublasLtMatmulPreferenceCreate", (BlasPreference *))                                       \
-  M(preferenceDestroy, int, "cublasLtMatmulPreferenceDestroy", (BlasPreference))                                       \
-  M(preferenceSet, int, "cublasLtMatmulPreferenceSetAttribute", (BlasPreference, int name, const void *, size_t bytes)) \
-  M(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                                                  \
-    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, BlasPreference, int wanted,   \
-     BlasHeuristic *, int *found))                                                                                     \
-  M(matmul, int, "cublasLtMatmul",                                                                                     \
-    (BlasHandle, BlasDescriptor, const void *alpha, const void *a, BlasLayout, const void *b, BlasLayout,              \
-     const void *beta, const void *c, BlasLayout, void *d, BlasLayout, const BlasAlgorithm *, void *workspace,         \
-     size_t workspaceBytes, Stream))
+#define PAR_BLAS_ENTRIES(M)                                                                                  \
+  M(version, size_t, "cublasLtGetVersion", ())                                                               \
+  M(create, int, "cublasLtCreate", (BlasHandle *))                                                           \
+  M(destroy, int, "cublasLtDestroy", (BlasHandle))                                                           \
+  M(descriptorCreate, int, "cublasLtMatmulDescCreate", (BlasDescriptor *, int compute, int scale))           \
+  M(descriptorDestroy, int, "cublasLtMatmulDescDestroy", (BlasDescriptor))                                   \
+  M(descriptorSet, int, "cublasLtMatmulDescSetAttribute",                                                    \
+    (BlasDescriptor, int name, const void *, size_t bytes))                                                  \
+  M(layoutCreate, int, "cublasLtMatrixLayoutCreate",                                                         \
+    (BlasLayout *, int type, uint64_t rows, uint64_t columns, int64_t leading))                              \
+  M(layoutDestroy, int, "cublasLtMatrixLayoutDestroy", (BlasLayout))                                         \
+  M(layoutSet, int, "cublasLtMatrixLayoutSetAttribute", (BlasLayout, int name, const void *, size_t bytes))  \
+  M(preferenceCreate, int, "cublasLtMatmulPreferenceCreate", (BlasPreference *))                             \
+  M(preferenceDestroy, int, "cublasLtMatmulPreferenceDestroy", (BlasPreference))                             \
+  M(preferenceSet, int, "cublasLtMatmulPreferenceSetAttribute",                                              \
+    (BlasPreference, int name, const void *, size_t bytes))                                                  \
+  M(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                                        \
+    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, BlasPreference,     \
+     int wanted, BlasHeuristic *, int *found))                                                               \
+  M(matmul, int, "cublasLtMatmul",                                                                           \
+    (BlasHandle, BlasDescriptor, const void *alpha, const void *a, BlasLayout, const void *b, BlasLayout,    \
+     const void *beta, const void *c, BlasLayout, void *d, BlasLayout, const BlasAlgorithm *,                \
+     void *workspace, size_t workspaceBytes, Stream))
 
 /// cuBLASLt, opened: 12.0 or later.
 class Blas {
@@ -70,7 +73,8 @@ private:
   Library library;
 };
 
-/// A call's batch as cuBLASLt takes it: `count` matrices a fixed stride apart, repeated at `outer` offsets (elements).
+/// A call's batch as cuBLASLt takes it: `count` matrices a fixed stride apart, repeated at `outer` offsets
+/// (elements).
 struct BatchFold {
   int64_t count = 1, strideA = 0, strideB = 0, strideC = 0;
   struct Offset {
@@ -88,7 +92,8 @@ public:
   Product(Product &&) = delete;
   ~Product();
 
-  /// What the heuristic proposes (throws core::Failure if nothing within the call's workspace), and what is to be used.
+  /// What the heuristic proposes (throws core::Failure if nothing within the call's workspace), and what is
+  /// to be used.
   BlasAlgorithm propose() const;
   void choose(const BlasAlgorithm &algorithm) { chosen = algorithm; }
   /// Operands in the call's order: A, B, bias if any, C, workspace if any.

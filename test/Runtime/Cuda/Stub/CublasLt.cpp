@@ -1,5 +1,5 @@
-// libcublaslt-stub.so: products on the imagined GPU, column-major as the library's own. Sums of f32 are those of the CPU
-// device (the same routine on the transposed problem), so that runs can be compared bit for bit.
+// libcublaslt-stub.so: products on the imagined GPU, column-major as the library's own. Sums of f32 are those
+// of the CPU device (the same routine on the transposed problem), so that runs can be compared bit for bit.
 #include "Machine.h"
 #include "par/cpu/Matmul.h"
 
@@ -101,7 +101,9 @@ int cublasLtMatrixLayoutDestroy(Layout *layout) {
   return 0;
 }
 int cublasLtMatrixLayoutSetAttribute(Layout *layout, int name, const void *from, size_t bytes) {
-  return name == 5 ? take(layout->batch, from, bytes) : name == 6 ? take(layout->stride, from, bytes) : invalidValue;
+  return name == 5   ? take(layout->batch, from, bytes)
+         : name == 6 ? take(layout->stride, from, bytes)
+                     : invalidValue;
 }
 
 int cublasLtMatmulPreferenceCreate(Preference **preference) {
@@ -126,13 +128,13 @@ struct Heuristic {
   int reserved[4];
 };
 
-int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, Layout *c, Layout *, Preference *preference,
-                                   int, Heuristic *best, int *found) {
+int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, Layout *c, Layout *,
+                                   Preference *preference, int, Heuristic *best, int *found) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   if (int injected = machine.note("cublasLtMatmulAlgoGetHeuristic",
                                   std::to_string(c->rows) + " " + std::to_string(c->columns) + " alignment " +
-                                    std::to_string(preference->alignment[0])))
+                                      std::to_string(preference->alignment[0])))
     return injected;
   *best = {};
   best->algorithm[0] = algorithmWord;
@@ -142,17 +144,19 @@ int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, 
   return k == other ? 0 : invalidValue;
 }
 
-int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b, Layout *lb,
-                   const float *beta, const void *c, Layout *, void *result, Layout *lc, const uint64_t *algorithm, void *,
-                   size_t, Stream *stream) {
+int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b,
+                   Layout *lb, const float *beta, const void *c, Layout *, void *result, Layout *lc,
+                   const uint64_t *algorithm, void *, size_t, Stream *stream) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   format::Call call = rowMajor(*d, *la, *lb, *lc);
   call.alpha = *alpha, call.beta = *beta;
-  if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) + " " +
-                                                      std::to_string(call.k) + " stream " + std::to_string(stream->id)))
+  if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) +
+                                                        " " + std::to_string(call.k) + " stream " +
+                                                        std::to_string(stream->id)))
     return injected;
-  if (c != result || la->type != 0 || algorithm[0] != algorithmWord || algorithm[1] != lc->rows * 65536 + lc->columns)
+  if (c != result || la->type != 0 || algorithm[0] != algorithmWord ||
+      algorithm[1] != lc->rows * 65536 + lc->columns)
     return notSupported;
   uint64_t size = sizeof(float), last = call.extent('c') * size;
   if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
@@ -163,7 +167,8 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
   const void *bias = call.bias ? d->bias : nullptr;
   machine.enqueue(*stream, {nullptr, [=] {
                               product->run(static_cast<const float *>(b), static_cast<const float *>(a),
-                                           static_cast<const float *>(bias), static_cast<float *>(result), nullptr);
+                                           static_cast<const float *>(bias), static_cast<float *>(result),
+                                           nullptr);
                             }});
   return 0;
 }

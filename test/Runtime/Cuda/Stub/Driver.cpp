@@ -1,5 +1,6 @@
-// libcuda-stub.so: the driver's entry points that the runtime uses, on Machine. Each checks what the driver would refuse,
-// and a little more: sizes, that memory is known, that handles live, that nothing synchronises while it is captured.
+// libcuda-stub.so: the driver's entry points that the runtime uses, on Machine. Each checks what the driver
+// would refuse, and a little more: sizes, that memory is known, that handles live, that nothing synchronises
+// while it is captured.
 #include "Machine.h"
 
 #include <cstring>
@@ -43,28 +44,30 @@ std::string hex(uint64_t value) {
 }
 
 /// What most calls begin with: note, then what has gone wrong before.
-#define PAR_ENTER(NAME, ...)                                                                                           \
-  Machine &machine = Machine::get();                                                                                   \
-  auto held = machine.lock();                                                                                          \
-  if (int injected = machine.note(NAME, with(__VA_ARGS__)))                                                            \
-    return injected;                                                                                                   \
-  if (!machine.initialised)                                                                                            \
-    return notInitialised;                                                                                             \
-  if (!hasContext)                                                                                                     \
-    return invalidContext;                                                                                             \
-  if (int failed = machine.deviceStatus())                                                                             \
+#define PAR_ENTER(NAME, ...)                                                                                 \
+  Machine &machine = Machine::get();                                                                         \
+  auto held = machine.lock();                                                                                \
+  if (int injected = machine.note(NAME, with(__VA_ARGS__)))                                                  \
+    return injected;                                                                                         \
+  if (!machine.initialised)                                                                                  \
+    return notInitialised;                                                                                   \
+  if (!hasContext)                                                                                           \
+    return invalidContext;                                                                                   \
+  if (int failed = machine.deviceStatus())                                                                   \
     return failed;
 
-#define PAR_KNOWN(SET, HANDLE)                                                                                         \
-  if (!SET.count(HANDLE))                                                                                              \
+#define PAR_KNOWN(SET, HANDLE)                                                                               \
+  if (!SET.count(HANDLE))                                                                                    \
     return invalidHandle;
 
 /// Copies and fills: the host's memory is read when the work is done, as pinned memory is.
-int move(Machine &machine, Stream *stream, uint64_t to, uint64_t from, size_t bytes, bool toKnown, bool fromKnown) {
+int move(Machine &machine, Stream *stream, uint64_t to, uint64_t from, size_t bytes, bool toKnown,
+         bool fromKnown) {
   if ((toKnown && machine.checkRange(to, bytes)) || (fromKnown && machine.checkRange(from, bytes)))
     return invalidValue;
   machine.enqueue(*stream, {nullptr, [=] {
-                              std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+                              std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from),
+                                           bytes);
                             }});
   return 0;
 }
@@ -76,8 +79,8 @@ int set(Machine &machine, Stream *stream, uint64_t to, T value, size_t pitch, si
   machine.enqueue(*stream, {nullptr, [=] {
                               for (size_t row = 0; row < height; ++row)
                                 for (size_t i = 0; i < width; ++i)
-                                  std::memcpy(reinterpret_cast<char *>(to) + row * pitch + i * sizeof(T), &value,
-                                              sizeof(T));
+                                  std::memcpy(reinterpret_cast<char *>(to) + row * pitch + i * sizeof(T),
+                                              &value, sizeof(T));
                             }});
   return 0;
 }
@@ -91,7 +94,7 @@ bool countParameters(const std::string &text, const std::string &name, size_t &c
   for (found = false; !found && (at = text.find(".entry " + name, at)) != std::string::npos;) {
     at += 7 + name.size();
     size_t next = text.find_first_not_of(" \n\t", at);
-    found = next != std::string::npos && (text[next] == '(' || text[next] == '{') ;
+    found = next != std::string::npos && (text[next] == '(' || text[next] == '{');
   }
   if (!found)
     return true;
@@ -121,9 +124,9 @@ int cuDriverGetVersion(int *version) {
 
 int cuGetErrorName(int code, const char **text) {
   switch (code) {
-#define PAR_NAME(CODE, NAME)                                                                                           \
-  case CODE:                                                                                                           \
-    *text = NAME;                                                                                                      \
+#define PAR_NAME(CODE, NAME)                                                                                 \
+  case CODE:                                                                                                 \
+    *text = NAME;                                                                                            \
     return 0;
     PAR_NAME(1, "CUDA_ERROR_INVALID_VALUE")
     PAR_NAME(2, "CUDA_ERROR_OUT_OF_MEMORY")
@@ -263,7 +266,8 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, Stream *stream) 
   return set(machine, stream, to, value, 0, count, 1);
 }
 
-int cuMemsetD2D32Async(uint64_t to, size_t pitch, unsigned value, size_t width, size_t height, Stream *stream) {
+int cuMemsetD2D32Async(uint64_t to, size_t pitch, unsigned value, size_t width, size_t height,
+                       Stream *stream) {
   PAR_ENTER("cuMemsetD2D32Async", hex(to), pitch, value, width, height, "stream", stream->id)
   PAR_KNOWN(machine.streams, stream)
   return set(machine, stream, to, value, pitch, width, height);
@@ -378,8 +382,8 @@ int cuFuncSetAttribute(Entry *function, int attribute, int value) {
   return 0;
 }
 
-int cuLaunchKernel(Entry *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, Stream *stream, void **parameters, void **extra) {
+int cuLaunchKernel(Entry *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, Stream *stream, void **parameters, void **extra) {
   std::vector<uint64_t> values;
   // All parameters are words, but the second of a reduction, which holds the pointers of its sources.
   bool reduces = function->name.starts_with("par_reduce_");

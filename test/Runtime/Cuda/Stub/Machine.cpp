@@ -49,6 +49,7 @@ void Machine::configure() {
   version = static_cast<int>(numberOf("PAR_STUB_VERSION", 13000));
   sm = static_cast<int>(numberOf("PAR_STUB_SM", 90));
   memory = numberOf("PAR_STUB_MEMORY", uint64_t(1) << 32);
+  registerBuiltins(*this);
 }
 
 void Machine::reset(const std::string &failure, uint64_t seed) {

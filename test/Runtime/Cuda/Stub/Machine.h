@@ -1,13 +1,16 @@
-// What stands behind the stub libraries of the CUDA tests: memory, streams, events and captures of one imagined GPU. Work
-// is kept in queues and done as late as it may be, in a seeded order of all orders that CUDA allows; a wait that the code
-// under test forgot then gives wrong numbers, or work that reads host memory which has changed since.
+// What stands behind the stub libraries of the CUDA tests: memory, streams, events and captures of one
+// imagined GPU. Work is kept in queues and done as late as it may be, in a seeded order of all orders that
+// CUDA allows; a wait that the code under test forgot then gives wrong numbers, or work that reads host
+// memory which has changed since.
 //
 // The environment, read at cuInit, or Machine::configure():
 //   PAR_STUB_LOG    file that gets each call as a line of JSON
 //   PAR_STUB_SEED   of the order (default 1)
-//   PAR_STUB_FAIL   CALL:N:CODE  the N-th call of CALL (from 1) answers CODE; work:N:CODE  the N-th piece of work fails,
-//                   and every call that looks at the device answers CODE from then on; stall:N  nothing is done after N pieces; nccl:N:CODE as asynchronous error
-//                   of communicators after their N-th operation; hang:N  the N-th operation of NCCL never ends
+//   PAR_STUB_FAIL   CALL:N:CODE  the N-th call of CALL (from 1) answers CODE; work:N:CODE  the N-th piece of
+//   work fails,
+//                   and every call that looks at the device answers CODE from then on; stall:N  nothing is
+//                   done after N pieces; nccl:N:CODE as asynchronous error of communicators after their N-th
+//                   operation; hang:N  the N-th operation of NCCL never ends
 //   PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
 #pragma once
 
@@ -79,6 +82,8 @@ public:
   void reset(const std::string &failure = "", uint64_t seed = 1);
   void nameThread(const std::string &name);
   std::vector<Call> calls(const std::string &rank = "");
+  /// Launches of that entry of a module, which takes so many parameters, run `kernel`; of unknown entries
+  /// nothing.
   void kernel(const std::string &name, size_t parameters, Kernel kernel);
 
   // What entry points do, under the lock.
@@ -130,5 +135,8 @@ private:
   uint64_t done = 0;
   int failed = 0;
 };
+
+/// Gives the machine the CPU form of every builtin under its entry's name.
+void registerBuiltins(Machine &machine);
 
 } // namespace par::stub

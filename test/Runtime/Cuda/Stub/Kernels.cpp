@@ -1,0 +1,67 @@
+// The builtin kernels on the imagined GPU: their CPU forms, under the names of the entries that the runtime
+// launches.
+#include "Machine.h"
+#include "par/kernels/Builtins.h"
+#include "par/kernels/CudaBuiltins.h"
+
+#include <algorithm>
+
+namespace par::stub {
+
+namespace {
+
+/// The builtin that an entry does the work of; none for the first of two stages, whose last does it all.
+struct Form {
+  const kernels::BuiltinKernel *builtin = nullptr;
+  bool coefficient = false, scratch = false;
+};
+
+Form formOf(std::string_view entry) {
+  Form form;
+  std::string_view name = entry.substr(std::string_view("par_").size());
+  if (name == "sum_squares_parts" || name == "layer_norm_backward")
+    return form;
+  form.scratch = name == "sum_squares_total" || name == "layer_norm_backward_sums";
+  form.coefficient = name.ends_with("_coef");
+  if (form.scratch || form.coefficient)
+    name = name.substr(0, name.rfind('_'));
+  form.builtin = kernels::findBuiltin(name);
+  return form;
+}
+
+/// par_reduce_f32: out, 16 sources, members, n, operation (sum only).
+void addSources(const std::vector<uint64_t> &p) {
+  auto *out = reinterpret_cast<float *>(p[0]);
+  std::vector<float> total(p[18]);
+  for (uint64_t member = 0; member < p[17]; ++member)
+    for (uint64_t i = 0; i < p[18]; ++i) {
+      float value = reinterpret_cast<const float *>(p[1 + member])[i];
+      total[i] = member == 0 ? value : total[i] + value;
+    }
+  std::copy(total.begin(), total.end(), out);
+}
+
+} // namespace
+
+void registerBuiltins(Machine &machine) {
+  machine.kernel("par_reduce_f32", 5, addSources);
+  for (std::string_view entry : kernels::cudaEntries()) {
+    Form form = formOf(entry);
+    kernels::KernelFunction function = form.builtin ? kernels::builtinFunction(form.builtin->name) : nullptr;
+    if (!function)
+      continue;
+    size_t operands = 0;
+    for (const kernels::BuiltinOperand &operand : form.builtin->operands)
+      operands += operand.onlyIf < 0 || form.coefficient;
+    size_t skipped = form.scratch ? 1 : 0, immediates = form.builtin->immediates.size();
+    machine.kernel(std::string(entry), operands + skipped + immediates, [=](const std::vector<uint64_t> &p) {
+      std::vector<void *> pointers;
+      for (size_t i = 0; i < operands; ++i)
+        pointers.push_back(reinterpret_cast<void *>(p[i]));
+      const uint64_t *imm = p.data() + operands + skipped;
+      function(pointers.data(), imm, 0, kernels::builtinTiles(*form.builtin, {imm, immediates}));
+    });
+  }
+}
+
+} // namespace par::stub
