@@ -29,8 +29,9 @@ bool Mutator::slot(Spot spot) {
 /// A buffer, or an event, loses its last slot.
 bool Mutator::depth() {
   std::vector<uint32_t> buffers = usedBuffers(true);
-  if (Event *event = random.below(3) || program.events.empty() ? nullptr
-                                                               : &program.events[random.below(program.events.size())];
+  if (Event *event = random.below(3) || program.events.empty()
+                         ? nullptr
+                         : &program.events[random.below(program.events.size())];
       event && event->depth > 1) {
     what = "event '" + event->name + "' has a depth of " + std::to_string(--event->depth);
     return true;

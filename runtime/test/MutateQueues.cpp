@@ -54,8 +54,8 @@ bool Mutator::queue() {
   Spot spot = pick(all);
   if (at(spot).queue == to)
     return false;
-  say(spot, std::string(toString(at(spot).op)) + " moved from queue " + program.queues[at(spot).queue] + " to " +
-                program.queues[to]);
+  say(spot, std::string(toString(at(spot).op)) + " moved from queue " + program.queues[at(spot).queue] +
+                " to " + program.queues[to]);
   at(spot).queue = to;
   return true;
 }
@@ -76,8 +76,8 @@ bool Mutator::queueOfComm(uint32_t comm, uint32_t to) {
   return true;
 }
 
-/// A wait or a signal stands elsewhere in its block. (That another instruction does makes a program that computes
-/// something else, which no proof about order can know.)
+/// A wait or a signal stands elsewhere in its block. (That another instruction does makes a program that
+/// computes something else, which no proof about order can know.)
 bool Mutator::move() {
   std::vector<Spot> all =
       spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });

@@ -12,10 +12,9 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Mutation mutation) {
-  static constexpr std::string_view names[kMutations] = {"drop",  "duplicate", "swap",  "peer",  "count",
-                                                         "type",  "reduction", "group", "order", "slot",
-                                                         "depth", "offset",    "place", "alias", "wait",
-                                                         "signal", "event",   "queue", "move"};
+  static constexpr std::string_view names[kMutations] = {
+      "drop",  "duplicate", "swap",  "peer",  "count", "type",   "reduction", "group", "order", "slot",
+      "depth", "offset",    "place", "alias", "wait",  "signal", "event",     "queue", "move"};
   return names[size_t(mutation)];
 }
 

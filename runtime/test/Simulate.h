@@ -21,7 +21,8 @@ public:
   std::string describe() const override { return "made-up rows"; }
   bool has(const std::string &) const override { return true; }
   std::string feeds() const override { return "made-up rows feed all"; }
-  const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const override;
+  const std::byte *row(const format::Input &input, uint64_t row,
+                       std::vector<std::byte> &scratch) const override;
   const std::byte *whole(const format::Input &input) const override;
 
 private:
@@ -37,9 +38,10 @@ struct Ran {
   std::vector<core::Stamp> stamps;
 };
 
-/// Initialises, and runs every entry twice, on the device `cpu` or, with `world`, on `sim`; all ranks as threads.
-/// `folder` is where the bundle's kernels lie.
-Ran runBundle(const format::Bundle &bundle, const std::string &folder, std::shared_ptr<sim::World> world = nullptr);
+/// Initialises, and runs every entry twice, on the device `cpu` or, with `world`, on `sim`; all ranks as
+/// threads. `folder` is where the bundle's kernels lie.
+Ran runBundle(const format::Bundle &bundle, const std::string &folder,
+              std::shared_ptr<sim::World> world = nullptr);
 /// The same on `sim`.
 Ran simulate(const format::Bundle &bundle, const std::string &folder, const sim::Options &options);
 /// simulate() in a process of its own, which a kernel may crash, or loop in for a minute.

@@ -17,9 +17,9 @@ struct Judgement {
   struct Row {
     uint64_t total = 0;
     std::map<std::string, uint64_t> rejected; ///< by property: "V1" ... "V6"
-    uint64_t accepted = 0;                    ///< by par-verify; sim found nothing, and the results are the original's
-    /// Of what V4 and V5 rejected and sim played: it found a race or a deadlock; other bits than the original's;
-    /// nothing (it need not: V5 is about values that may be equal by chance).
+    uint64_t accepted = 0; ///< by par-verify; sim found nothing, and the results are the original's
+    /// Of what V4 and V5 rejected and sim played: it found a race or a deadlock; other bits than the
+    /// original's; nothing (it need not: V5 is about values that may be equal by chance).
     uint64_t races = 0, differ = 0, nothing = 0;
   };
   std::map<std::string, Row> rows; ///< by mutation
@@ -30,8 +30,8 @@ struct Judgement {
   uint64_t total = 0, simulated = 0;
 };
 
-/// `count` mutations of the memory and the queues of random ranks. What par-verify accepts is played on `sim`, and,
-/// with `both`, what V4 and V5 reject. `folder` is where the bundle's kernels lie.
+/// `count` mutations of the memory and the queues of random ranks. What par-verify accepts is played on
+/// `sim`, and, with `both`, what V4 and V5 reject. `folder` is where the bundle's kernels lie.
 Judgement judgeMany(const format::Bundle &bundle, const std::string &folder, uint64_t count, uint64_t seed,
                     const sim::Options &options, bool both);
 /// The table of a judgement.

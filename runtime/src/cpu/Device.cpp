@@ -21,7 +21,9 @@ core::Arenas HostDevice::arenas() const {
   return {link->arena().data(), const_cast<std::byte *>(hostArena.data())};
 }
 
-void HostDevice::write(void *to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
+void HostDevice::write(void *to, std::span<const std::byte> from) {
+  std::memcpy(to, from.data(), from.size());
+}
 
 void HostDevice::read(std::span<std::byte> to, const void *from) { std::memcpy(to.data(), from, to.size()); }
 
@@ -60,7 +62,8 @@ void Device::connect(comm::Control &control) {
   executor.emplace(mainQueueOf(program), program.queues.size(), *link, control, *local);
 }
 
-void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
+void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
+                 core::EntryHost &host) {
   writeHypers(hypers);
   executor->run(entry, host);
 }

@@ -10,7 +10,8 @@ namespace par::sim {
 
 /// How an interleaving is hostile.
 enum class Strategy : uint8_t {
-  Issue,  ///< not at all: in the order of issue as far as ranks need not wait (the one that others are held against)
+  Issue,  ///< not at all: in the order of issue as far as ranks need not wait (the one that others are held
+          ///< against)
   Random, ///< any queue whose head may go, all alike
   Delay,  ///< each head gets a delay between 1 and 2^20 when it becomes one; the earliest goes
   Starve  ///< one queue of one rank goes only when nothing else can

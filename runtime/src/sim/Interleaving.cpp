@@ -33,7 +33,7 @@ private:
 
 Interleaving::Interleaving(std::vector<Part> &parts, const std::vector<const Ledger *> &ledgers,
                            const std::vector<comm::Members> &table, Adversary adversary)
-    : parts(parts), ledgers(ledgers), meetings_(table), adversary(std::move(adversary)), ranks(parts.size()) {
+    : parts(parts), ledgers(ledgers), rendezvous(table), adversary(std::move(adversary)), ranks(parts.size()) {
   for (uint32_t rank = 0; rank < parts.size(); ++rank) {
     const std::vector<Step> &steps = parts[rank].entry->steps;
     Rank &self = ranks[rank];
@@ -77,7 +77,7 @@ void Interleaving::collect() {
       else if (!self.empty() && !self.posted && cpu::communicates(stepOf(rank, self.head()).op))
         postHead(rank, queue);
     }
-  readyMeetings = meetings_.ready();
+  readyMeetings = rendezvous.ready();
   for (const std::vector<Piece> &pieces : readyMeetings) {
     Choice choice{pieces[0].rank, pieces[0].queue, pieces[0].step};
     for (const Piece &piece : pieces) {
@@ -108,7 +108,8 @@ void Interleaving::postHead(uint32_t rank, uint32_t queue) {
   posting.pieces = step.units;
   posting.before = self.now[queue];
   for (uint32_t piece = 0; piece < step.units; ++piece)
-    meetings_.post({rank, queue, posting.head(), piece, &parts[rank].entry->communications[step.firstUnit + piece]});
+    rendezvous.post(
+        {rank, queue, posting.head(), piece, &parts[rank].entry->communications[step.firstUnit + piece]});
 }
 
 void Interleaving::endHead(uint32_t rank, Queue &queue) {
@@ -151,7 +152,7 @@ std::optional<Trouble> Interleaving::meet(const std::vector<Piece> &pieces) {
       return trouble;
   }
   std::vector<Piece> taken = pieces; // happen() leaves the list of ready ones behind
-  meetings_.happen(taken);
+  rendezvous.happen(taken);
   ++met;
   for (const Piece &piece : taken) {
     Queue &queue = ranks[piece.rank].queues[piece.queue];

@@ -19,7 +19,8 @@ public:
   Interleaving(std::vector<Part> &parts, const std::vector<const Ledger *> &ledgers,
                const std::vector<comm::Members> &table, Adversary adversary);
 
-  /// Plays to the end, or to the first trouble. Feeds come from each part's host, and `fetch` takes the results.
+  /// Plays to the end, or to the first trouble. Feeds come from each part's host, and `fetch` takes the
+  /// results.
   using Fetch = std::function<void(uint32_t rank, uint32_t step, std::span<const std::byte>)>;
   std::optional<Trouble> play(const Fetch &fetch);
 
@@ -59,10 +60,10 @@ private:
 
   std::vector<Part> &parts;
   const std::vector<const Ledger *> &ledgers;
-  Meetings meetings_;
+  Meetings rendezvous;
   Adversary adversary;
   std::vector<Rank> ranks;
-  std::vector<Choice> choices;                  ///< heads first, then meetings
+  std::vector<Choice> choices; ///< heads first, then meetings
   std::vector<std::vector<Piece>> readyMeetings;
   uint64_t clock = 0, met = 0, left = 0;
 };

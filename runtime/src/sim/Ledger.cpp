@@ -30,7 +30,8 @@ void *Ledger::operandOf(const core::Step &step, uint32_t operand, const comm::Co
   return operand == 0 && c->op != Op::Recv ? const_cast<void *>(c->in) : c->out;
 }
 
-void Ledger::add(const core::Step &step, const format::Instruction &instruction, const comm::Communication *c) {
+void Ledger::add(const core::Step &step, const format::Instruction &instruction,
+                 const comm::Communication *c) {
   format::Membership own;
   uint32_t members = 1;
   if (c && c->op == Op::Coll) {
@@ -55,7 +56,10 @@ std::string Ledger::describe(uint32_t number) const {
   const core::Step &step = *access.step;
   std::string id = step.id;
   if (step.op == Op::Group)
-    id = entry.communications[step.firstUnit + static_cast<uint32_t>(access.instruction - step.instruction - 1)].id;
+    id =
+        entry
+            .communications[step.firstUnit + static_cast<uint32_t>(access.instruction - step.instruction - 1)]
+            .id;
   const char *verb = access.touch == verify::Touch::Read    ? "reads"
                      : access.touch == verify::Touch::Write ? "writes"
                                                             : "leaves undefined";

@@ -56,7 +56,8 @@ std::string describe(const Piece &piece) {
   const Communication &c = *piece.what;
   return std::string(c.id) + " of rank " + std::to_string(piece.rank) + " is " +
          std::string(c.op == Op::Coll ? format::toString(c.kind) : format::toString(c.op)) + " of " +
-         std::to_string(c.n) + " " + std::string(format::toString(c.type)) + " with tag " + std::to_string(c.tag);
+         std::to_string(c.n) + " " + std::string(format::toString(c.type)) + " with tag " +
+         std::to_string(c.tag);
 }
 
 /// Throws unless all parts are of one communication.

@@ -1,6 +1,7 @@
-// Who may have touched what before: vector clocks (Lamport 1978, Mattern 1989) of the queues of one rank over the
-// bytes of its arenas, as in FastTrack (Flanagan, Freund 2009): the last write of a byte, and its last read on every
-// queue since. Other ranks order nothing here: what a program needs must be ordered by its own queues and events.
+// Who may have touched what before: vector clocks (Lamport 1978, Mattern 1989) of the queues of one rank over
+// the bytes of its arenas, as in FastTrack (Flanagan, Freund 2009): the last write of a byte, and its last
+// read on every queue since. Other ranks order nothing here: what a program needs must be ordered by its own
+// queues and events.
 #pragma once
 
 #include "sim/Ledger.h"

@@ -70,7 +70,8 @@ void World::play() {
     auto strategy = i == 0 ? Strategy::Issue : static_cast<Strategy>(1 + (number + i) % kHostileStrategies);
     std::string name = core::format("interleaving {} of run {} (seed {}, {})", i + 1, total.runs, wanted.seed,
                                     toString(strategy));
-    last = playOnce(books, Adversary(strategy, (wanted.seed << 32) + number, static_cast<uint32_t>(parts.size())), name);
+    last = playOnce(
+        books, Adversary(strategy, (wanted.seed << 32) + number, static_cast<uint32_t>(parts.size())), name);
     if (i == 0)
       first = last;
     else
@@ -79,7 +80,8 @@ void World::play() {
   deliver(last);
 }
 
-World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversary adversary, const std::string &name) {
+World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversary adversary,
+                               const std::string &name) {
   std::vector<comm::Members> table = comm::tableOf(parts[0].options->bundle->manifest);
   Interleaving order(parts, books, table, std::move(adversary));
   Outcome outcome;
@@ -115,10 +117,12 @@ void World::compare(const Outcome &first, const Outcome &other, const std::strin
         .exitsWith(core::exitRefused);
   };
   for (size_t rank = 0; rank < parts.size(); ++rank) {
-    auto [a, b] = std::mismatch(first.state[rank].begin(), first.state[rank].end(), other.state[rank].begin());
+    auto [a, b] =
+        std::mismatch(first.state[rank].begin(), first.state[rank].end(), other.state[rank].begin());
     if (a != first.state[rank].end())
       fail(rank, "state '" +
-                     bufferAt(parts[rank].options->program(), static_cast<uint64_t>(a - first.state[rank].begin())) +
+                     bufferAt(parts[rank].options->program(),
+                              static_cast<uint64_t>(a - first.state[rank].begin())) +
                      "'");
   }
   for (const auto &[place, bytes] : first.fetched)

@@ -13,11 +13,12 @@
 
 using namespace par;
 
-/// judge BUNDLE|--toys [COUNT=1000] [SEED=1] [INTERLEAVINGS=20] [both]. Exit status 0: they never disagree on an
-/// accepted program.
+/// judge BUNDLE|--toys [COUNT=1000] [SEED=1] [INTERLEAVINGS=20] [both]. Exit status 0: they never disagree on
+/// an accepted program.
 int main(int argc, char **argv) {
   if (argc < 2)
-    return std::fputs("usage: judge BUNDLE|--toys [COUNT=1000] [SEED=1] [INTERLEAVINGS=20] [both]\n", stderr), 2;
+    return std::fputs("usage: judge BUNDLE|--toys [COUNT=1000] [SEED=1] [INTERLEAVINGS=20] [both]\n", stderr),
+           2;
   auto number = [&](int at, uint64_t otherwise) {
     return argc > at ? std::strtoull(argv[at], nullptr, 10) : otherwise;
   };
@@ -34,10 +35,10 @@ int main(int argc, char **argv) {
   }
   bool disagree = false;
   for (const format::Bundle &bundle : bundles) {
-    toy::Judgement judgement =
-        toy::judgeMany(bundle, name == "--toys" ? "toy.par" : name, count / bundles.size(), seed, options, argc > 5);
-    std::printf("seed %llu, %u interleavings\n%s", static_cast<unsigned long long>(seed), options.interleavings,
-                toy::format(judgement).c_str());
+    toy::Judgement judgement = toy::judgeMany(bundle, name == "--toys" ? "toy.par" : name,
+                                              count / bundles.size(), seed, options, argc > 5);
+    std::printf("seed %llu, %u interleavings\n%s", static_cast<unsigned long long>(seed),
+                options.interleavings, toy::format(judgement).c_str());
     disagree = disagree || !judgement.disagreements.empty();
   }
   return disagree ? 3 : 0;

@@ -1,5 +1,5 @@
-// Everything that a rank does on its own memory, on this machine's processor: kernels and calls of a program, bound
-// once, and copies, fills, feeds and fetches.
+// Everything that a rank does on its own memory, on this machine's processor: kernels and calls of a program,
+// bound once, and copies, fills, feeds and fetches.
 #pragma once
 
 #include "par/core/Device.h"
@@ -11,7 +11,8 @@ namespace par::cpu {
 
 class LocalSteps {
 public:
-  /// Binds the kernels and calls of the program of `options`; setLibraryThreads() comes before. Throws core::Failure.
+  /// Binds the kernels and calls of the program of `options`; setLibraryThreads() comes before. Throws
+  /// core::Failure.
   LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices);
 
   /// Runs a step that is neither communication nor signal nor wait. Its arenas must be this process's memory.

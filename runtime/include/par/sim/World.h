@@ -1,7 +1,7 @@
-// The device `sim`: all ranks of a job in one process, the CPU's kernels on simulated queues. Whatever par-verify
-// claims of a program's order is tried on it: every queue, and every meeting of ranks, moves in orders that a hostile
-// scheduler picks from a seed, and every access to the arenas is held against what queues and events order. The same
-// seed gives the same orders.
+// The device `sim`: all ranks of a job in one process, the CPU's kernels on simulated queues. Whatever
+// par-verify claims of a program's order is tried on it: every queue, and every meeting of ranks, moves in
+// orders that a hostile scheduler picks from a seed, and every access to the arenas is held against what
+// queues and events order. The same seed gives the same orders.
 #pragma once
 
 #include "par/cpu/LocalSteps.h"
@@ -12,7 +12,8 @@ namespace par::sim {
 
 struct Options {
   uint64_t seed = 1;
-  /// How many orders each run of an entry is played in; all must end with the same bits. The first is that of issue.
+  /// How many orders each run of an entry is played in; all must end with the same bits. The first is that of
+  /// issue.
   uint32_t interleavings = 1;
 };
 
@@ -45,9 +46,9 @@ public:
   /// The rank's part, to be filled in before and between plays.
   Part &operator[](uint32_t rank) { return parts[rank]; }
 
-  /// Plays the entry of all parts in all interleavings, each from the same state, and delivers the results of the
-  /// last one. Called by one rank while the others wait. Throws core::Failure for a race, for ranks that wait for one
-  /// another, and where two interleavings end with different state or results.
+  /// Plays the entry of all parts in all interleavings, each from the same state, and delivers the results of
+  /// the last one. Called by one rank while the others wait. Throws core::Failure for a race, for ranks that
+  /// wait for one another, and where two interleavings end with different state or results.
   void play();
 
   /// Whether the last play threw; set by who called it.
