@@ -12,7 +12,7 @@ RANKS = {
                          "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\n",
     ("gpt2", "tp2-pp2"): "use: [megatron]\nmesh: {tp: 2, pp: 2}\nbatch: {microbatches: 4}\n"
                          "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\n",
-    ("mlp", "dp2-pp2"): "mesh: {dp: 2, pp: 2}\nbatch: {microbatches: 4}\npipeline: {schedule: 1f1b, cuts: auto}\n",
+    ("mlp", "dp2-pp2"): "mesh: {dp: 2, pp: 2}\nbatch: {microbatches: 4}\npipeline: {schedule: 1f1b, cuts: [fc2]}\n",
 }
 
 SEQUENCE = 1024

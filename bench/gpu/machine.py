@@ -14,7 +14,7 @@ import tempfile
 
 from report import Broken, NotPossible, Refused, TimeUp
 
-# What the runtime opens: variable, names. Where the loader does not find one, PyTorch's own packages have it.
+# What the runtime opens: variable, names. Where the loader does not find one, it may be elsewhere().
 OPENED = {"PAR_CUBLASLT_LIBRARY": ["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
           "PAR_NCCL_LIBRARY": ["libnccl.so.2"], "PAR_CUDNN_LIBRARY": ["libcudnn.so.9"]}
 STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so",
@@ -30,13 +30,13 @@ def opens(name):
         return False
 
 
-def beside_torch(name):
-    """A library among the packages that PyTorch brings, without importing it."""
+def elsewhere(name):
+    """A library where CUDA is installed, or among the packages that PyTorch brings, which is not imported for it."""
+    places = [(pathlib.Path("/usr/local"), "cuda*/lib64")]
     spec = importlib.util.find_spec("torch")
-    if not spec or not spec.origin:
-        return None
-    packages = pathlib.Path(spec.origin).parent.parent
-    return next((str(file) for file in sorted(packages.glob(f"nvidia/**/{name}*"))), None)
+    if spec and spec.origin:
+        places.append((pathlib.Path(spec.origin).parent.parent, "nvidia/**"))
+    return next((str(file) for root, folders in places for file in sorted(root.glob(f"{folders}/{name}*"))), None)
 
 
 class Machine:
@@ -75,7 +75,7 @@ class Machine:
     def find_libraries(self):
         for variable, names in OPENED.items():
             if variable not in self.environment and not any(map(opens, names)):
-                found = next(filter(None, map(beside_torch, names)), None)
+                found = next(filter(None, map(elsewhere, names)), None)
                 if found:
                     self.environment[variable] = found
 
@@ -111,7 +111,7 @@ class Machine:
             os.killpg(job.pid, signal.SIGKILL)
             job.communicate()
             if isinstance(failure, subprocess.TimeoutExpired):
-                raise TimeUp(f"{pathlib.Path(command[-1 - len(command[1:])]).name} ran longer than {failure.timeout:.0f} s")
+                raise TimeUp(f"{pathlib.Path(command[0]).name} ran longer than {failure.timeout:.0f} s")
             raise
         finally:
             self.calls = count_calls(log)
