@@ -10,7 +10,8 @@ namespace par::stub {
 
 namespace {
 
-/// The builtin that an entry does the work of; none for the first of two stages, whose last does it all.
+/// The builtin that an entry does the work of, with scratch memory or without; none for the other one of two stages. Of
+/// layer_norm_backward the first stage does it all: the second has no forms of its own for bf16 and f16.
 struct Form {
   const kernels::BuiltinKernel *builtin = nullptr;
   bool coefficient = false, scratch = false;
@@ -19,11 +20,11 @@ struct Form {
 Form formOf(std::string_view entry) {
   Form form;
   std::string_view name = entry.substr(std::string_view("par_").size());
-  if (name == "sum_squares_parts" || name == "layer_norm_backward")
+  if (name == "sum_squares_parts" || name == "layer_norm_backward_sums")
     return form;
-  form.scratch = name == "sum_squares_total" || name == "layer_norm_backward_sums";
+  form.scratch = name == "sum_squares_total" || name.starts_with("layer_norm_backward");
   form.coefficient = name.ends_with("_coef");
-  if (form.scratch || form.coefficient)
+  if (name == "sum_squares_total" || form.coefficient)
     name = name.substr(0, name.rfind('_'));
   form.builtin = kernels::findBuiltin(name);
   return form;
