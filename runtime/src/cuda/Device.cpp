@@ -115,7 +115,8 @@ void Device::connect(comm::Control &newControl) {
   arena = Block(*gpu, program.arena.deviceBytes() + options.guardBytes, Block::Place::Device);
   hostArena = Block(*gpu, program.arena.host, Block::Place::Host);
   bounce = Block(*gpu, bounceBytes, Block::Place::Host);
-  (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
+  if (arena.bytes() > 0)
+    (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   kernels.emplace(*gpu, options);
@@ -194,9 +195,18 @@ PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
   if (place)
     return *place;
   place = std::make_unique<PreparedEntry>(*gpu, *kernels, options.program(), entry);
-  for (Block &block : lanes->scratch)
-    if (block.bytes() < place->scratch)
-      block = Block(*gpu, place->scratch, Block::Place::Device);
+  bool grows = false;
+  for (Block &block : lanes->scratch) {
+    if (block.bytes() >= place->scratch)
+      continue;
+    block = Block(*gpu, place->scratch, Block::Place::Device);
+    grows = true;
+  }
+  if (grows) { // graphs hold the old address
+    graphCache->clear();
+    for (auto &[source, other] : entries)
+      other->whole = {};
+  }
   return *place;
 }
 

@@ -17,7 +17,7 @@ public:
   void run(const PreparedEntry &entry, const Segment &segment);
   /// What `issue` puts on the streams, beginning and ending on that of `queue`.
   Owned<GraphExec> capture(uint32_t queue, const std::function<void()> &issue);
-  size_t size() const { return cache.size(); }
+  void clear() { cache.clear(); }
 
 private:
   /// Block, place in it, operand addresses, and which waits are for signals of the same segment.

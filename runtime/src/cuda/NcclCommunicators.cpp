@@ -135,6 +135,7 @@ void NcclCommunicators::split() {
     std::optional<format::Membership> mine = format::membershipOf(communicator, of.control.rank());
     One on{communicator.name, nullptr, mine ? mine->member : 0, 0};
     NcclConfig config;
+    config.blocking = 1; // launches of one that does not block each go through a thread of their own
     int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
     settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world,
            "ncclCommSplit");
@@ -143,7 +144,7 @@ void NcclCommunicators::split() {
       table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
       table.back().size = static_cast<uint32_t>(communicator.groups[group].size());
     }
-    // A split that does not block is finished on the new communicator.
+    // What the world, which does not block, has left to do is finished on the new communicator.
     if (mine)
       settle(ncclInProgress, on, "ncclCommSplit");
   }
@@ -185,7 +186,7 @@ void NcclCommunicators::fail(int result, const One &on, const char *what) {
   throw(more && *more ? std::move(failure).note(more) : std::move(failure)).exitsWith(core::exitDeadRank);
 }
 
-/// Communicators do not block: what is under way is waited for here, where the end of the job is heard too.
+/// The world does not block: what is under way is waited for here, where the end of the job is heard too.
 void NcclCommunicators::settle(int result, const One &on, const char *what) {
   while (result == ncclInProgress && on.handle) {
     of.link.poll();
