@@ -1,7 +1,7 @@
 # Stub driver libraries, opened by path where the real ones would be opened by name. Tests talk to the first one's Machine.
 set(stubs ${CMAKE_CURRENT_LIST_DIR}/Stub)
-add_library(cuda-stub SHARED ${stubs}/Driver.cpp ${stubs}/Kernels.cpp ${stubs}/Machine.cpp)
-target_link_libraries(cuda-stub PRIVATE par_kernels)
+add_library(cuda-stub SHARED ${stubs}/Driver.cpp ${stubs}/Generated.cpp ${stubs}/Kernels.cpp ${stubs}/Machine.cpp)
+target_link_libraries(cuda-stub PRIVATE par_format par_kernels ${CMAKE_DL_LIBS})
 target_include_directories(cuda-stub PUBLIC ${stubs})
 set(stub_paths PAR_STUB_CUDA="$<TARGET_FILE:cuda-stub>")
 foreach(name Nccl CublasLt)

@@ -50,6 +50,8 @@ void Machine::configure() {
   sm = static_cast<int>(numberOf("PAR_STUB_SM", 90));
   memory = numberOf("PAR_STUB_MEMORY", uint64_t(1) << 32);
   registerBuiltins(*this);
+  if (const char *bundle = std::getenv("PAR_STUB_BUNDLE"))
+    registerGenerated(*this, bundle);
 }
 
 void Machine::reset(const std::string &failure, uint64_t seed) {
