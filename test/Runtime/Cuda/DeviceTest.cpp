@@ -58,6 +58,41 @@ TEST_F(DeviceTest, everyTypeIsFilled) {
         << format::toString(expected.type) << ' ' << expected.value;
 }
 
+/// [[1.5, 1.5, 1.5]] 2 times with 3 x 2 of 2, added to 1: 10.
+TEST_F(DeviceTest, multipliesInNarrowTypes) {
+  for (auto [type, ten] : {std::pair(format::DType::BF16, 0x4120), std::pair(format::DType::F16, 0x4900)}) {
+    format::Bundle bundle = toy::training();
+    toy::ProgramBuilder b("narrow", {"compute"});
+    b.buffer("w", format::BufferKind::State, {2, 2}, format::Index::None, 1, "w");
+    b.buffer("x", format::BufferKind::Temp, {2, 3});
+    b.buffer("y", format::BufferKind::Temp, {3, 2});
+    for (format::Buffer &buffer : b.program.buffers)
+      buffer.type = type;
+    b.product("product", 2, 2, 3, false, false, 1, 1);
+    b.program.calls[0].type = type;
+    b.block("all");
+    b.fill("compute", 4, 1, "w");
+    b.fill("compute", 6, 1.5, "x");
+    b.fill("compute", 6, 2, "y");
+    b.call("compute", "product", {"x", "y", "w"});
+    b.run("train", "all");
+    bundle.programs[0] = b.program;
+    bundle.manifest.tensors.resize(1);
+    bundle.manifest.tensors[0].type = type;
+    bundle.manifest.hypers.clear();
+    toy::runOn("cuda", bundle, [&](core::Session &session) {
+      session.run("train", {});
+      core::HostBytes w = session.tensor("w");
+      ASSERT_EQ(w.size(), 8u);
+      for (int i = 0; i < 4; ++i) {
+        uint16_t bits;
+        std::memcpy(&bits, w.data() + 2 * i, 2);
+        EXPECT_EQ(bits, ten) << format::toString(type);
+      }
+    });
+  }
+}
+
 TEST_F(DeviceTest, foldsBatchesOfProducts) {
   format::Call call;
   call.m = call.n = call.k = 4;

@@ -3,6 +3,7 @@
 #include "Machine.h"
 #include "par/cpu/Matmul.h"
 
+#include <bit>
 #include <cstring>
 
 using namespace par;
@@ -50,6 +51,40 @@ format::Call rowMajor(const Descriptor &d, const Layout &a, const Layout &b, con
   }
   call.bias = d.epilogue == 4;
   return call;
+}
+
+/// f32 from bf16 or f16, and back, rounded to nearest, ties to even. Numbers below f16's normal ones become
+/// 0.
+float widen(uint16_t bits, bool brain) {
+  uint32_t wide = brain ? uint32_t(bits) << 16 : 0;
+  if (!brain && (bits & 0x7fff) >= 0x0400)
+    wide = uint32_t(bits & 0x8000) << 16 | ((uint32_t(bits & 0x7fff) << 13) + (uint32_t(127 - 15) << 23));
+  return std::bit_cast<float>(wide);
+}
+
+uint16_t narrow(float value, bool brain) {
+  auto wide = std::bit_cast<uint32_t>(value);
+  if (brain)
+    return static_cast<uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+  uint32_t size = (wide & 0x7fffffff) - (uint32_t(127 - 15) << 23);
+  bool tiny = (wide & 0x7fffffff) < uint32_t(127 - 14) << 23;
+  return static_cast<uint16_t>((wide >> 16 & 0x8000) | (tiny ? 0 : (size + 0xfff + (size >> 13 & 1)) >> 13));
+}
+
+/// The product of f32 on widened copies, which add in f32 as the library does.
+void runNarrow(const cpu::Matmul &product, const format::Call &call, bool brain, const void *a, const void *b,
+               const void *bias, void *c) {
+  auto wide = [&](const void *from, uint64_t n) {
+    std::vector<float> values(n);
+    for (uint64_t i = 0; from && i < n; ++i)
+      values[i] = widen(static_cast<const uint16_t *>(from)[i], brain);
+    return values;
+  };
+  std::vector<float> result = wide(c, call.extent('c')), row = wide(bias, static_cast<uint64_t>(call.n));
+  product.run(wide(a, call.extent('a')).data(), wide(b, call.extent('b')).data(), bias ? row.data() : nullptr,
+              result.data(), nullptr);
+  for (uint64_t i = 0; i < result.size(); ++i)
+    static_cast<uint16_t *>(c)[i] = narrow(result[i], brain);
 }
 
 } // namespace
@@ -155,16 +190,20 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
                                                         " " + std::to_string(call.k) + " stream " +
                                                         std::to_string(stream->id)))
     return injected;
-  if (c != result || la->type != 0 || algorithm[0] != algorithmWord ||
+  if (c != result || la->type != lc->type || lb->type != lc->type || algorithm[0] != algorithmWord ||
       algorithm[1] != lc->rows * 65536 + lc->columns)
     return notSupported;
-  uint64_t size = sizeof(float), last = call.extent('c') * size;
+  uint64_t size = lc->type == 0 ? sizeof(float) : sizeof(uint16_t), last = call.extent('c') * size;
   if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
       machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
       machine.checkRange(reinterpret_cast<uint64_t>(a), call.extent('b') * size))
     return invalidValue;
   std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
   const void *bias = call.bias ? d->bias : nullptr;
+  if (int type = lc->type; type != 0) {
+    machine.enqueue(*stream, {nullptr, [=] { runNarrow(*product, call, type == 14, b, a, bias, result); }});
+    return 0;
+  }
   machine.enqueue(*stream, {nullptr, [=] {
                               product->run(static_cast<const float *>(b), static_cast<const float *>(a),
                                            static_cast<const float *>(bias), static_cast<float *>(result),
