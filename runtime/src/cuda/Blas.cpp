@@ -38,7 +38,8 @@ Blas::Blas() : library(openBlas()) {
   PAR_BLAS_ENTRIES(PAR_BLAS_BIND)
 #undef PAR_BLAS_BIND
   library.requireVersion(version() >= leastBlas, versionText(version()), versionText(leastBlas));
-  check(create(&handle), "", "cublasLtCreate");
+  if (int status = create(&handle))
+    throw Failure::at("", Message::cudaFailed, "cublasLtCreate", "status " + std::to_string(status));
 }
 
 Blas::~Blas() { destroy(handle); }

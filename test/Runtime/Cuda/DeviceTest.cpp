@@ -126,6 +126,9 @@ TEST_F(DeviceTest, saysWhatFails) {
   unsetenv("PAR_CUDA_BLOCKING");
   EXPECT_TRUE(named.starts_with("toy.par: error: all/")) << named;
   EXPECT_NE(named.find(" failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << named;
+  machine.reset("cublasLtCreate:1:1");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "error: cublasLtCreate failed: status 1");
   machine.reset("cublasLtMatmul:1:13");
   EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
             "error: call \"count\": cublasLtMatmul failed (cuBLASLt status 13)");
