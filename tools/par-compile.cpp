@@ -29,7 +29,7 @@ static const Flag flags[] = {
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
-    {"--emit", Flag::Value, true, "PHASE|trace", "prints the IR after a phase, or the simulated step as a Perfetto trace"},
+    {"--emit", Flag::Value, true, "PHASE|trace|kernels", "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
     {"--explain", Flag::Value, true, "collectives", "prints every communication, where it is from and what forced it"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
@@ -78,6 +78,8 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.explain = arguments.last("--explain");
   if (std::string emit = arguments.last("--emit"); emit == "trace")
     options.emitTrace = true;
+  else if (emit == "kernels")
+    options.emitKernels = true;
   else if (!emit.empty())
     options.stopAfter = emit;
   options.check = arguments.has("--check");

@@ -22,6 +22,14 @@ FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &ker
   if (failed(ManifestEmitter(module, options, bundle).emit()))
     return failure();
   bundle.manifest.communicators = tables.communicators.list();
+  bundle.manifest.device = kernels.device;
+  StringRef sm = kernels.isa;
+  if (kernels.device == "cuda" && sm.consume_front("sm_"))
+    bundle.manifest.needs.push_back("sm: " + sm.str());
+  if (!kernels.ptx.empty())
+    bundle.blobs.push_back({"kernels.ptx", kernels.ptx});
+  for (const Cubin &cubin : kernels.cubins)
+    bundle.blobs.push_back({"kernels-sm" + cubin.sm.substr(3) + ".cubin", cubin.bytes});
   if (!kernels.object.empty()) {
     bundle.blobs.push_back({"kernels-x86.so", kernels.object});
     bundle.manifest.needs.push_back("isa: " + kernels.isa);

@@ -44,6 +44,8 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
     made.name = made.symbol = info->symbol;
     made.tiles = info->tiles;
     made.imms = info->immediates.size();
+    if (info->launch)
+      made.launch = {{info->launch->grid, 1, 1}, {info->launch->threads, 1, 1}, 0};
     for (const OperandInfo &operand : info->operands)
       made.operands.push_back({accessOf(operand.access), std::max<uint64_t>(operand.bytes, 1)});
     out.kernels.push_back(std::move(made));

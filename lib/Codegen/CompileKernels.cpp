@@ -1,8 +1,12 @@
 #include "CPU/EmitLoops.h"
 #include "CPU/ExpandFormats.h"
-#include "CPU/ExpandMath.h"
 #include "CPU/NativeCode.h"
+#include "CUDA/Assemble.h"
+#include "CUDA/EmitThreads.h"
+#include "CUDA/Ptx.h"
+#include "ExpandMath.h"
 #include "LowerBody.h"
+#include "Optimize.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -17,7 +21,8 @@ namespace {
 /// One kernel on its way from body to object.
 struct Job {
   OwningOpRef<ModuleOp> module;
-  std::string object;
+  /// Object file, or PTX; and, where it is to be kept, LLVM IR.
+  std::string object, ir;
   bool failed = false;
 };
 
@@ -34,12 +39,12 @@ std::string bodyText(KernelOp kernel) {
 
 uint64_t bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * cpu::elementBytes(tensor.getElementType());
+  return tensor.getNumElements() * codegen::elementBytes(tensor.getElementType());
 }
 
 /// Operands in ABI order; which buffer each argument and result has.
-cpu::KernelBuffers layOutOperands(KernelOp kernel, KernelInfo &info) {
-  cpu::KernelBuffers buffers;
+codegen::KernelBuffers layOutOperands(KernelOp kernel, KernelInfo &info) {
+  codegen::KernelBuffers buffers;
   for (Type type : kernel.getFunctionType().getInputs()) {
     buffers.arguments.push_back(buffers.count++);
     info.operands.push_back({OperandAccess::Read, bytesOf(type)});
@@ -57,28 +62,50 @@ cpu::KernelBuffers layOutOperands(KernelOp kernel, KernelInfo &info) {
   return buffers;
 }
 
-/// From a kernel's body to loops in a module of its own.
-LogicalResult buildKernel(KernelOp kernel, KernelInfo &info, Job &job) {
+/// A scratch operand behind the others.
+void addScratch(codegen::KernelBuffers &buffers, KernelInfo &info, uint64_t bytes) {
+  info.scratchBytes = bytes;
+  if (!bytes)
+    return;
+  buffers.scratch = buffers.count++;
+  info.operands.push_back({OperandAccess::Write, bytes});
+}
+
+LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
+  codegen::KernelPlan plan = codegen::planKernel(function);
+  codegen::KernelBuffers buffers = layOutOperands(kernel, info);
+  if (failed(codegen::checkTied(function, plan, buffers)))
+    return failure();
+  info.tiles = plan.tiles;
+  addScratch(buffers, info, plan.scratchBytes);
+  cpu::emitLoops(function, plan, buffers, info.symbol);
+  function->erase();
+  if (failed(codegen::expandMath(module)))
+    return failure();
+  cpu::expandFormats(module);
+  return success();
+}
+
+LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
+  codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
+  codegen::KernelBuffers buffers = layOutOperands(kernel, info);
+  if (failed(codegen::checkTied(function, plan, buffers)))
+    return failure();
+  cuda::LaunchPlan launch = cuda::chooseLaunch(plan);
+  info.launch = GpuLaunch{launch.grid, launch.threads()};
+  addScratch(buffers, info, plan.scratchBytes * launch.grid);
+  cuda::emitThreads(function, plan, launch, buffers, info.symbol);
+  function->erase();
+  return codegen::expandMath(module);
+}
+
+/// From a kernel's body to code of threads or loops in a module of its own.
+LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job) {
   job.module = ModuleOp::create(kernel.getLoc());
   FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
   if (failed(function))
     return failure();
-  cpu::KernelPlan plan = cpu::planKernel(*function);
-  cpu::KernelBuffers buffers = layOutOperands(kernel, info);
-  if (failed(cpu::checkTied(*function, plan, buffers)))
-    return failure();
-  info.tiles = plan.tiles;
-  info.scratchBytes = plan.scratchBytes;
-  if (plan.scratchBytes) {
-    buffers.scratch = buffers.count++;
-    info.operands.push_back({OperandAccess::Write, plan.scratchBytes});
-  }
-  cpu::emitLoops(*function, plan, buffers, info.symbol);
-  function->erase();
-  if (failed(cpu::expandMath(*job.module)))
-    return failure();
-  cpu::expandFormats(*job.module);
-  return success();
+  return (gpu ? buildThreads : buildLoops)(*function, kernel, info, *job.module);
 }
 
 /// LLVM refuses what it was given. No input is known that it does refuse, so no test quotes this.
@@ -86,28 +113,41 @@ LogicalResult refuse(Location loc, const std::string &isa) {
   return emitError(loc) << "LLVM makes no code of this for " << isa;
 }
 
+/// Object or PTX of one job.
+LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR) {
+  if (failed(codegen::lowerToLLVM(*job.module)))
+    return failure();
+  if (out.device == "cuda") {
+    FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR);
+    if (failed(code))
+      return failure();
+    job.object = std::move(code->ptx);
+    job.ir = std::move(code->ir);
+    return success();
+  }
+  FailureOr<std::string> object = cpu::compileObject(*job.module, out.isa);
+  if (failed(object))
+    return failure();
+  job.object = std::move(*object);
+  return success();
+}
+
 /// Lowers and compiles all jobs on a few threads. Each has its own module and LLVM context.
-LogicalResult compileJobs(std::vector<Job> &jobs, const std::string &isa, unsigned threads) {
+LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &out, const CodegenOptions &options) {
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++) {
-      FailureOr<std::string> object = failure();
-      if (succeeded(cpu::lowerToLLVM(*jobs[i].module)))
-        object = cpu::compileObject(*jobs[i].module, isa);
-      jobs[i].failed = failed(object);
-      if (succeeded(object))
-        jobs[i].object = std::move(*object);
-    }
+    for (size_t i = next++; i < jobs.size(); i = next++)
+      jobs[i].failed = failed(compileJob(jobs[i], out, options.keepIR));
   };
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads && i < jobs.size(); ++i)
+  for (unsigned i = 1; i < options.threads && i < jobs.size(); ++i)
     others.emplace_back(work);
   work();
   for (std::thread &other : others)
     other.join();
   for (Job &job : jobs)
     if (job.failed)
-      return refuse(job.module->getLoc(), isa);
+      return refuse(job.module->getLoc(), out.isa);
   return success();
 }
 
@@ -127,15 +167,80 @@ FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const s
   return linked;
 }
 
+/// A kernel that PTX or machine code gives to the gate, by its symbol.
+InFlightDiagnostic refuseKernel(ModuleOp module, const CompiledKernels &out, StringRef symbol, StringRef sm) {
+  for (const KernelInfo &info : out.kernels)
+    if (info.symbol == symbol)
+      return emitError(module.lookupSymbol(info.kernel)->getLoc())
+             << "kernel @" << info.kernel << " for " << sm << " ";
+  return module.emitError() << "kernel " << symbol << " for " << sm << " ";
+}
+
+/// Gate: what is left undefined, what the GPU's drivers do not read, what spills.
+LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const CodegenOptions &options) {
+  std::string fault = cuda::findFault(out.ptx, out.isa);
+  if (!fault.empty())
+    return module.emitError("PTX has ") << fault;
+  for (const Cubin &cubin : out.cubins)
+    for (const auto &resources : cubin.resources)
+      if (resources.second.spillBytes > options.spillLimit)
+        return refuseKernel(module, out, resources.first(), cubin.sm)
+               << "spills " << resources.second.spillBytes << " bytes, the limit is " << options.spillLimit;
+  return success();
+}
+
+/// One file of PTX, and machine code from it.
+LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
+                         CompiledKernels &out) {
+  std::vector<std::string> texts;
+  for (Job &job : jobs)
+    texts.push_back(std::move(job.object));
+  for (const KernelInfo &info : out.kernels)
+    if (options.keepIR)
+      out.ir[info.symbol] = jobs[std::stoul(info.symbol.substr(std::string("par_k").size()))].ir;
+  out.ptx = cuda::joinPtx(texts);
+  std::string ptxas = cuda::findPtxas();
+  std::vector<std::string> gpus{out.isa};
+  if (options.isa == "all")
+    gpus = {"sm_80", "sm_90", "sm_100"};
+  for (const std::string &sm : gpus) {
+    if (ptxas.empty())
+      break;
+    std::string error;
+    FailureOr<cuda::Assembled> made = cuda::assemble(ptxas, out.ptx, sm, error);
+    if (failed(made))
+      return module.emitError("ptxas makes no code for ") << sm << ": " << error;
+    out.cubins.push_back({sm, std::move(made->cubin), std::move(made->resources)});
+  }
+  return gateDevice(module, out, options);
+}
+
 } // namespace
 
-FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
-  loadLoweringDialects(*module.getContext());
-  cpu::prepareThreads(*module.getContext());
+/// What `options` asks for, completed; fails where no such code can be made.
+static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOptions &options) {
   CompiledKernels out;
+  out.device = options.device;
+  codegen::prepareThreads(*module.getContext());
+  if (options.device == "cuda") {
+    out.isa = options.isa.empty() ? "sm_90" : options.isa == "all" ? "sm_80" : options.isa;
+    if (!cuda::isKnownSm(out.isa))
+      return module.emitError("no GPU that kernels can be made for is called ") << out.isa;
+    return out;
+  }
   out.isa = options.isa.empty() ? getHostIsa() : options.isa;
   if (!cpu::isKnownIsa(out.isa))
     return module.emitError("no x86-64 processor or level is called ") << out.isa;
+  return out;
+}
+
+FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
+  loadLoweringDialects(*module.getContext());
+  FailureOr<CompiledKernels> target = chooseTarget(module, options);
+  if (failed(target))
+    return failure();
+  CompiledKernels out = std::move(*target);
+  bool gpu = out.device == "cuda";
   std::vector<Job> jobs;
   llvm::StringMap<size_t> known; // body text → index in out.kernels
   for (KernelOp kernel : module.getOps<KernelOp>()) {
@@ -147,7 +252,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
       info = out.kernels[entry->second];
     } else {
       info.symbol = "par_k" + std::to_string(jobs.size());
-      if (failed(buildKernel(kernel, info, jobs.emplace_back())))
+      if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back())))
         return failure();
     }
     info.kernel = kernel.getSymName().str();
@@ -155,8 +260,13 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   }
   if (jobs.empty())
     return out;
-  if (failed(compileJobs(jobs, out.isa, options.threads)))
+  if (failed(compileJobs(jobs, out, options)))
     return failure();
+  if (gpu) {
+    if (failed(joinDevice(module, jobs, options, out)))
+      return failure();
+    return out;
+  }
   FailureOr<std::string> object = linkJobs(module, jobs, out.isa);
   if (failed(object))
     return failure();

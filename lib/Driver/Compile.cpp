@@ -2,6 +2,7 @@
 
 #include "Communication.h"
 #include "Diagnostics.h"
+#include "KernelTable.h"
 #include "MakeBundle.h"
 #include "MemoryTable.h"
 #include "Phases.h"
@@ -55,12 +56,17 @@ private:
   std::optional<format::Bundle> makeBundle();
   int prove(const format::Bundle &bundle, std::string &line);
   bool predict(format::Bundle &bundle);
+  bool findHardware();
+  /// What a rank may use: the plan's limit, or what the device has.
+  std::optional<uint64_t> memoryLimit() const;
   int finish();
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
   StringRef entry() const { return model.plan.train ? "train" : "predict"; }
-  bool quiet() const { return options.quiet || options.emitTrace || !options.stopAfter.empty(); }
+  bool quiet() const {
+    return options.quiet || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
+  }
 
   const CompileOptions &options;
   llvm::raw_ostream &out;
@@ -72,6 +78,8 @@ private:
   OwningOpRef<ModuleOp> module;
   std::optional<interp::PhaseCheck> check;
   StepFacts facts;
+  CompiledKernels kernels;
+  std::optional<Hardware> hardware;
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
 
@@ -223,14 +231,16 @@ int Compilation::runPhases() {
 /// Codegen, and the bundle in memory.
 std::optional<format::Bundle> Compilation::makeBundle() {
   CodegenOptions codegen;
+  codegen.device = *model.plan.target.device;
   if (*model.plan.target.isa != "native")
     codegen.isa = *model.plan.target.isa;
   else // the completed plan names what was compiled for
-    model.plan.target.isa = {getHostIsa(), Origin::automatic()};
+    model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
   auto start = std::chrono::steady_clock::now();
-  FailureOr<CompiledKernels> kernels = compileKernels(*module, codegen);
-  if (failed(kernels))
+  FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
+  if (failed(compiled))
     return std::nullopt;
+  kernels = std::move(*compiled);
   if (options.timing) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     out << "timing  codegen     " << llvm::format("%8.3f s\n", took.count());
@@ -241,7 +251,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     report(options.model, "cannot be read again: " + reason);
     return std::nullopt;
   }
-  FailureOr<format::Bundle> bundle = emitBundle(*module, *kernels, *bundling);
+  FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
   if (failed(bundle))
     return std::nullopt;
   return std::move(*bundle);
@@ -266,13 +276,26 @@ int Compilation::prove(const format::Bundle &bundle, std::string &line) {
   return Done;
 }
 
-/// The line `predicted step ...`, from playing the programs.
-bool Compilation::predict(format::Bundle &bundle) {
-  llvm::Expected<Hardware> hardware = Hardware::find(*model.plan.target.device);
-  if (!hardware) {
-    report(options.model, llvm::toString(hardware.takeError()));
+bool Compilation::findHardware() {
+  llvm::Expected<Hardware> found = Hardware::find(*model.plan.target.hardware);
+  if (!found) {
+    report(options.model, llvm::toString(found.takeError()));
     return false;
   }
+  hardware = *found;
+  return true;
+}
+
+std::optional<uint64_t> Compilation::memoryLimit() const {
+  if (model.plan.target.memory->has_value())
+    return *model.plan.target.memory;
+  if (hardware->capacity == 0)
+    return std::nullopt;
+  return hardware->capacity - hardware->reserve;
+}
+
+/// The line `predicted step ...`, from playing the programs.
+bool Compilation::predict(format::Bundle &bundle) {
   llvm::Expected<Simulation> simulation = simulate(bundle, entry(), hardware->onThisHost());
   if (!simulation) {
     report(options.model, llvm::toString(simulation.takeError()));
@@ -295,9 +318,15 @@ int Compilation::finish() {
   std::optional<format::Bundle> bundle = makeBundle();
   if (!bundle)
     return WrongInput;
+  if (!findHardware())
+    return Bug;
+  if (options.emitKernels) {
+    printKernels(kernels, *bundle, out);
+    return Done;
+  }
   std::string folder = bundleFolder(options);
   std::vector<RoleMemory> memory = measureMemory(*bundle);
-  std::optional<uint64_t> limit = *model.plan.target.memory;
+  std::optional<uint64_t> limit = memoryLimit();
   if (!quiet()) {
     printMemory(memory, limit, out);
     printCommunication(*bundle, entry(), model, out);

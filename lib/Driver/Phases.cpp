@@ -45,7 +45,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                     }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;
-  schedule.hardware = *plan.target.device;
+  schedule.hardware = *plan.target.hardware;
   phases.push_back({"schedule", [schedule](OpPassManager &manager) {
                       // What the runtime's collectives want of their operands, while fragments can be
                       // rewritten.

@@ -84,6 +84,9 @@ void PlanBuilder::target(PlanTarget &target) {
   target.device = {"cpu", Origin()};
   if (const PlanNode *node = shorthand("target", "device"))
     target.device = {node->text, node->origin};
+  if (*target.device == "h100-sxm")
+    target.device.value = "cuda";
+  target.hardware = {*target.device == "cuda" ? "h100-sxm" : "cpu", Origin()};
   if (const PlanNode *node = root.at("target.memory"))
     target.memory = {*parseSize(node->text), node->origin};
   target.isa = word("target.isa", "native");

@@ -75,6 +75,8 @@ struct llvm::yaml::MappingTraits<Hardware> {
     io.mapOptional("cores", cores);
     hardware.cores = cores.count;
     io.mapOptional("ranks", hardware.ranks);
+    io.mapOptional("capacity", hardware.capacity);
+    io.mapOptional("reserve", hardware.reserve);
   }
 };
 
@@ -99,7 +101,8 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
     if (value <= 0)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected more than 0");
   for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
-                            std::pair("ranks", hardware.ranks), std::pair("peak.bf16", hardware.bf16),
+                            std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
+                            std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
                             std::pair("peak.f16", hardware.f16)})
     if (value < 0 || value > int64_t(1) << 40)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");

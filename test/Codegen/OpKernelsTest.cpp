@@ -124,7 +124,9 @@ TEST(OpKernels, EmptyTensors) {
     })");
 }
 
-TEST(OpKernels, AgreeWithTheInterpreter) {
+/// On one target.
+void expectAgreement(const std::string &isa) {
+  SCOPED_TRACE("compiled for " + isa);
   std::set<std::string> refused;
   llvm::StringSet<> seen;
   unsigned kinds = 0, kernels = 0;
@@ -137,7 +139,7 @@ TEST(OpKernels, AgreeWithTheInterpreter) {
     }
     ++kinds;
     SCOPED_TRACE(text);
-    LoadedKernels loaded(text);
+    LoadedKernels loaded(text, isa);
     if (!loaded.handle) {
       std::string which = refusedBy(loaded.errors, name);
       EXPECT_FALSE(which.empty()) << loaded.errors;
@@ -165,6 +167,15 @@ TEST(OpKernels, AgreeWithTheInterpreter) {
       ++ops;
     }
   llvm::outs() << ops << " ops, " << kinds << " kinds of cases, " << kernels << " kernels\n";
+}
+
+TEST(OpKernels, AgreeWithTheInterpreter) { expectAgreement(""); }
+
+// Without ptxas, which knows nothing of the numbers.
+TEST(OpKernels, AgreeOnAGpu) {
+  setenv("PAR_PTXAS", "", 1);
+  expectAgreement("sm_80");
+  unsetenv("PAR_PTXAS");
 }
 
 } // namespace

@@ -111,13 +111,15 @@ inline std::vector<Tensor> interpret(par::KernelOp kernel, const std::vector<Ten
 }
 
 /// One kernel on one set of inputs, tile by tile in descending order: the split must not matter.
-inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKernels::Function function,
+inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, const LoadedKernels::Function &function,
                    const std::vector<Tensor> &inputs, bool atEnd, double bound) {
   std::string name = kernel.getSymName().str();
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<void *> pointers;
   for (const par::OperandInfo &operand : info.operands) {
-    buffers.push_back(std::make_unique<GuardedBuffer>(operand.bytes, atEnd));
+    // A GPU's operands begin at multiples of 16.
+    uint64_t bytes = info.launch ? (operand.bytes + 15) / 16 * 16 : operand.bytes;
+    buffers.push_back(std::make_unique<GuardedBuffer>(bytes, atEnd));
     pointers.push_back(buffers.back()->as<void>());
   }
   for (auto [input, buffer] : llvm::zip(inputs, buffers))
@@ -138,10 +140,13 @@ inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, LoadedKern
 /// The oldest and the best that this machine runs: what a kernel computes must not hang on the machine's age.
 inline std::vector<std::string> isasOfThisMachine() { return {"x86-64", par::getHostIsa()}; }
 
+/// And a GPU, emulated.
+inline std::vector<std::string> allTargets() { return {"x86-64", par::getHostIsa(), "sm_80"}; }
+
 inline void runAllFor(const std::string &text, const std::string &isa) {
   SCOPED_TRACE("compiled for " + isa);
   LoadedKernels loaded(text, isa);
-  ASSERT_TRUE(loaded.handle);
+  ASSERT_TRUE(loaded.handle) << loaded.errors;
   for (const par::KernelInfo &info : loaded.compiled.kernels) {
     auto kernel = loaded.module->lookupSymbol<par::KernelOp>(info.kernel);
     std::mt19937 random(7);
@@ -154,7 +159,7 @@ inline void runAllFor(const std::string &text, const std::string &isa) {
 }
 
 inline void runAll(const std::string &text) {
-  for (const std::string &isa : isasOfThisMachine())
+  for (const std::string &isa : allTargets())
     runAllFor(text, isa);
 }
 

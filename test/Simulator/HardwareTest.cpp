@@ -51,7 +51,7 @@ TEST(Hardware, Errors) {
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: fast"), "x.yaml: 4: invalid number");
   EXPECT_EQ(llvm::toString(Hardware::find("abacus").takeError()),
-            "abacus: no hardware file of this name; there are cpu, or name a .yaml file");
+            "abacus: no hardware file of this name; there are cpu, h100-sxm, or name a .yaml file");
   EXPECT_EQ(llvm::toString(Hardware::find("/nowhere/a.yaml").takeError()),
             "/nowhere/a.yaml: No such file or directory");
 }

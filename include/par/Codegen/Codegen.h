@@ -3,6 +3,9 @@
 
 #include "par/Dialect/Par.h"
 
+#include "llvm/ADT/StringMap.h"
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +13,15 @@ namespace par {
 
 /// What compiled kernels are made for.
 struct CodegenOptions {
-  /// A level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the
-  /// best level of this machine.
+  /// "cpu" or "cuda".
+  std::string device = "cpu";
+  /// cpu: a level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the best level
+  /// of this machine. cuda: "sm_80", "sm_90", ...; empty: sm_90; "all": PTX for sm_80, and cubins for sm_80, sm_90, sm_100.
   std::string isa;
+  /// cuda: bytes that a kernel may spill; more is an error. Known only where ptxas is.
+  uint64_t spillLimit = 0;
+  /// cuda: keep the LLVM IR of each kernel in CompiledKernels::ir.
+  bool keepIR = false;
   /// Threads that optimise and emit kernels; the result does not depend on it.
   unsigned threads = 2;
 };
@@ -34,8 +43,20 @@ struct ImmediateInfo {
   unsigned which = 0;
 };
 
-/// One generated kernel, as a launch sees it. ABI: void k(void *const *ptr, const uint64_t *imm, uint32_t
-/// tile0, uint32_t tile1), computes tiles [tile0, tile1) of `tiles`.
+/// How a GPU starts a kernel: blocks, and threads of each, both along x alone. Shared memory is the kernel's own.
+struct GpuLaunch {
+  uint32_t grid = 0, threads = 0;
+};
+
+/// What a kernel takes of a GPU, as ptxas says.
+struct KernelResources {
+  unsigned registers = 0;
+  uint64_t stackBytes = 0, spillBytes = 0, sharedBytes = 0;
+};
+
+/// One generated kernel, as a launch sees it. ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t
+/// tile0, uint32_t tile1), computes tiles [tile0, tile1) of `tiles`. Of a GPU: .visible .entry k(.u64 ptr0, ..., .u64
+/// imm0, ...).
 struct KernelInfo {
   /// Symbol of the par.kernel.
   std::string kernel;
@@ -47,12 +68,29 @@ struct KernelInfo {
   uint64_t scratchBytes = 0;
   uint32_t tiles = 1;
   std::vector<ImmediateInfo> immediates;
+  /// cuda: set.
+  std::optional<GpuLaunch> launch;
+};
+
+/// Machine code of all kernels for one GPU.
+struct Cubin {
+  std::string sm;
+  std::string bytes;
+  /// By symbol.
+  llvm::StringMap<KernelResources> resources;
 };
 
 struct CompiledKernels {
   /// A shared object (ELF, x86-64) that needs nothing, leaves no symbol undefined and runs nothing when
   /// loaded. Empty if the module has no generated kernel.
   std::string object;
+  /// cuda, instead of `object`: PTX of all kernels, and machine code where ptxas was found.
+  std::string ptx;
+  std::vector<Cubin> cubins;
+  /// cuda, with keepIR: by symbol.
+  llvm::StringMap<std::string> ir;
+  /// "cpu" or "cuda".
+  std::string device = "cpu";
   /// The isa that was compiled for.
   std::string isa;
   /// One entry for every kernel with the implementation "generated", in module order.

@@ -27,6 +27,7 @@ struct CompileOptions {
   bool checkPhases = false;          ///< interpret the program before and after every phase and compare
   bool check = false;                ///< all but writing the bundle
   bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
+  bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop
   bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
 };

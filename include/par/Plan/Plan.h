@@ -36,9 +36,10 @@ struct SaidPattern {
 using PlanAxes = std::vector<std::string>;
 
 struct PlanTarget {
-  Said<std::string> device;             ///< "cpu"
+  Said<std::string> device;             ///< "cpu" or "cuda"
+  Said<std::string> hardware;           ///< name of a hardware file, which follows from the device
   Said<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
-  Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3"
+  Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3", "sm_90"
 };
 
 /// One input, by pattern: `batch` is its batch dim, `value` binds it.

@@ -26,6 +26,8 @@ struct Hardware {
   bool overlap = true; ///< communication runs beside compute; otherwise it takes the rank's one engine
   int64_t cores = 0;   ///< of a host, which its ranks share; 0: each rank has its own; HostCores: see there
   int64_t ranks = 0;   ///< of a host; 0: all ranks are on one
+  int64_t capacity = 0; ///< bytes of a rank's device; 0: not bounded
+  int64_t reserve = 0;  ///< bytes of them that the runtime and its libraries take
 
   /// `cores: host` in the file: as many as the machine has that predicts. No decision may depend on it.
   static constexpr int64_t HostCores = -1;

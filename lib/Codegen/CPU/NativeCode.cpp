@@ -1,30 +1,18 @@
 #include "NativeCode.h"
 
+#include "../Optimize.h"
+
 #include "par/Codegen/Codegen.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/Passes.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
-
-#include <mutex>
 
 using namespace mlir;
 
@@ -41,41 +29,6 @@ std::string getHostIsa() {
 }
 
 namespace cpu {
-
-static void addLowering(PassManager &manager) {
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-}
-
-void prepareThreads(MLIRContext &context) {
-  // LLVM's list of targets has no lock, and several compilations may begin at once.
-  static std::once_flag targets;
-  std::call_once(targets, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-  // PassManager::run enters its dialects in the context's registry, which has no lock, unless they are there.
-  DialectRegistry registry;
-  PassManager manager(&context);
-  addLowering(manager);
-  manager.getDependentDialects(registry);
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  context.appendDialectRegistry(registry);
-  for (StringRef name : registry.getDialectNames())
-    context.getOrLoadDialect(name);
-}
-
-LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager manager(module.getContext());
-  addLowering(manager);
-  return manager.run(module);
-}
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef isa) {
   llvm::Triple triple("x86_64-unknown-linux-gnu");
@@ -98,26 +51,6 @@ bool isKnownIsa(StringRef isa) {
   return createMachine(isa)->getMCSubtargetInfo()->checkFeatures("+64bit");
 }
 
-/// O3, knowing no library function, so that no loop becomes a call.
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  functions.registerPass([&] {
-    llvm::TargetLibraryInfoImpl none(machine.getTargetTriple());
-    none.disableAllFunctions();
-    return llvm::TargetLibraryAnalysis(none);
-  });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
-}
-
 FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(isa);
   if (!machine)
@@ -130,7 +63,7 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
     if (isa == "x86-64-v4")
       function.addFnAttr("prefer-vector-width", "512");
   }
-  optimize(module, *machine);
+  codegen::optimize(module, *machine);
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emitter;

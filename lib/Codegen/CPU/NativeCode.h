@@ -12,14 +12,8 @@ class Module;
 
 namespace par::cpu {
 
-/// Loads and registers all that the functions below need, so that several threads may call them.
-void prepareThreads(mlir::MLIRContext &context);
-
-/// Whether LLVM knows an x86-64 level or processor of this name; after prepareThreads.
+/// Whether LLVM knows an x86-64 level or processor of this name; after codegen::prepareThreads.
 bool isKnownIsa(llvm::StringRef isa);
-
-/// Lowers a module of loops to the LLVM dialect.
-mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 
 /// Object file of a module in the LLVM dialect, optimised for `isa`.
 llvm::FailureOr<std::string> compileObject(mlir::ModuleOp module, llvm::StringRef isa);

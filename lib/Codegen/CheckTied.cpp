@@ -1,8 +1,8 @@
-#include "EmitLoops.h"
+#include "KernelPlan.h"
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// Address that `nest` writes in an iteration.
 static AffineExpr writtenAddress(const Nest &nest) {
@@ -50,4 +50,4 @@ LogicalResult checkTied(func::FuncOp function, const KernelPlan &plan, const Ker
   return success();
 }
 
-} // namespace par::cpu
+} // namespace par::codegen

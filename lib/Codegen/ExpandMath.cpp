@@ -6,7 +6,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// The value of one math op on operands of `type`; null for other ops.
 static Value expand(Operation *op, FloatMath math, ValueRange operands) {
@@ -62,4 +62,4 @@ LogicalResult expandMath(ModuleOp module) {
   return success();
 }
 
-} // namespace par::cpu
+} // namespace par::codegen

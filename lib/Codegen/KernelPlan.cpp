@@ -11,10 +11,8 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
-/// Values that rows keep on the stack, all together; what is larger goes to the scratch operand.
-static constexpr uint64_t stackLimit = 64 << 10;
 /// Elements that are worth a tile of their own.
 static constexpr int64_t tileWork = 32 << 10;
 
@@ -119,7 +117,8 @@ struct ReadWalk {
 
 class Planner {
 public:
-  explicit Planner(func::FuncOp function) : function(function), context(function.getContext()) {}
+  Planner(func::FuncOp function, const PlanOptions &options)
+      : function(function), options(options), context(function.getContext()) {}
 
   KernelPlan plan() {
     keepResults();
@@ -127,7 +126,7 @@ public:
     formNests();
     while (keepShared())
       formNests();
-    chooseRows(out);
+    chooseRows(out, options.manyRows);
     choosePlaces();
     mergeLoops(out);
     chooseTiles();
@@ -274,7 +273,7 @@ private:
         nest.place = Place::Result;
       else if (bytes == elementBytes(getElementTypeOrSelf(value.getType())))
         nest.place = Place::Register;
-      else if (stack + bytes <= stackLimit) {
+      else if (stack + bytes <= options.stackLimit) {
         nest.place = Place::Stack;
         stack += bytes;
       } else {
@@ -300,6 +299,7 @@ private:
   }
 
   func::FuncOp function;
+  const PlanOptions &options;
   MLIRContext *context;
   SetVector<Value> kept;
   llvm::DenseMap<Value, SmallVector<unsigned>> resultsOf;
@@ -310,6 +310,8 @@ private:
 
 } // namespace
 
-KernelPlan planKernel(func::FuncOp function) { return Planner(function).plan(); }
+KernelPlan planKernel(func::FuncOp function, const PlanOptions &options) {
+  return Planner(function, options).plan();
+}
 
-} // namespace par::cpu
+} // namespace par::codegen

@@ -2,7 +2,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 namespace {
 
 /// Row dims of every nest while they are looked for: by nest, the dim of its result that is each row dim.
@@ -142,10 +142,12 @@ static SmallVector<int64_t> findLeadingRows(const KernelPlan &plan) {
   return rows;
 }
 
-void chooseRows(KernelPlan &plan) {
+void chooseRows(KernelPlan &plan, bool manyRows) {
   if (plan.nests.empty())
     return;
-  plan.rows = findLeadingRows(plan);
+  const Nest &first = plan.nests.front();
+  bool lone = plan.nests.size() == 1 && first.isReduction();
+  plan.rows = manyRows && lone ? llvm::to_vector(shapeOf(first.value())) : findLeadingRows(plan);
   KeptDims kept(plan);
   if (ShapedType::getNumElements(plan.rows) <= 1 && plan.nests.size() > 1 && kept.find()) {
     plan.rows = llvm::to_vector(kept.sizes());
@@ -158,4 +160,4 @@ void chooseRows(KernelPlan &plan) {
       nest.rowDims.push_back(dim);
 }
 
-} // namespace par::cpu
+} // namespace par::codegen

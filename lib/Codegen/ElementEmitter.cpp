@@ -4,7 +4,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
 ElementEmitter::ElementEmitter(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
                                LLVM::LLVMFuncOp target)
@@ -129,7 +129,10 @@ Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, Aff
 Value ElementEmitter::baseOf(const Nest &nest) {
   if (nest.place == Place::Stack)
     return stack.lookup(nest.value());
-  return elementPointer(pointer(buffers.scratch), builder.getI8Type(), constant(nest.offset));
+  Value offset = constant(nest.offset);
+  if (scratchBegin)
+    offset = arith::AddIOp::create(builder, loc, scratchBegin, offset);
+  return elementPointer(pointer(buffers.scratch), builder.getI8Type(), offset);
 }
 
 Value ElementEmitter::clone(Value scalar) { return builder.clone(*scalar.getDefiningOp())->getResult(0); }
@@ -223,4 +226,4 @@ Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineEx
   return readElement(extract.getTensor(), indices);
 }
 
-} // namespace par::cpu
+} // namespace par::codegen

@@ -5,7 +5,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
 ArrayRef<int64_t> shapeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getShape(); }
 
@@ -89,4 +89,4 @@ Value stripReshapes(Value value) {
 
 linalg::GenericOp genericOf(Value value) { return value.getDefiningOp<linalg::GenericOp>(); }
 
-} // namespace par::cpu
+} // namespace par::codegen

@@ -1,5 +1,5 @@
-#ifndef PAR_LIB_CODEGEN_CPU_KERNELPLAN_H
-#define PAR_LIB_CODEGEN_CPU_KERNELPLAN_H
+#ifndef PAR_LIB_CODEGEN_KERNELPLAN_H
+#define PAR_LIB_CODEGEN_KERNELPLAN_H
 
 #include "Access.h"
 
@@ -7,7 +7,7 @@
 
 #include "llvm/ADT/MapVector.h"
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// How often each loop of a generic runs: a result's loops as far as the result, the others as far as the operands.
 llvm::SmallVector<int64_t> loopSizes(mlir::linalg::GenericOp op);
@@ -75,19 +75,40 @@ struct KernelPlan {
 /// Bytes of an element in memory; booleans take one.
 uint64_t elementBytes(mlir::Type element);
 
+/// What a target wants of a plan.
+struct PlanOptions {
+  /// Bytes of values that a row keeps at hand, all together; what is larger goes to the scratch operand.
+  uint64_t stackLimit = 64 << 10;
+  /// A lone reduction has its whole result as rows, whatever its innermost loop is: a row is for threads to share.
+  bool manyRows = false;
+};
+
 /// Decides which generics of a lowered kernel get a nest, and their common rows.
-KernelPlan planKernel(mlir::func::FuncOp function);
+KernelPlan planKernel(mlir::func::FuncOp function, const PlanOptions &options = {});
 
 /// By how much `address` grows with one more of loop `dim`; none if that varies.
 std::optional<int64_t> strideAlong(mlir::AffineExpr address, unsigned dim);
 
 /// Part of planKernel: the rows that all nests share, as far as every nest reads only its own row of the others. These
 /// are leading dims or, where that comes to nothing, the dims that reductions keep, wherever they are in the results.
-void chooseRows(KernelPlan &plan);
+void chooseRows(KernelPlan &plan, bool manyRows);
 
 /// Part of planKernel: makes one loop of two that step through everything as one would.
 void mergeLoops(KernelPlan &plan);
 
-} // namespace par::cpu
+/// The buffers of a kernel: one for every argument and result; a tied result has its argument's.
+struct KernelBuffers {
+  /// Position in the ABI's `ptr` of each tensor argument and of each result.
+  llvm::SmallVector<unsigned> arguments, results;
+  /// Position of the scratch operand; -1 if there is none.
+  int scratch = -1;
+  unsigned count = 0;
+};
+
+/// Fails where a nest would read a tied argument after its storage has got the result.
+mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan,
+                              const KernelBuffers &buffers);
+
+} // namespace par::codegen
 
 #endif

@@ -1,9 +1,9 @@
-#ifndef PAR_LIB_CODEGEN_CPU_ACCESS_H
-#define PAR_LIB_CODEGEN_CPU_ACCESS_H
+#ifndef PAR_LIB_CODEGEN_ACCESS_H
+#define PAR_LIB_CODEGEN_ACCESS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// One expression a tensor dim, over the loops of a nest; dims past the loops are indices known only when
 /// running.
@@ -34,6 +34,6 @@ mlir::Value stripReshapes(mlir::Value value);
 /// The linalg.generic that defines a value, or null.
 mlir::linalg::GenericOp genericOf(mlir::Value value);
 
-} // namespace par::cpu
+} // namespace par::codegen
 
 #endif

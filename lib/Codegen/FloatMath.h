@@ -1,9 +1,9 @@
-#ifndef PAR_LIB_CODEGEN_CPU_FLOATMATH_H
-#define PAR_LIB_CODEGEN_CPU_FLOATMATH_H
+#ifndef PAR_LIB_CODEGEN_FLOATMATH_H
+#define PAR_LIB_CODEGEN_FLOATMATH_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// Builds branch-free arithmetic on one float type, f32 or f64, from which functions are made. Additions and
 /// multiplications may be contracted; nothing is reordered, because range reductions live by the order.
@@ -66,6 +66,6 @@ private:
   bool wide;
 };
 
-} // namespace par::cpu
+} // namespace par::codegen
 
 #endif

@@ -1,7 +1,7 @@
-#ifndef PAR_LIB_CODEGEN_CPU_ELEMENTEMITTER_H
-#define PAR_LIB_CODEGEN_CPU_ELEMENTEMITTER_H
+#ifndef PAR_LIB_CODEGEN_ELEMENTEMITTER_H
+#define PAR_LIB_CODEGEN_ELEMENTEMITTER_H
 
-#include "EmitLoops.h"
+#include "KernelPlan.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -10,7 +10,7 @@
 
 #include <map>
 
-namespace par::cpu {
+namespace par::codegen {
 
 /// Emits what computes one element of a tensor at the builder's place: loads from where tensors lie, the
 /// bodies of the generics that are computed where they are read. Elements that are known already are not
@@ -48,6 +48,10 @@ public:
   llvm::SmallVector<mlir::Value> dims;
   /// Elements known at this place.
   Memo memo;
+  /// Bytes in the scratch operand before those of this row; null: none.
+  mlir::Value scratchBegin;
+  /// Where values of Place::Stack lie.
+  llvm::DenseMap<mlir::Value, mlir::Value> stack;
   /// Values of nests that have one element a row.
   llvm::DenseMap<mlir::Value, mlir::Value> registers;
 
@@ -75,10 +79,10 @@ private:
   const KernelPlan &plan;
   const KernelBuffers &buffers;
   mlir::LLVM::LLVMFuncOp target;
-  llvm::DenseMap<mlir::Value, mlir::Value> immediates, stack;
+  llvm::DenseMap<mlir::Value, mlir::Value> immediates;
   unsigned globals = 0;
 };
 
-} // namespace par::cpu
+} // namespace par::codegen
 
 #endif

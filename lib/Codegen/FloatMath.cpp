@@ -7,7 +7,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 
 using arith::CmpFPredicate;
 using arith::FastMathFlags;
@@ -244,4 +244,4 @@ Value FloatMath::power(Value x, Value y) {
   return select(one, number(1), result);
 }
 
-} // namespace par::cpu
+} // namespace par::codegen

@@ -2,7 +2,7 @@
 
 using namespace mlir;
 
-namespace par::cpu {
+namespace par::codegen {
 namespace {
 
 /// Two loops step through a tensor as one would: one more of the outer is as far as all of the inner.
@@ -98,4 +98,4 @@ void Merger::run() {
 
 void mergeLoops(KernelPlan &plan) { Merger(plan).run(); }
 
-} // namespace par::cpu
+} // namespace par::codegen

@@ -1,0 +1,15 @@
+#ifndef PAR_LIB_CODEGEN_CUDA_EMITTHREADS_H
+#define PAR_LIB_CODEGEN_CUDA_EMITTHREADS_H
+
+#include "LaunchPlan.h"
+
+namespace par::cuda {
+
+/// Builds, beside `function`, the kernel `symbol` that computes it under `launch`: a pointer an operand, none
+/// of which overlap, then an i64 an immediate.
+void emitThreads(mlir::func::FuncOp function, const codegen::KernelPlan &plan, const LaunchPlan &launch,
+                 const codegen::KernelBuffers &buffers, llvm::StringRef symbol);
+
+} // namespace par::cuda
+
+#endif

@@ -1,0 +1,34 @@
+#ifndef PAR_LIB_CODEGEN_CUDA_PTX_H
+#define PAR_LIB_CODEGEN_CUDA_PTX_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace par::cuda {
+
+/// Whether kernels can be made for "sm_80", "sm_90" and the like: a GPU that Par knows.
+bool isKnownSm(llvm::StringRef sm);
+
+/// A kernel on its way to a GPU.
+struct DeviceCode {
+  /// PTX of one module, with its header.
+  std::string ptx;
+  /// The same as LLVM IR, optimised, before the target's own passes: what a test can run elsewhere.
+  std::string ir;
+};
+
+/// Code of a module in the LLVM dialect for `sm`.
+llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR);
+
+/// One file of several modules, which have one header.
+std::string joinPtx(const std::vector<std::string> &modules);
+
+/// What keeps PTX from being loaded by itself: a symbol that it does not define, or a version that the GPU's
+/// first driver lacks. Empty if there is nothing.
+std::string findFault(llvm::StringRef ptx, llvm::StringRef sm);
+
+} // namespace par::cuda
+
+#endif

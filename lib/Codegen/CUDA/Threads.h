@@ -1,0 +1,31 @@
+#ifndef PAR_LIB_CODEGEN_CUDA_THREADS_H
+#define PAR_LIB_CODEGEN_CUDA_THREADS_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace par::cuda {
+
+/// Builds what a thread knows of itself and says to others: intrinsics of the NVPTX target.
+struct Threads {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+  /// Of the thread in its block, and of the block in the grid; i64.
+  mlir::Value thread() const;
+  mlir::Value block() const;
+  /// All threads of the warp, or of the block, are here, and see what the others have written.
+  void syncWarp() const;
+  void syncBlock() const;
+  /// The value of the thread of this warp whose number differs in the bits of `mask`. All threads of the warp
+  /// take part.
+  mlir::Value exchange(mlir::Value value, unsigned mask) const;
+
+private:
+  mlir::Value call(llvm::StringRef intrinsic, mlir::Type result, mlir::ValueRange arguments) const;
+  mlir::Value number(int64_t value) const;
+  mlir::Value exchangeWord(mlir::Value word, unsigned mask) const;
+};
+
+} // namespace par::cuda
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef PAR_LIB_CODEGEN_OPTIMIZE_H
+#define PAR_LIB_CODEGEN_OPTIMIZE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace par::codegen {
+
+/// Loads and registers all that lowering and translation need, so that several threads may do it.
+void prepareThreads(mlir::MLIRContext &context);
+
+/// Lowers a module of loops to the LLVM dialect.
+mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
+
+/// O3, knowing no library function, so that no loop becomes a call.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine);
+
+} // namespace par::codegen
+
+#endif

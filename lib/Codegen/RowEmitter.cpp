@@ -1,0 +1,170 @@
+#include "RowEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace par::codegen {
+
+SmallVector<Value> RowEmitter::loop(Value from, Value to, Value step, ValueRange carried,
+                                    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(elements.builder, elements.loc, from, to, step, carried,
+                                 [&](OpBuilder &nested, Location, Value iv, ValueRange args) {
+                                   OpBuilder::InsertPoint outside = elements.builder.saveInsertionPoint();
+                                   elements.builder.restoreInsertionPoint(nested.saveInsertionPoint());
+                                   scf::YieldOp::create(elements.builder, elements.loc, body(iv, args));
+                                   elements.builder.restoreInsertionPoint(outside);
+                                 });
+  return llvm::to_vector(ValueRange(loop.getResults()));
+}
+
+bool RowEmitter::isSingle(const Nest &nest) const {
+  return plan.bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
+}
+
+RowEmitter::Pending RowEmitter::computeRow() {
+  ElementEmitter::Memo rowMemo;
+  Pending pending;
+  for (const Nest &nest : plan.nests) {
+    bool single = isSingle(nest);
+    bool straight = single && !nest.isReduction();
+    // What one nest knows of an index is right for the next if the same loops are rows in both.
+    bool shares = straight && hasRowsInOrder(nest);
+    elements.memo = shares ? std::move(rowMemo) : ElementEmitter::Memo();
+    bindLoops(nest);
+    if (single) {
+      Value value =
+          straight ? elements.computeBody(nest.op, iteration, {}) : reduceToRegister(nest, 0, start(nest));
+      elements.registers[nest.value()] = value;
+      if (!nest.results.empty())
+        pending.push_back({&nest, value});
+    } else if (nest.isReduction() && llvm::is_contained(nest.resultLoops, nest.innermost)) {
+      emitStart(nest, 0);
+      emitAccumulation(nest, loopOrder(nest), 0);
+    } else {
+      emitElements(nest, 0);
+    }
+    if (shares)
+      rowMemo = std::move(elements.memo);
+  }
+  return pending;
+}
+
+void RowEmitter::storeRow(const Pending &pending) {
+  for (auto &[nest, value] : pending) {
+    bindLoops(*nest);
+    storeElement(*nest, value);
+  }
+}
+
+bool RowEmitter::hasRowsInOrder(const Nest &nest) {
+  for (size_t row = 0; row < plan.rows.size(); ++row)
+    if (nest.rowLoop(row) != row)
+      return false;
+  return true;
+}
+
+void RowEmitter::bindLoops(const Nest &nest) {
+  iteration.clear();
+  for (auto [position, size] : llvm::enumerate(nest.loops))
+    iteration.push_back(size == 1 ? elements.builder.getAffineConstantExpr(0)
+                                  : elements.builder.getAffineDimExpr(position));
+  for (size_t dim = 0; dim < plan.rows.size(); ++dim)
+    elements.dims[nest.rowLoop(dim)] = rowIndices[dim];
+}
+
+SmallVector<Value> RowEmitter::open(const Nest &nest, unsigned position, ValueRange carried,
+                                    function_ref<SmallVector<Value>(ValueRange)> body) {
+  int64_t size = nest.loops[position];
+  if (size == 1)
+    return body(carried);
+  return loop(elements.constant(0), elements.constant(size), elements.constant(1), carried,
+              [&](Value iv, ValueRange args) {
+                elements.dims[position] = iv;
+                ElementEmitter::Memo outer = elements.memo;
+                SmallVector<Value> next = body(args);
+                elements.memo = std::move(outer);
+                return next;
+              });
+}
+
+Value RowEmitter::start(const Nest &nest) {
+  linalg::GenericOp op = nest.op;
+  OpOperand *init = op.getDpsInitOperand(0);
+  return elements.readElement(init->get(), applyMap(op.getMatchingIndexingMap(init), iteration));
+}
+
+Value RowEmitter::reduceToRegister(const Nest &nest, size_t number, Value value) {
+  if (number == nest.reducedLoops.size())
+    return elements.computeBody(nest.op, iteration, value);
+  return open(nest, nest.reducedLoops[number], value, [&](ValueRange carried) {
+    return SmallVector<Value>{reduceToRegister(nest, number + 1, carried[0])};
+  })[0];
+}
+
+void RowEmitter::emitElements(const Nest &nest, size_t number) {
+  SmallVector<unsigned> free = nest.freeLoops();
+  if (number == free.size()) {
+    storeElement(nest, nest.isReduction() ? reduceToRegister(nest, 0, start(nest))
+                                          : elements.computeBody(nest.op, iteration, {}));
+    return;
+  }
+  open(nest, free[number], {}, [&](ValueRange) {
+    emitElements(nest, number + 1);
+    return SmallVector<Value>();
+  });
+}
+
+void RowEmitter::emitStart(const Nest &nest, size_t number) {
+  SmallVector<unsigned> free = nest.freeLoops();
+  if (number == free.size())
+    return storeElement(nest, start(nest));
+  open(nest, free[number], {}, [&](ValueRange) {
+    emitStart(nest, number + 1);
+    return SmallVector<Value>();
+  });
+}
+
+SmallVector<unsigned> RowEmitter::loopOrder(const Nest &nest) {
+  SmallVector<unsigned> order;
+  for (unsigned position : nest.freeLoops())
+    if (position < nest.innermost)
+      order.push_back(position);
+  llvm::append_range(order, nest.reducedLoops);
+  for (unsigned position : nest.freeLoops())
+    if (position > nest.innermost)
+      order.push_back(position);
+  order.push_back(nest.innermost);
+  return order;
+}
+
+void RowEmitter::emitAccumulation(const Nest &nest, ArrayRef<unsigned> order, size_t number) {
+  if (number == order.size()) {
+    auto [base, address] = resultElement(nest);
+    Value before = elements.load(base, getElementTypeOrSelf(nest.value().getType()), address);
+    elements.store(elements.computeBody(nest.op, iteration, before), base, address);
+    return;
+  }
+  open(nest, order[number], {}, [&](ValueRange) {
+    emitAccumulation(nest, order, number + 1);
+    return SmallVector<Value>();
+  });
+}
+
+std::pair<Value, Value> RowEmitter::resultElement(const Nest &nest) {
+  Index index;
+  for (unsigned position : nest.resultLoops)
+    index.push_back(iteration[position]);
+  if (nest.place != Place::Result)
+    return {elements.baseOf(nest), elements.expand(elements.simplify(nest.addressInRow(index)))};
+  AffineExpr address = linearize(index, shapeOf(nest.value()), elements.builder.getContext());
+  return {elements.pointer(buffers.results[nest.results.front()]),
+          elements.expand(elements.simplify(address))};
+}
+
+void RowEmitter::storeElement(const Nest &nest, Value value) {
+  auto [base, address] = resultElement(nest);
+  elements.store(value, base, address);
+}
+
+} // namespace par::codegen

@@ -1,0 +1,60 @@
+#ifndef PAR_LIB_CODEGEN_ROWEMITTER_H
+#define PAR_LIB_CODEGEN_ROWEMITTER_H
+
+#include "ElementEmitter.h"
+
+namespace par::codegen {
+
+/// Emits what one row of a kernel computes, one nest after another, as loops of one thread. Who opens the
+/// loops over rows sets `rowIndices`.
+class RowEmitter {
+public:
+  RowEmitter(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
+             mlir::LLVM::LLVMFuncOp target)
+      : plan(plan), buffers(buffers), elements(function, plan, buffers, target) {}
+
+  /// A loop over [from, to) that carries values; the body gives the next ones.
+  llvm::SmallVector<mlir::Value>
+  loop(mlir::Value from, mlir::Value to, mlir::Value step, mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  /// Values of one element a row stay in elements.registers; their stores come last, so that every read of a
+  /// tied argument in this row precedes them.
+  void emitRow() { storeRow(computeRow()); }
+  using Pending = llvm::SmallVector<std::pair<const Nest *, mlir::Value>>;
+  Pending computeRow();
+  void storeRow(const Pending &pending);
+  /// A row has one element of the nest's value.
+  bool isSingle(const Nest &nest) const;
+  bool hasRowsInOrder(const Nest &nest);
+  /// Row loops of the nest get the rows' indices; the others are set as their loops are opened.
+  void bindLoops(const Nest &nest);
+  /// Opens the loop `position` of the nest around `body`; nothing to open for size 1.
+  llvm::SmallVector<mlir::Value>
+  open(const Nest &nest, unsigned position, mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
+  /// What a reduction begins with, at the current result index.
+  mlir::Value start(const Nest &nest);
+  /// The reduced loops from `number` on, with the value in a register.
+  mlir::Value reduceToRegister(const Nest &nest, size_t number, mlir::Value value);
+  /// The result's loops from free loop `number` on, the element in the middle.
+  void emitElements(const Nest &nest, size_t number);
+  void emitStart(const Nest &nest, size_t number);
+  /// Reduced loops outside, the result's inside, the innermost one last.
+  llvm::SmallVector<unsigned> loopOrder(const Nest &nest);
+  /// Adds to the elements in memory.
+  void emitAccumulation(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t number);
+  std::pair<mlir::Value, mlir::Value> resultElement(const Nest &nest);
+  void storeElement(const Nest &nest, mlir::Value value);
+
+  const KernelPlan &plan;
+  const KernelBuffers &buffers;
+  ElementEmitter elements;
+  /// The value of each row loop.
+  llvm::SmallVector<mlir::Value> rowIndices;
+  /// Of the nest that is being emitted.
+  Index iteration;
+};
+
+} // namespace par::codegen
+
+#endif

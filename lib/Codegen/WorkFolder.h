@@ -1,0 +1,28 @@
+#ifndef PAR_LIB_CODEGEN_WORKFOLDER_H
+#define PAR_LIB_CODEGEN_WORKFOLDER_H
+
+#include "llvm/ADT/Twine.h"
+
+#include <string>
+
+namespace par::codegen {
+
+/// A folder of its own for programs that read and write files, gone with this object.
+class WorkFolder {
+public:
+  explicit WorkFolder(llvm::StringRef prefix);
+  ~WorkFolder();
+  WorkFolder(const WorkFolder &) = delete;
+
+  std::string file(const llvm::Twine &name) const;
+  /// False where the folder or the file could not be made.
+  bool write(llvm::StringRef path, llvm::StringRef bytes) const;
+
+private:
+  std::string path; ///< also of a folder that could not be made: messages name it
+  bool made = false;
+};
+
+} // namespace par::codegen
+
+#endif

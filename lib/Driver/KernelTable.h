@@ -1,0 +1,19 @@
+#ifndef PAR_LIB_DRIVER_KERNELTABLE_H
+#define PAR_LIB_DRIVER_KERNELTABLE_H
+
+#include "par/Codegen/Codegen.h"
+#include "par/format/Bundle.h"
+
+namespace par {
+
+/// Threads that a multiprocessor holds of a kernel, in percent of the most that it can hold: what registers,
+/// shared memory and the numbers of blocks and threads allow (CUDA programming guide, "compute
+/// capabilities").
+unsigned occupancy(llvm::StringRef sm, uint32_t threads, const KernelResources &resources);
+
+/// A line for each generated kernel of a bundle for a GPU: threads, what it takes, what it moves.
+void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, llvm::raw_ostream &out);
+
+} // namespace par
+
+#endif
