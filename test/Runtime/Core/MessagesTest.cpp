@@ -147,7 +147,7 @@ TEST_F(Mistakes, ofWeights) {
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("other", "v", core::DType::F32, {8, 8})}), 1);
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
-  expectSays("text: error: is neither a .safetensors file nor a checkpoint folder");
+  expectSays("text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
 }
 
 TEST_F(Mistakes, ofAnExportIntoTheModel) {

@@ -61,7 +61,7 @@ struct MessageText {
   M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
-  M(unknownWeights, "is neither a .safetensors file nor a checkpoint folder")                                          \
+  M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \
   /* data */                                                                                                           \
   M(inputWithoutData, "input \"{}\" {} gets no data ({}); add --data, or set inputs.{}.value: ones")                   \
   M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
