@@ -154,7 +154,7 @@ private:
 } // namespace
 
 llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const Plan &plan) {
-  llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.device);
+  llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.hardware);
   if (!hardware)
     return hardware.takeError();
   return CutProblemBuilder(groups, plan, *hardware).run();

@@ -21,6 +21,8 @@ constexpr int64_t busy = 128 * 1024;
 constexpr int64_t mostBlocks = 1024;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
+/// Elements that a thread of several rows loads and stores: they are in registers at the same time.
+constexpr int64_t mostHeld = 64;
 /// Bytes of values that one thread keeps for its row.
 constexpr uint64_t ownBytes = 1024;
 
@@ -65,6 +67,18 @@ unsigned elementsOfAccess(const KernelPlan &plan) {
   return 16 / std::max<uint64_t>(narrowest, 2);
 }
 
+/// Places in memory that one row reads or writes, as far as they are different tensors.
+int64_t countTensors(const KernelPlan &plan) {
+  llvm::DenseSet<Value> read;
+  int64_t written = 0;
+  for (const Nest &nest : plan.nests) {
+    written += nest.results.size();
+    for (const codegen::Read &each : nest.reads)
+      read.insert(each.source);
+  }
+  return written + int64_t(read.size());
+}
+
 /// One thread a row, or several rows where there are enough of them and they lie together.
 void shareRows(LaunchPlan &launch, const KernelPlan &plan) {
   int64_t last = 1;
@@ -74,7 +88,7 @@ void shareRows(LaunchPlan &launch, const KernelPlan &plan) {
   launch.kind = LaunchPlan::Rows;
   bool reduces = llvm::any_of(plan.nests, [](const Nest &nest) { return nest.isReduction(); });
   for (unsigned several = reduces ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
-    if (last % several == 0 && launch.rows / several >= busy) {
+    if (last % several == 0 && launch.rows / several >= busy && several * countTensors(plan) <= mostHeld) {
       launch.perThread = several;
       break;
     }
