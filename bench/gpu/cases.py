@@ -1,7 +1,8 @@
 """What is compiled for the GPU, and how near its numbers must come to what."""
 
-# Greatest difference of a loss from the float64 reference, relative, by precision; the same to one rank's.
+# Greatest difference of a loss from the float64 reference, relative, by precision; and of several ranks from one.
 BOUNDS = {"f32": 1e-4, "bf16": 1e-2}
+RANK_BOUNDS = {"f32": 1e-4, "bf16": 2e-3}
 
 OPTIMIZER_KEYS = {"sgd": ["lr"], "momentum": ["lr", "momentum"], "adamw": ["lr", "weight_decay", "betas", "eps"]}
 

@@ -49,10 +49,10 @@ class Step:
         self.claims.append({"claim": what, "status": status, "text": text, **figures})
         print(f"  {status:12} {what}{': ' if text else ''}{text}", flush=True)
 
-    def hold(self, what, figure, bound, least=False):
+    def hold(self, what, figure, bound, least=False, note=""):
         """The figure is at most the bound, or at least; a NaN fails."""
         held = figure >= bound if least else figure <= bound
-        self.note(what, "pass" if held else "fail", f"{figure:.3g} {'>=' if least else '<='} {bound:.3g}", figure=figure,
+        self.note(what, "pass" if held else "fail", f"{figure:.3g} {'>=' if least else '<='} {bound:.3g}{note}", figure=figure,
                   bound=bound)
 
     def attempt(self, what, body, *arguments, **options):

@@ -3,6 +3,7 @@
 #include "Machine.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
+#include "par/kernels/Narrow.h"
 
 #include <algorithm>
 
@@ -42,10 +43,25 @@ void addSources(const std::vector<uint64_t> &p) {
   std::copy(total.begin(), total.end(), out);
 }
 
+/// The same of bf16 or f16, added in f32.
+template <auto widen, auto narrow> void addNarrow(const std::vector<uint64_t> &p) {
+  auto *out = reinterpret_cast<uint16_t *>(p[0]);
+  std::vector<uint16_t> total(p[18]);
+  for (uint64_t i = 0; i < p[18]; ++i) {
+    float sum = 0;
+    for (uint64_t member = 0; member < p[17]; ++member)
+      sum += widen(reinterpret_cast<const uint16_t *>(p[1 + member])[i]);
+    total[i] = narrow(sum);
+  }
+  std::copy(total.begin(), total.end(), out);
+}
+
 } // namespace
 
 void registerBuiltins(Machine &machine) {
   machine.kernel("par_reduce_f32", 5, addSources);
+  machine.kernel("par_reduce_bf16", 5, addNarrow<kernels::fromBF16, kernels::toBF16>);
+  machine.kernel("par_reduce_f16", 5, addNarrow<kernels::fromF16, kernels::toF16>);
   for (std::string_view entry : kernels::cudaEntries()) {
     Form form = formOf(entry);
     kernels::KernelFunction function = form.builtin ? kernels::builtinFunction(form.builtin->name) : nullptr;
