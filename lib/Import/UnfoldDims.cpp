@@ -217,8 +217,10 @@ struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
     SmallVector<Cut> cuts;
     llvm::SmallPtrSet<Value, 8> seen;
     getOperation().walk([&](SliceOp slice) {
-      std::optional<Cut> cut = findCut(slice);
-      if (cut && seen.insert(cut->value).second)
+      // All slices of a value must agree, so that the first one speaks for them.
+      if (!seen.insert(slice.getOperand()).second)
+        return;
+      if (std::optional<Cut> cut = findCut(slice))
         cuts.push_back(*cut);
     });
     for (const Cut &cut : cuts) {
