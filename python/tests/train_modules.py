@@ -55,6 +55,14 @@ def pooled(*layers, size=8):
                         head=nn.Linear(size, 5))
 
 
+def residual(reduce):
+    """Largest elements of a sum, which the backward part computes again to ask which they were."""
+    def forward(m, x, y):
+        x = m.norm(x)
+        return F.cross_entropy(m.head(reduce(x + F.silu(m.conv(x)))), y)
+    return Made(forward, norm=nn.BatchNorm2d(3), conv=nn.Conv2d(3, 3, 3, padding=1), head=nn.Linear(3, 5))
+
+
 def sequence(make, width):
     return lambda: Made(lambda m, x, y: tokens(m.head(m.net(m.table(x))[0]), y), table=nn.Embedding(20, 12), net=make(),
                         head=nn.Linear(width, 20))
@@ -156,6 +164,8 @@ MODULES = {
     "instance_norm": (pooled(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8, affine=True), nn.Softplus()), IMAGE),
     "local_response": (pooled(nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(3), nn.Hardswish()), IMAGE),
     "pools": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2, ceil_mode=True), nn.AvgPool2d(2, 1, padding=1, count_include_pad=False)), IMAGE),
+    "pooled_residual": (lambda: residual(lambda y: F.max_pool2d(y, 2).mean((2, 3))), IMAGE),
+    "largest_residual": (lambda: residual(lambda y: y.amax((2, 3))), IMAGE),
     "power_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Sigmoid(), nn.LPPool2d(2, 2)), IMAGE),
     "adaptive_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Tanh(), nn.AdaptiveAvgPool2d((4, 2))), IMAGE),
     "adaptive_max": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AdaptiveMaxPool2d((4, 2))), IMAGE),

@@ -23,11 +23,13 @@ struct Element {
   Value make(Args &&...args) const {
     return Op::create(builder, loc, std::forward<Args>(args)...);
   }
-  /// Float or integer form of a binary op; floats may be contracted to fused multiply-adds.
+  /// Float or integer form of a binary op. Floats are never contracted to fused multiply-adds: an op must round alike in
+  /// every kernel that it is fused into, for what is computed again is compared with what was saved (the gradient of a
+  /// largest element asks which element it was).
   template <typename Float, typename Integer>
   Value arithmetic() const {
     if (isFloat())
-      return make<Float>(args[0], args[1], arith::FastMathFlags::contract);
+      return make<Float>(args[0], args[1]);
     return make<Integer>(args[0], args[1]);
   }
   template <typename Float, typename Integer>
