@@ -162,8 +162,8 @@ LogicalResult GraphImporter::checkLost() {
   diagnostic << "the export lost " << lost.size();
   if (all)
     diagnostic << " of " << all;
-  diagnostic << " parameters, so it does not train as the module does; export it again with par.export"
-             << (all ? " or optimize=False" : "") << ", or say train.lost: allow";
+  diagnostic << " parameters, so it does not train as the module does; export it again with par.export, "
+                "or say train.lost: allow";
   if (!lost.folded.empty())
     diagnostic.attachNote() << "folded into other weights, or dropped: "
                             << listed(lost.folded, options.nameAllLost);

@@ -75,7 +75,8 @@ bool isInt(const PlanNode &node) {
 
 bool isNumber(const PlanNode &node) {
   double number;
-  return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsDouble(number);
+  return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsDouble(number) &&
+         std::isfinite(number);
 }
 
 bool isListOf(const PlanNode &node, bool (*item)(const PlanNode &)) {
