@@ -163,8 +163,8 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
     if (RankedTensorType type = variable.getTensorType(); value.isFloat() && type.getRank() > 1)
       for (double &x : value.mutableFloats())
         x *= 2 / std::sqrt(static_cast<double>(type.getDimSize(0)));
-    // Second moments and counts are not negative; a step has been done before.
-    if (variable.getKind() == VariableKind::state)
+    // Second moments, counts and moving variances are not negative; a step has been done before.
+    if (variable.getKind() == VariableKind::state || (variable.getKind() == VariableKind::buffer && value.isFloat()))
       for (double &x : value.mutableFloats())
         x = std::fabs(x);
     if (variable.getKind() == VariableKind::counter && value.isFloat())

@@ -82,7 +82,7 @@ def main():
     write_safetensors(data, {name: ([ROWS, 2, 3], [x for row in table for x in row]) for name, table in flat.items()})
     runs, claims = Runs(pathlib.Path(shutil.which("par-run")).parent, folder), Claims()
     for name, plan in PLANS.items():
-        bundle = runs.compile(model, plan + TRAIN)
+        bundle = runs.compile(model, plan + TRAIN, "--check-phases")
         losses, weights = runs.train(bundle, data, STEPS)
         wanted = by_formulas(read_safetensors(weights), rows, labels)
         (found,) = evaluate(runs, bundle, data, "--eval", "--weights", weights)
