@@ -154,6 +154,7 @@ void checkTogether(const RunOptions &options) {
   need(options.saveEvery > 0, !options.save.empty(), "--save-every", "--save DIR");
   need(options.resume == "auto", !options.save.empty(), "--resume auto", "--save DIR");
   need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
+  need(!options.evalData.empty(), options.evalEvery > 0, "--eval-data", "--eval-every N");
   need(!options.labels.empty(), !options.text.empty(), "--labels", "--text F");
   bool simulates = options.device == "sim";
   need(options.interleavings.has_value(), simulates, "--interleavings", "--device sim");

@@ -165,8 +165,9 @@ void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
   if (metrics.is_open())
     metrics << json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}}.dump() << std::endl;
   std::string what = tokensPerRow ? "windows" : "samples";
-  std::string line = print("eval    %llu %s  loss %.4f  perplexity %.2f", static_cast<unsigned long long>(rows),
-                           what.c_str(), loss, std::exp(loss));
+  std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
+  if (tokensPerRow)
+    line += print("  perplexity %.2f", std::exp(loss));
   say(line + (afterStep ? "  after step " + std::to_string(afterStep) : ""));
 }
 

@@ -51,6 +51,7 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--device", "sim", "--comm", "shm"}, "par-run: error: --device sim and --comm shm exclude each other"},
       {{"a.par", "--interleavings", "3"}, "par-run: error: --interleavings needs --device sim"},
       {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
+      {{"a.par", "--eval-data", "t.txt"}, "par-run: error: --eval-data needs --eval-every N"},
   };
   for (const auto &mistake : cases) {
     EXPECT_EQ(run(mistake.arguments), 2);
