@@ -90,6 +90,9 @@ LogicalResult Recurrent::readShapes() {
   FailureOr<Value> given = importer.tensor(4);
   if (failed(given))
     return failure();
+  Type element = cast<RankedTensorType>(given->getType()).getElementType();
+  if (shapeOf(*given) != ArrayRef<int64_t>({batch}) || isa<FloatType>(element))
+    return importer.error() << "its lengths are " << given->getType() << ", expected integers for a batch of " << batch;
   lengths = *given;
   return success();
 }
@@ -146,6 +149,8 @@ LogicalResult Recurrent::readDirection(int64_t k, Direction &direction) {
     FailureOr<Value> peephole = part(7, k);
     if (failed(peephole))
       return failure();
+    if (shapeOf(*peephole) != ArrayRef<int64_t>({3 * hidden}))
+      return importer.error() << "its peepholes are " << peephole->getType() << " a direction";
     direction.peephole = *peephole;
   }
   SmallVector<std::string> defaults{"Sigmoid", "Tanh", "Tanh"};
