@@ -13,6 +13,7 @@
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -60,6 +61,21 @@ LogicalResult lowerToLLVM(ModuleOp module) {
   PassManager manager(module.getContext());
   addLowering(manager);
   return manager.run(module);
+}
+
+std::unique_ptr<llvm::TargetMachine> createMachine(StringRef triple, StringRef cpu, StringRef features,
+                                                   std::optional<llvm::Reloc::Model> relocation,
+                                                   std::optional<llvm::CodeModel::Model> model,
+                                                   llvm::CodeGenOptLevel level) {
+  llvm::Triple parsed(triple);
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(parsed, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(parsed, cpu, features, options, relocation, model, level));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {

@@ -3,6 +3,11 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "llvm/Support/CodeGen.h"
+
+#include <memory>
+#include <optional>
+
 namespace llvm {
 class Module;
 class TargetMachine;
@@ -15,6 +20,12 @@ void prepareThreads(mlir::MLIRContext &context);
 
 /// Lowers a module of loops to the LLVM dialect.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
+
+/// Makes code for a triple and processor, contracting only what its flags allow; null if LLVM lacks the target.
+std::unique_ptr<llvm::TargetMachine> createMachine(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features,
+                                                   std::optional<llvm::Reloc::Model> relocation,
+                                                   std::optional<llvm::CodeModel::Model> model,
+                                                   llvm::CodeGenOptLevel level);
 
 /// O3, knowing no library function, so that no loop becomes a call.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);

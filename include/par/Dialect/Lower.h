@@ -39,8 +39,8 @@ mlir::Value buildIndexConstant(mlir::OpBuilder &builder, mlir::Location loc, int
 /// A zero, or a number, of an element type.
 mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
 
-/// Addition that a reduction may reorder (reassoc, contract), and elementwise arithmetic that may be
-/// contracted.
+/// Addition that a reduction may reorder (reassoc, contract), and a product of the same op, which may be contracted with
+/// it. Not for elementwise ops: those round alike wherever they are fused.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 mlir::Value buildProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 

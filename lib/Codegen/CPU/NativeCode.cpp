@@ -9,7 +9,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -31,15 +30,8 @@ std::string getHostIsa() {
 namespace cpu {
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef isa) {
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
-  std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, isa, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  return codegen::createMachine("x86_64-unknown-linux-gnu", isa, "", llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                llvm::CodeGenOptLevel::Default);
 }
 
 bool isKnownIsa(StringRef isa) {

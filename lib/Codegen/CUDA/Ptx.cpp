@@ -6,7 +6,6 @@
 
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -34,17 +33,10 @@ const Gpu *findGpu(StringRef sm) {
 bool isKnownSm(StringRef sm) { return findGpu(sm); }
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef sm) {
-  llvm::Triple triple("nvptx64-nvidia-cuda");
-  std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   // Without a version of its own LLVM asks for one that is older than the GPU, and ends the process.
   std::string features = ("+ptx" + llvm::Twine(findGpu(sm)->ptx)).str();
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, sm, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return codegen::createMachine("nvptx64-nvidia-cuda", sm, features, std::nullopt, std::nullopt,
+                                llvm::CodeGenOptLevel::Aggressive);
 }
 
 FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR) {

@@ -3,6 +3,7 @@
 #include "CudaFixture.h"
 
 using namespace par;
+using toy::failureOf;
 
 namespace {
 

@@ -38,16 +38,6 @@ protected:
     return static_cast<size_t>(
         std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) { return call.name == name; }));
   }
-  /// What the failure of `body` says; "" if it does not fail.
-  template <typename Body>
-  std::string failureOf(Body body) {
-    try {
-      body();
-    } catch (const core::Failure &failure) {
-      return failure.what();
-    }
-    return "";
-  }
   stub::Machine &machine = stub::Machine::get();
 };
 

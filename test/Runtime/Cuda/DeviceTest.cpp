@@ -6,6 +6,7 @@
 #include "par/kernels/CudaBuiltins.h"
 
 using namespace par;
+using toy::failureOf;
 
 namespace {
 

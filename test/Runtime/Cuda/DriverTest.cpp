@@ -7,6 +7,7 @@
 
 using namespace par;
 using namespace par::cuda;
+using toy::failureOf;
 
 namespace {
 
@@ -16,16 +17,6 @@ protected:
     toy::useStubs();
     machine.reset();
     machine.version = 13000;
-  }
-  /// What the failure of `body` says; "" if it does not fail.
-  template <typename Body>
-  std::string failureOf(Body body) {
-    try {
-      body();
-    } catch (const core::Failure &failure) {
-      return failure.what();
-    }
-    return "";
   }
   stub::Machine &machine = stub::Machine::get();
 };

@@ -1,7 +1,8 @@
-// Tells the runtime to open the stubs instead of a GPU's libraries, in this process.
+// Tells the runtime to open the stubs instead of a GPU's libraries, in this process, and what it says of them.
 #pragma once
 
 #include "Machine.h"
+#include "par/core/Failure.h"
 
 #include <cstdlib>
 
@@ -15,6 +16,17 @@ inline void useStubs() {
 #ifdef PAR_STUB_NCCL
   setenv("PAR_NCCL_LIBRARY", PAR_STUB_NCCL, 1);
 #endif
+}
+
+/// What the failure of `body` says; "" if it does not fail.
+template <typename Body>
+std::string failureOf(Body body) {
+  try {
+    body();
+  } catch (const core::Failure &failure) {
+    return failure.what();
+  }
+  return "";
 }
 
 } // namespace par::toy
