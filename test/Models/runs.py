@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import pathlib
 import struct
 import subprocess
@@ -91,6 +92,8 @@ class Runs:
     """The tools of a build, and what they have made in `work`: one bundle a plan, however often it is asked for."""
 
     def __init__(self, binaries, work, timeout=300):
+        if os.environ.get("PAR_DEVICE", "").startswith("sim"):
+            timeout *= 12  # a simulation plays each step many times; lit ends what takes an hour
         self.binaries, self.work, self.timeout = pathlib.Path(binaries).resolve(), pathlib.Path(work), timeout
         self.bundles = {}
 

@@ -28,6 +28,7 @@ private:
   Found state(const Program &program, uint32_t role, const Buffer &buffer);
   Found run(uint32_t role, const Run &run);
   Found instruction(uint32_t role, const Run &run, uint32_t n);
+  Found onGpu(uint32_t role, const Run &run, uint32_t n);
   Found communication(uint32_t role, const Run &run, uint32_t n);
   Found feed(uint32_t role, const Run &run, uint32_t n);
   Found fetch(uint32_t role, const Run &run, uint32_t n);
@@ -202,6 +203,25 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
   return std::nullopt;
 }
 
+/// On a GPU kernels and products read 16 bytes at once from where an operand begins, and what lies in the
+/// host's memory is copied before anything else touches it.
+Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
+  const Program &program = bundle.programs[role];
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  for (const Operand &operand : it.operands) {
+    const Buffer &buffer = program.buffers[operand.buffer];
+    if ((it.op == Op::Kernel || it.op == Op::Call) && buffer.of != kNone && buffer.offset % kGpuAccess)
+      return fail(role, run, n,
+                  "'" + buffer.name + "' begins " + number(buffer.offset) + " bytes into '" +
+                      program.buffers[buffer.of].name + "', not at a multiple of the " + number(kGpuAccess) +
+                      " bytes of an access, as operands of kernels and calls of a bundle for cuda do");
+    if (buffer.space == Space::Host && it.op != Op::Copy)
+      return fail(role, run, n,
+                  "'" + buffer.name + "' lies in the host's memory, which copies alone touch in a bundle for cuda");
+  }
+  return std::nullopt;
+}
+
 Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -214,6 +234,9 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
     if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
       return fail(role, run, n,
                   "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+  if (manifest.device == "cuda")
+    if (Found found = onGpu(role, run, n))
+      return found;
   if (it.op == Op::Kernel)
     if (std::optional<std::string> wrong = checkBuiltin(program, it))
       return fail(role, run, n, *wrong);
@@ -287,33 +310,4 @@ Found WellFormed::run() {
 
 std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) {
   return WellFormed(bundle).run();
-}
-
-std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
-  for (size_t role = 0; role < bundle.programs.size(); ++role) {
-    const Program &program = bundle.programs[role];
-    const Peak &peak = bundle.manifest.peak[role];
-    if (peak.state != program.arena.state || peak.pool != program.arena.pool)
-      return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
-                                " + " + number(program.arena.pool) + " bytes, the manifest says " +
-                                number(peak.state) + " + " + number(peak.pool),
-                            {}};
-    // Every extent is inside the arena by V1; the bound must also be reached, or it bounds nothing.
-    uint64_t state = 0, pool = 0;
-    for (const Buffer &buffer : program.buffers)
-      for (uint64_t at : buffer.at)
-        if (buffer.space == Space::Dev)
-          (at < program.arena.state ? state : pool) =
-              std::max(at < program.arena.state ? state : pool, at + buffer.bytes());
-    auto up = [](uint64_t n) { return (n + 255) / 256 * 256; };
-    if (up(state) < program.arena.state ||
-        up(std::max(pool, program.arena.state)) < program.arena.deviceBytes())
-      return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
-                                " + " + number(program.arena.pool) + " bytes, but its buffers end at " +
-                                number(state) + " and " + number(pool),
-                            {}};
-  }
-  return std::nullopt;
 }

@@ -182,6 +182,52 @@ TEST(Verify, Builtins) {
             "V1 operand 1 ('y') of builtin softmax is not 'rw' ");
 }
 
+// V1: what kernels of a GPU take at once lies where it may, and the host's memory is only copied.
+TEST(Verify, OnGpu) {
+  auto gpu = [](auto change) {
+    return broken(toy::pipeline(), [&](Bundle &b) {
+      b.manifest.device = "cuda";
+      for (size_t role = 0; role < b.programs.size(); ++role) {
+        Program &p = b.programs[role];
+        for (Buffer &buffer : p.buffers)
+          for (uint64_t &place : buffer.at)
+            place *= 4;
+        b.manifest.peak[role].state = p.arena.state *= 4;
+        b.manifest.peak[role].pool = p.arena.pool *= 4;
+      }
+      change(b);
+    });
+  };
+  EXPECT_EQ(gpu([](Bundle &) {}), "");
+  auto half = [&](uint64_t offset) {
+    return gpu([&](Bundle &b) {
+      Program &p = b.programs[0];
+      Buffer alias = p.buffers[p.findBuffer("x")];
+      alias.name = "half", alias.of = p.findBuffer("x"), alias.at.clear(), alias.shape = {1, 4}, alias.offset = offset;
+      p.buffers.push_back(alias);
+      p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 16}, {Access::Write, 16}}, 1, 2});
+      Instruction &it = at(p, "forward", 2);
+      it.op = Op::Kernel;
+      it.operands.erase(it.operands.begin() + 1);
+      it.operands[0].buffer = uint32_t(p.buffers.size() - 1);
+      it.imms = {{1}, {4}};
+    });
+  };
+  EXPECT_EQ(half(8), "V1 'half' begins 8 bytes into 'x', not at a multiple of the 16 bytes of an access, as operands of "
+                     "kernels and calls of a bundle for cuda do | rank 0  stage0/forward:2  kernel softmax r half, w "
+                     "act    block forward, microbatch 0");
+  EXPECT_EQ(half(16).substr(0, 3), "V5 "); // the other half of its result is missing
+  EXPECT_EQ(gpu([](Bundle &b) {
+              Program &p = b.programs[0];
+              p.arena.host = 256;
+              p.buffers[p.findBuffer("x")].space = Space::Host;
+              for (uint64_t &place : p.buffers[p.findBuffer("x")].at)
+                place = 0;
+            }),
+            "V1 'x' lies in the host's memory, which copies alone touch in a bundle for cuda | rank 0  stage0/feed:1  "
+            "feed x w x    block feed, microbatch 0");
+}
+
 // V5: ranks that hold the same tensors give corresponding values, though each by itself reads what it wrote.
 TEST(Verify, Twins) {
   auto alone = [](Bundle &b) -> std::vector<Instruction> & {

@@ -31,6 +31,9 @@ inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
 inline constexpr uint64_t kAlignment = 64;
 /// The same in bundles for a GPU: what one access of a warp may take at once.
 inline constexpr uint64_t kGpuAlignment = 256;
+/// There operands of kernels and calls, aliases too, begin at multiples of this: the widest access of a thread,
+/// by which generated kernels read and write, and what cuBLASLt asks of a workspace.
+inline constexpr uint64_t kGpuAccess = 16;
 
 /// Element types. `i1` takes one byte.
 enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1 };
