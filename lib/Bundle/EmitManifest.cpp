@@ -207,13 +207,26 @@ LogicalResult ManifestEmitter::emitTensors() {
 //===-- Inputs and outputs
 //--------------------------------------------------------------------------------------===//
 
+/// Type of an input or output in files. Buffers have no sign; of 8 bits, files have both kinds.
+FailureOr<format::DType> ManifestEmitter::fileType(StringRef name, Operation *at, Type element) {
+  if (!options.unsignedValues.count(name.str()) || element.isInteger(1))
+    return dtypeOf(element);
+  if (element.isInteger(8))
+    return format::DType::U8;
+  return at->emitError() << "\"" << name << "\" is uint" << element.getIntOrFloatBitWidth()
+                         << ", which data files of Par have no type for; cast it to int64 in the model";
+}
+
 /// An input that several entries or stages take is one; all must lay it out in one way.
 LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   if (!buffer.getDist())
     return buffer.emitError() << "does not say what it is a shard of (`as`)";
   format::Input input;
   input.name = buffer.getOf().value_or(buffer.getSymName());
-  input.type = dtypeOf(buffer.getTensorType().getElementType());
+  FailureOr<format::DType> type = fileType(input.name, buffer, buffer.getTensorType().getElementType());
+  if (failed(type))
+    return failure();
+  input.type = *type;
   input.microbatched = buffer.getSliced();
   input.layout = layoutOf(cast<DistType>(*buffer.getDist()), stage);
   input.shape = input.layout.shape;
@@ -241,7 +254,10 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
   if (!metric && !dist && program.getRanks().size() > 1)
     return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
-  format::Output output{fetch.getName().str(), dtypeOf(type.getElementType()), shapeOf(type), metric, {}, false, {}};
+  FailureOr<format::DType> element = fileType(fetch.getName(), fetch, type.getElementType());
+  if (failed(element))
+    return failure();
+  format::Output output{fetch.getName().str(), *element, shapeOf(type), metric, {}, false, {}};
   if (!metric && dist) {
     output.layout = layoutOf(dist, stageOf(program));
     output.shape = output.layout.shape;

@@ -2,6 +2,7 @@
 #include "par/Bundle/Bundle.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Matchers.h"
 
 #include <numeric>
 
@@ -84,11 +85,46 @@ void ElementLimits::lower(ArrayRef<int64_t> places, int64_t choices) {
       limits[place] = choices;
 }
 
+/// Whether an op changes the width of integers alone, or takes the low bits of what was widened, as of unsigned ones.
+static bool keepsIntegers(Operation *op) {
+  if (auto low = dyn_cast<AndOp>(op)) {
+    DenseElementsAttr mask;
+    return isa_and_nonnull<ConvertOp>(low->getOperand(0).getDefiningOp()) &&
+           matchPattern(low->getOperand(1), m_Constant(&mask)) && mask.isSplat() &&
+           mask.getSplatValue<APInt>().isMask();
+  }
+  auto convert = dyn_cast<ConvertOp>(op);
+  return convert && isa<IntegerType>(getElementTypeOrSelf(convert.getOperand())) &&
+         isa<IntegerType>(getElementTypeOrSelf(convert.getResult())) &&
+         !getElementTypeOrSelf(convert.getOperand()).isInteger(1) &&
+         !getElementTypeOrSelf(convert.getResult()).isInteger(1);
+}
+
+/// The op `select(value < 0, value + rows, value)` that counts negative indices from the end, if that is all
+/// that reads the value.
+static Operation *countsFromEnd(Value value) {
+  Operation *found = nullptr;
+  for (Operation *user : value.getUsers())
+    if (isa<SelectOp>(user) && user->getOperand(2) == value)
+      found = user;
+  if (!found)
+    return nullptr;
+  Operation *isNegative = found->getOperand(0).getDefiningOp(), *added = found->getOperand(1).getDefiningOp();
+  bool counts = isa_and_nonnull<CompareOp>(isNegative) && isa_and_nonnull<AddOp>(added);
+  return counts && llvm::all_of(
+                       value.getUsers(),
+                       [&](Operation *user) { return user == found || user == isNegative || user == added; })
+             ? found
+             : nullptr;
+}
+
 void ElementLimits::follow(Value value, ArrayRef<int64_t> places) {
+  if (Operation *index = countsFromEnd(value))
+    return follow(index->getResult(0), places);
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (auto reshape = dyn_cast<ReshapeOp>(user)) {
-      follow(reshape.getResult(), places);
+    if (isa<ReshapeOp>(user) || keepsIntegers(user)) {
+      follow(user->getResult(0), places);
     } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(user)) {
       for (int64_t &place : *moved)
         place = place < 0 ? -1 : places[place];

@@ -37,7 +37,12 @@ static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan 
 }
 
 StepFacts collectFacts(ModuleOp module, const Plan &plan) {
-  return {collectInputLimits(module), findTextFeed(module, plan)};
+  StepFacts facts{collectInputLimits(module), findTextFeed(module, plan), {}};
+  for (StepOp step : module.getOps<StepOp>())
+    if (auto names = step->getAttrOfType<ArrayAttr>(unsignedNames))
+      for (StringAttr name : names.getAsRange<StringAttr>())
+        facts.unsignedValues.insert(name.str());
+  return facts;
 }
 
 static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
@@ -71,6 +76,7 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
     options.lr = lrSchedule(plan.train->optimizer.lr);
   options.text = facts.text;
   options.inputLimits = facts.inputLimits;
+  options.unsignedValues = facts.unsignedValues;
   if (!plan.pipeline.over->empty())
     options.stageAxis = *plan.pipeline.over;
   options.batch = **plan.batch.size;

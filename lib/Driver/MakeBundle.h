@@ -11,6 +11,8 @@ namespace par {
 struct StepFacts {
   std::map<std::string, InputLimits> inputLimits;
   std::optional<format::TextFeed> text;
+  /// Inputs and outputs whose integers have no sign.
+  std::set<std::string> unsignedValues;
 };
 StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 

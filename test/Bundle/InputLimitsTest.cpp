@@ -46,6 +46,23 @@ TEST(InputLimits, OfTheSmallerOfTwo) {
             7);
 }
 
+TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
+  const char *widened = R"(
+  %0 = par.convert %x : tensor<4xi64> to tensor<4xi16>
+  %1 = par.constant dense<255> : tensor<4xi16>
+  %2 = par.and %0, %1 : tensor<4xi16>
+  %3 = par.convert %2 : tensor<4xi16> to tensor<4xi64>
+  %4 = par.constant dense<0> : tensor<4xi64>
+  %5 = par.compare lt %3, %4 : tensor<4xi64>
+  %6 = par.constant dense<7> : tensor<4xi64>
+  %7 = par.add %3, %6 : tensor<4xi64>
+  %8 = par.select %5, %7, %3 : tensor<4xi1>, tensor<4xi64>
+  %9 = par.gather %t7, %8 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
+  EXPECT_EQ(limitsOf("4", widened).limit, 7);
+  // Who computes with an index is no reader that could be asked.
+  EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>").limit, 0);
+}
+
 TEST(InputLimits, OfEachColumn) {
   InputLimits limits = limitsOf("4x3", std::string(column) + R"(
   %3 = par.transpose %x [1, 0] : tensor<4x3xi64> to tensor<3x4xi64>

@@ -7,6 +7,7 @@
 #include "par/format/Bundle.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct BundleOptions {
   std::map<std::string, std::vector<std::string>> transposed;
   /// By input; see collectInputLimits.
   std::map<std::string, InputLimits> inputLimits;
+  /// Inputs and outputs whose integers have no sign: u8 in files; wider ones are refused.
+  std::set<std::string> unsignedValues;
   /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the
   /// one that the variable has.
   std::map<std::string, std::string> init;

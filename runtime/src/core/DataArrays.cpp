@@ -17,6 +17,25 @@ struct Shard {
   std::string place, name;
 };
 
+bool isInteger(DType type) {
+  return type == DType::I64 || type == DType::I32 || type == DType::I16 || type == DType::I8 || type == DType::U8;
+}
+
+template <typename T>
+int64_t elementAt(const std::byte *data, uint64_t i) {
+  T value;
+  std::memcpy(&value, data + i * sizeof value, sizeof value);
+  return value;
+}
+
+int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
+  return type == DType::I64   ? elementAt<int64_t>(data, i)
+         : type == DType::I32 ? elementAt<int32_t>(data, i)
+         : type == DType::I16 ? elementAt<int16_t>(data, i)
+         : type == DType::I8  ? elementAt<int8_t>(data, i)
+                              : elementAt<uint8_t>(data, i);
+}
+
 std::string rangeOf(int64_t limit) {
   return limit > 0 ? core::format(" in [0, {}) or the ignored -100", limit) : "";
 }
@@ -123,38 +142,26 @@ private:
 
   static bool widens(DType type) { return type == DType::I32 || type == DType::I16 || type == DType::U8; }
 
-  template <typename T>
-  static void widenAs(const std::byte *from, uint64_t elements, std::byte *to) {
-    for (uint64_t i = 0; i < elements; ++i) {
-      T narrow;
-      std::memcpy(&narrow, from + i * sizeof(T), sizeof(T));
-      int64_t wide = narrow;
-      std::memcpy(to + i * sizeof wide, &wide, sizeof wide);
-    }
-  }
-
   static const std::byte *widen(const std::byte *from, DType type, uint64_t elements, std::vector<std::byte> &scratch) {
     scratch.resize(elements * sizeof(int64_t));
-    if (type == DType::I32)
-      widenAs<int32_t>(from, elements, scratch.data());
-    else if (type == DType::I16)
-      widenAs<int16_t>(from, elements, scratch.data());
-    else
-      widenAs<uint8_t>(from, elements, scratch.data());
+    for (uint64_t i = 0; i < elements; ++i) {
+      int64_t wide = integerAt(type, from, i);
+      std::memcpy(scratch.data() + i * sizeof wide, &wide, sizeof wide);
+    }
     return scratch.data();
   }
 
   /// An index outside of its table would read other memory; it is refused here, where the sample is known.
   static void checkRange(const Input &input, const Shard &shard, uint64_t row, const std::byte *data,
                          uint64_t elements) {
-    if (input.type != DType::I64 || (input.limit <= 0 && input.limits.empty()))
+    if (!isInteger(input.type) || (input.limit <= 0 && input.limits.empty()))
       return;
     // Of a dim behind the rows', elements of one index of it stand `inner` apart in blocks.
     std::span<const int64_t> shape(input.shape);
     uint64_t inner = input.limits.empty() ? 1 : elementCount(shape.subspan(static_cast<size_t>(input.limitDim) + 1));
     for (uint64_t i = 0; i < elements; ++i) {
-      int64_t value, limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
-      std::memcpy(&value, data + i * sizeof value, sizeof value);
+      int64_t value = integerAt(input.type, data, i);
+      int64_t limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
       if (value == -100 || limit == 0 || (value >= 0 && value < limit))
         continue;
       std::string range = rangeOf(limit);

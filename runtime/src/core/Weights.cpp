@@ -135,6 +135,8 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
 
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
+  if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
+    return store; // a model of data alone
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && tensor.source; });
   if (!any)

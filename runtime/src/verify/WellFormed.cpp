@@ -46,6 +46,11 @@ private:
 };
 } // namespace
 
+/// Buffers of integers have no sign; of 8 bits, files have both kinds.
+static bool sameBits(DType file, DType buffer) {
+  return file == buffer || (file == DType::U8 && buffer == DType::I8);
+}
+
 static std::string number(uint64_t n) { return std::to_string(n); }
 
 static std::string shapeText(const std::vector<int64_t> &shape) {
@@ -173,7 +178,7 @@ Found WellFormed::feed(uint32_t role, const Run &run, uint32_t n) {
   const Input *input = manifest.findInput(it.name);
   if (!input)
     return fail(role, run, n, "the manifest has no input '" + it.name + "'");
-  if (input->type != buffer.type || elements(input->layout.local) != elements(buffer.shape))
+  if (!sameBits(input->type, buffer.type) || elements(input->layout.local) != elements(buffer.shape))
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
                     std::string(toString(input->type)) + shapeText(input->layout.local));
@@ -192,7 +197,7 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
     return fail(role, run, n, "the manifest has no output '" + it.name + "'");
   bool whole = output->layout.parts.empty();
   const std::vector<int64_t> &shape = whole ? output->shape : output->layout.local;
-  if (output->type != buffer.type || elements(shape) != elements(buffer.shape))
+  if (!sameBits(output->type, buffer.type) || elements(shape) != elements(buffer.shape))
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
                     std::string(toString(output->type)) + shapeText(shape));
