@@ -33,6 +33,7 @@ static const Flag flags[] = {
     {"--explain", Flag::Value, true, "collectives", "prints every communication, where it is from and what forced it"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
+    {"--host-code", Flag::Nothing, true, "", "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Maybe, false, "N", ""},
@@ -84,6 +85,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
     options.stopAfter = emit;
   options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");
+  options.hostCode = arguments.has("--host-code");
   options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");

@@ -39,11 +39,10 @@ class Folder:
     def bytes(self):
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
 
-    def compile_twin(self, compiler, model, file, plan, entry):
-        """The same plan for the CPU: by its code the stubs of a dry run compute what generated kernels would."""
+    def compile_twin(self, compiler, model, file, entry):
+        """The same kernels as code of the CPU: by it the stubs of a dry run compute what generated kernels would."""
         twin = f"{entry['path'].removesuffix('.par')}.cpu.par"
-        file.write_text(plan + "target: cpu\n")
-        command = [compiler, "-q", model, file, "-o", self.path / twin]
+        command = [compiler, "-q", model, file, "--host-code", "-o", self.path / twin]
         subprocess.run(list(map(str, command)), check=True)
         entry["twin"] = twin
 
@@ -61,7 +60,7 @@ class Folder:
             entry["refused"] = lines[0].replace(f"{file}:", "plan:").replace(f"{model}", model.name)
             entry["crashed"] = done.returncode < 0
         elif self.target != "cpu" and entry["model"] in TWINS:
-            self.compile_twin(compiler, model, file, plan, entry)
+            self.compile_twin(compiler, model, file, entry)
         file.unlink()
         self.bundles.append(entry)
         print(f"  {entry['model']:10} {name:20} " + (entry.get("refused") or "compiled"), flush=True)

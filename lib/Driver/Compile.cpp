@@ -231,8 +231,8 @@ int Compilation::runPhases() {
 /// Codegen, and the bundle in memory.
 std::optional<format::Bundle> Compilation::makeBundle() {
   CodegenOptions codegen;
-  codegen.device = *model.plan.target.device;
-  if (*model.plan.target.isa != "native")
+  codegen.device = options.hostCode ? "cpu" : *model.plan.target.device;
+  if (*model.plan.target.isa != "native" && !options.hostCode)
     codegen.isa = *model.plan.target.isa;
   else // the completed plan names what was compiled for
     model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};

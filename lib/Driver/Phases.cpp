@@ -52,7 +52,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       manager.addPass(createFlattenCollectivesPass());
                       buildSchedulePipeline(manager, schedule);
                     }});
-  phases.push_back({"kernels", [](OpPassManager &manager) { buildKernelsPipeline(manager); }});
+  phases.push_back({"kernels", [device = *plan.target.device](OpPassManager &manager) {
+                      buildKernelsPipeline(manager, device);
+                    }});
   BucketCollectivesPassOptions bucket;
   bucket.bytes = *plan.collectives.bucket;
   phases.push_back({"collectives", [bucket, overlap = *plan.collectives.overlap](OpPassManager &manager) {

@@ -26,7 +26,8 @@ private:
 /// Puts a block's groups into kernels: ops that stay keep their order, launches stand where their anchors stood.
 class Outliner {
 public:
-  Outliner(BlockOp block, KernelTable &table) : body(&block.getBody().front()), table(table), groups(formGroups(block)) {
+  Outliner(BlockOp block, bool gpu, KernelTable &table)
+      : body(&block.getBody().front()), table(table), groups(formGroups(block, gpu)) {
     for (auto &group : groups)
       for (Operation *op : group->ops)
         groupOf[op] = group.get();
@@ -127,13 +128,37 @@ void Outliner::run() {
       op->erase();
 }
 
+/// A narrow constant is a constant, not a value that kernels of many layers would share.
+static void roundConstants(BlockOp block) {
+  for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
+    auto constant = convert.getOperand().getDefiningOp<ConstantOp>();
+    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+    auto to = dyn_cast<FloatType>(convert.getType().getElementType());
+    if (!splat || !isa<FloatType>(splat.getElementType()) || !to)
+      continue;
+    APFloat value = splat.getSplatValue<APFloat>();
+    bool inexact;
+    value.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    OpBuilder builder(convert);
+    Value rounded = ConstantOp::create(builder, convert.getLoc(), DenseElementsAttr::get(convert.getType(), value));
+    convert.replaceAllUsesWith(rounded);
+    convert.erase();
+  }
+}
+
 namespace {
 struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
+  using FormKernelsPassBase::FormKernelsPassBase;
+
   void runOnOperation() override {
     KernelTable table(getOperation());
+    bool gpu = device == "cuda";
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      for (BlockOp block : program.getOps<BlockOp>())
-        Outliner(block, table).run();
+      for (BlockOp block : program.getOps<BlockOp>()) {
+        if (gpu)
+          roundConstants(block);
+        Outliner(block, gpu, table).run();
+      }
   }
 };
 } // namespace

@@ -129,7 +129,7 @@ namespace {
 /// Forms the groups of one block.
 class Former {
 public:
-  explicit Former(BlockOp block) : block(block) {}
+  Former(BlockOp block, bool gpu) : block(block), gpu(gpu) {}
 
   std::vector<std::unique_ptr<Group>> run();
 
@@ -140,6 +140,7 @@ private:
   void dropUnread();
 
   BlockOp block;
+  bool gpu;
   std::vector<std::unique_ptr<Group>> groups;
   llvm::DenseMap<Operation *, Group *> groupOf;
 };
@@ -179,6 +180,8 @@ std::vector<std::unique_ptr<Group>> Former::run() {
       add(std::move(group));
   }
   fuseGroups(block, groupOf, groups);
+  if (gpu)
+    refineForGpu(block, groupOf, groups);
   for (Operation &op : block.getBody().front())
     if (!isKernelOp(&op))
       for (Value operand : op.getOperands())
@@ -216,6 +219,6 @@ void Former::dropUnread() {
   }
 }
 
-std::vector<std::unique_ptr<Group>> formGroups(BlockOp block) { return Former(block).run(); }
+std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu) { return Former(block, gpu).run(); }
 
 } // namespace par

@@ -53,8 +53,13 @@ void tieAccumulator(Group &group);
 void fuseGroups(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups);
 
+/// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for itself
+/// that take more bytes to read than what they are computed from, and no group has more operands than registers hold.
+void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                  std::vector<std::unique_ptr<Group>> &groups);
+
 /// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
-std::vector<std::unique_ptr<Group>> formGroups(BlockOp block);
+std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu);
 
 /// A kernel with a group's body, at the builder's place, named "kernel".
 KernelOp buildKernel(mlir::OpBuilder &builder, const Group &group);

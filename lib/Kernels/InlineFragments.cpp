@@ -72,11 +72,13 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 };
 } // namespace
 
-void buildKernelsPipeline(OpPassManager &manager) {
+void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createChainSumsPass());
   manager.addPass(createWidenArithmeticPass());
-  manager.addPass(createFormKernelsPass());
+  FormKernelsPassOptions form;
+  form.device = device;
+  manager.addPass(createFormKernelsPass(form));
   manager.addPass(createVerifyKernelsPass());
 }
 

@@ -28,6 +28,7 @@ struct CompileOptions {
   bool check = false;                ///< all but writing the bundle
   bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
   bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop
+  bool hostCode = false;             ///< compile kernels, whatever device they were formed for, for this host
   bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
 };

@@ -10,8 +10,8 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Kernels/Passes.h.inc"
 
-/// The phase: fragments into blocks, tensor ops into kernels, gate.
-void buildKernelsPipeline(mlir::OpPassManager &manager);
+/// The phase: fragments into blocks, tensor ops into kernels for `device` (cpu or cuda), gate.
+void buildKernelsPipeline(mlir::OpPassManager &manager, const std::string &device);
 
 #define GEN_PASS_REGISTRATION
 #include "par/Kernels/Passes.h.inc"

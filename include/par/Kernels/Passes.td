@@ -81,7 +81,13 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     %2 = par.launch @dot.0(%dy, %x, %1) : (...) -> tensor<4x4xf32>    // library:matmul, tied = [2]
     par.store %2 to @sum : tensor<4x4xf32>
     ```
+
+    For cuda also: a kernel computes elementwise values for itself that take more bytes to read than what they are
+    computed from, and reads and writes at most 48 tensors.
   }];
+  let options = [
+    Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">
+  ];
 }
 
 def VerifyKernelsPass : Pass<"par-verify-kernels", "::mlir::ModuleOp"> {

@@ -1,4 +1,4 @@
-// Generated kernels on the imagined GPU: the same plan compiled for the CPU (PAR_STUB_BUNDLE) has kernels of
+// Generated kernels on the imagined GPU: the same plan compiled with --host-code (PAR_STUB_BUNDLE) has kernels of
 // the same names with the same operands, whose code runs where the bundle for cuda launches its own.
 #include "Machine.h"
 #include "par/format/Bundle.h"
