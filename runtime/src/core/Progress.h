@@ -62,11 +62,15 @@ class Trace {
 public:
   /// `spec` is F or F:A-B.
   explicit Trace(const std::string &spec);
+  /// Before the run of a step: its times are kept if it is one of those.
+  void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }
   void add(Session &session, uint64_t step, const format::Program &program);
   /// Collective.
   void write(comm::Control &control);
 
 private:
+  bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
+
   std::string path, events;
   uint64_t first = 1, last = 10;
 };

@@ -20,7 +20,7 @@ Trace::Trace(const std::string &spec) : path(spec) {
 }
 
 void Trace::add(Session &session, uint64_t step, const format::Program &program) {
-  if (path.empty() || step < first || step > last)
+  if (!covers(step))
     return;
   const auto &steps = session.lastEntry().steps;
   const auto &stamps = session.stamps();

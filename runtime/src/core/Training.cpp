@@ -103,6 +103,7 @@ private:
     session.setHyper("lr", lr);
     auto began = std::chrono::steady_clock::now();
     uint64_t sentBefore = session.sentBytes();
+    trace.prepare(session, position.step + 1);
     session.run("train", {job.dataset.get(), &order, position.rows});
     StepReport report;
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
@@ -186,6 +187,7 @@ private:
     for (; batch < batches; ++batch) {
       if (!control.startStep(batch + 1))
         return 0; // as in train(); the file of the results has not got its name yet
+      trace.prepare(session, batch + 1);
       session.run("predict", {job.dataset.get(), &order, batch * manifest.batch});
       trace.add(session, batch + 1, job.bundle.programs[manifest.ranks[session.rank()].role]);
     }

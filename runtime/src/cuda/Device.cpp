@@ -3,6 +3,7 @@
 #include "comm/Engine.h"
 #include "cuda/Agree.h"
 #include "cuda/Graphs.h"
+#include "cuda/Stamps.h"
 #include "cuda/Watch.h"
 #include "par/core/Failure.h"
 
@@ -37,6 +38,7 @@ public:
   void fill(void *to, uint64_t bytes, uint32_t word) override;
   void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
            core::EntryHost &host) override;
+  void keepStamps(bool keep) override { timed = keep; }
   const std::vector<core::Stamp> &stamps() const override { return times; }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
@@ -69,10 +71,12 @@ private:
   std::optional<Walk> walker;
   std::optional<Graphs> graphCache;
   std::optional<Watch> watch;
+  std::optional<Stamps> stopwatch; ///< from the first run on whose steps are timed
   std::vector<core::Stamp> times;
   std::vector<comm::Members> table;
   std::vector<uint64_t> shares; ///< by communicator: bytes sent times members
   bool graphs = flag("PAR_CUDA_GRAPHS", true), blocking = flag("PAR_CUDA_BLOCKING", false);
+  bool timed = false;
   bool busy = false; ///< what was given to the GPU may not have ended, and may never
 };
 
@@ -238,12 +242,15 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
   busy = true;
   PreparedEntry &entry = prepared(source);
   times.assign(source.steps.size(), {});
+  if (timed)
+    (stopwatch ? *stopwatch : stopwatch.emplace(*gpu)).begin(source.steps.size(), lanes->streams[lanes->main]);
   control->entry(source.name);
   std::byte *staged = entry.staging.data() + entry.hyperStaging;
   for (size_t i = 0; i < hypers.size(); ++i)
     std::memcpy(staged + i * sizeof(uint64_t), &hypers[i].bits, sizeof(uint64_t));
   // The first run is issued step by step: libraries load code that must not be loaded within a capture.
-  bool capture = graphs && !blocking && entry.runs++ > 0;
+  bool capture = graphs && !blocking && !timed && entry.runs > 0;
+  ++entry.runs;
   if (capture && !entry.communicates) {
     runWhole(entry, hypers, host);
   } else {
@@ -253,6 +260,8 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
     walker->join(allQueues(), lanes->main);
   }
   wait();
+  if (timed)
+    times = stopwatch->read();
   for (uint32_t i = 0; i < source.steps.size(); ++i)
     if (const Step &step = source.steps[i]; step.op == Op::Fetch)
       host.fetch(*step.output, step.microbatch, step.type,
@@ -276,12 +285,17 @@ void Device::step(PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
   control->at(step.id);
   if (step.op == Op::Feed)
     feed(entry, index, host);
+  Stream stream = lanes->streams[step.queue];
+  if (timed)
+    stopwatch->before(index, stream);
   walker->issue(entry, index);
+  if (timed)
+    stopwatch->after(index, stream);
   if (communicates(step.op))
     count(entry.source, step);
   if (!blocking)
     return;
-  Result result = (*gpu)->streamSynchronize(lanes->streams[step.queue]);
+  Result result = (*gpu)->streamSynchronize(stream);
   if (result != success)
     throw Failure::at(options.folder, Message::cudaStepFailed, step.id, (*gpu)->describe(result));
 }

@@ -69,9 +69,9 @@ Owned<Stream> makeStream(const Gpu &gpu, bool urgent) {
   return {gpu, stream};
 }
 
-Owned<Event> makeEvent(const Gpu &gpu) {
+Owned<Event> makeEvent(const Gpu &gpu, bool timed) {
   Event event = nullptr;
-  gpu->check(gpu->eventCreate(&event, eventWithoutTiming), "cuEventCreate");
+  gpu->check(gpu->eventCreate(&event, timed ? 0 : eventWithoutTiming), "cuEventCreate");
   return {gpu, event};
 }
 

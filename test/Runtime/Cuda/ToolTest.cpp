@@ -2,9 +2,50 @@
 #include "../Core/ToolFixture.h"
 #include "CudaFixture.h"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+
 using namespace par;
 
 namespace {
+
+/// What a trace holds.
+struct Traced {
+  struct Span {
+    double begin, end;
+  };
+  std::multiset<std::string> instructions;                                ///< "rank step id microbatch queue"
+  std::map<std::pair<int, std::string>, std::vector<Span>> queues;        ///< by rank and queue, in file order
+
+  explicit Traced(const std::string &text) {
+    nlohmann::json trace = nlohmann::json::parse(text);
+    for (const auto &event : trace["traceEvents"]) {
+      if (event["ph"] != "X")
+        continue;
+      int rank = event["pid"];
+      std::string queue = event["tid"];
+      double begin = event["ts"], duration = event["dur"];
+      instructions.insert(std::to_string(rank) + " " + event["args"].dump() + " " + event["name"].get<std::string>() +
+                          " " + queue);
+      queues[{rank, queue}].push_back({begin, begin + duration});
+    }
+  }
+};
+
+std::string fileText(const std::string &path) {
+  std::ifstream in(path);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+uint64_t countOf(const std::string &name) {
+  auto calls = stub::Machine::get().calls();
+  return static_cast<uint64_t>(
+      std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) { return call.name == name; }));
+}
 
 class CudaTool : public Tool {
 protected:
@@ -64,6 +105,36 @@ TEST_F(CudaTool, oneRankMayUseNccl) {
   auto calls = stub::Machine::get().calls();
   EXPECT_TRUE(std::any_of(calls.begin(), calls.end(),
                           [](const stub::Call &call) { return call.name == "ncclCommInitRankConfig"; }));
+}
+
+// Times come from events on the streams: those of a queue never run backwards, no instruction is missing, and the
+// numbers stay. A run without a trace asks for none.
+TEST_F(CudaTool, tracesEveryInstructionInTheOrderOfItsQueue) {
+  std::vector<std::string> flags = {"--init", "--text", folder / "text", "--steps", "4", "--log-every", "1",
+                                    "--comm", "inproc", "--trace"};
+  std::vector<std::string> cpu = flags, cuda = flags;
+  cpu.insert(cpu.begin(), write(toy::training(2), "cpu")), cpu.push_back((folder / "cpu.json") + ":2-3");
+  cuda.insert(cuda.begin(), write(forCuda(toy::training(2)), "cuda")), cuda.push_back((folder / "cuda.json") + ":2-3");
+  ASSERT_EQ(run(cpu), 0) << err;
+  std::string expected = losses();
+  ASSERT_EQ(run(cuda), 0) << err;
+  EXPECT_EQ(losses(), expected);
+  Traced onCpu(fileText(folder / "cpu.json")), onGpu(fileText(folder / "cuda.json"));
+  EXPECT_GT(onGpu.instructions.size(), 20u);
+  EXPECT_EQ(onGpu.instructions, onCpu.instructions);
+  EXPECT_EQ(countOf("cuEventElapsedTime"), 2 * onGpu.instructions.size());
+  for (const auto &[place, spans] : onGpu.queues) {
+    double last = 1; // of the monotonic clock, so never 0
+    for (const Traced::Span &span : spans) {
+      EXPECT_GE(span.begin, last) << "rank " << place.first << ", queue " << place.second;
+      EXPECT_GT(span.end, span.begin);
+      last = span.end;
+    }
+  }
+  stub::Machine::get().reset();
+  cuda.resize(cuda.size() - 2);
+  ASSERT_EQ(run(cuda), 0) << err;
+  EXPECT_EQ(countOf("cuEventElapsedTime"), 0u);
 }
 
 TEST_F(CudaTool, whatDoesNotSuitAGpuIsRefused) {

@@ -92,6 +92,9 @@ public:
   /// the session and is the same object each time it runs, so that a device can keep what it makes of it (graphs).
   virtual void run(const ExpandedEntry &entry, std::span<const HyperValue> hypers, EntryHost &host) = 0;
 
+  /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
+  /// event before and behind each.
+  virtual void keepStamps(bool) {}
   /// Of the last run, one for each step.
   virtual const std::vector<Stamp> &stamps() const = 0;
   /// Bytes that this rank has sent since connect(), as comm::Endpoint::sentBytes() counts.

@@ -73,6 +73,7 @@ public:
   /// What a device for tests has found, one line; "" elsewhere.
   std::string report() const { return device->report(); }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
+  void keepStamps(bool keep) { device->keepStamps(keep); }
 
 private:
   void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;

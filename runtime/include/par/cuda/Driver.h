@@ -65,6 +65,7 @@ inline constexpr int leastDriver = 12040;
   M(eventCreate, "cuEventCreate", (Event *, unsigned flags))                                                 \
   M(eventRecord, "cuEventRecord", (Event, Stream))                                                           \
   M(eventQuery, "cuEventQuery", (Event))                                                                     \
+  M(eventElapsed, "cuEventElapsedTime", (float *milliseconds, Event from, Event to))                         \
   M(eventDestroy, "cuEventDestroy_v2", (Event))                                                              \
   M(moduleLoad, "cuModuleLoadDataEx",                                                                        \
     (Module *, const void *image, unsigned options, int *names, void **values))                              \

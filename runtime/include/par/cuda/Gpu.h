@@ -90,7 +90,8 @@ void destroy(const Gpu &gpu, Module module);
 
 /// `urgent`: of the greatest priority, for communication.
 Owned<Stream> makeStream(const Gpu &gpu, bool urgent);
-Owned<Event> makeEvent(const Gpu &gpu);
+/// `timed`: it can be asked when it was reached.
+Owned<Event> makeEvent(const Gpu &gpu, bool timed = false);
 
 /// `to` comes after all that `from` has been given so far.
 void order(const Gpu &gpu, Stream from, Stream to, Event event);

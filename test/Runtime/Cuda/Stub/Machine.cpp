@@ -107,7 +107,13 @@ void Machine::record(Event &event, Stream &stream) {
   if (stream.capture)
     return;
   event.reached = std::make_shared<bool>(false);
-  enqueue(stream, {nullptr, [reached = event.reached] { *reached = true; }});
+  if (event.time)
+    event.time = std::make_shared<uint64_t>(0);
+  enqueue(stream, {nullptr, [this, reached = event.reached, time = event.time] {
+                     *reached = true;
+                     if (time)
+                       *time = done;
+                   }});
 }
 
 int Machine::wait(Stream &stream, Event &event) {

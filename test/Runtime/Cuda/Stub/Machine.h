@@ -58,6 +58,7 @@ struct Stream {
 struct Event {
   uint64_t id = 0;
   std::shared_ptr<bool> reached; ///< of the latest record
+  std::shared_ptr<uint64_t> time; ///< pieces of work that were done until then; null in events that keep none
   std::shared_ptr<Capture> capture;
   std::vector<size_t> tail;
 };
