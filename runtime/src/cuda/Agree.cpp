@@ -6,6 +6,18 @@
 
 namespace par::cuda {
 
+uint32_t alignmentOf(const format::Program &program, const format::Instruction &instruction) {
+  uint64_t bits = 256;
+  for (const format::Operand &operand : instruction.operands) {
+    const format::Buffer &self = program.buffers[operand.buffer];
+    const format::Buffer &owner = self.of == format::kNone ? self : program.buffers[self.of];
+    bits |= self.of == format::kNone ? 0 : self.offset;
+    for (uint64_t at : owner.at)
+      bits |= at;
+  }
+  return 1u << std::countr_zero(bits);
+}
+
 bool anyProduct(const format::Bundle &bundle) {
   return std::any_of(bundle.programs.begin(), bundle.programs.end(),
                      [](const format::Program &program) { return !program.calls.empty(); });
@@ -13,22 +25,14 @@ bool anyProduct(const format::Bundle &bundle) {
 
 namespace {
 
-/// The largest power of two, at most 256, that divides the address of every operand of a call in every use.
+/// Of all uses of a call.
 uint32_t alignmentOf(const format::Program &program, uint32_t call) {
-  uint64_t bits = 256;
+  uint32_t alignment = 256;
   for (const format::Block &block : program.blocks)
-    for (const format::Instruction &instruction : block.instructions) {
-      if (instruction.op != format::Op::Call || instruction.call != call)
-        continue;
-      for (const format::Operand &operand : instruction.operands) {
-        const format::Buffer &self = program.buffers[operand.buffer];
-        const format::Buffer &owner = self.of == format::kNone ? self : program.buffers[self.of];
-        bits |= self.of == format::kNone ? 0 : self.offset;
-        for (uint64_t at : owner.at)
-          bits |= at;
-      }
-    }
-  return 1u << std::countr_zero(bits);
+    for (const format::Instruction &instruction : block.instructions)
+      if (instruction.op == format::Op::Call && instruction.call == call)
+        alignment = std::min(alignment, cuda::alignmentOf(program, instruction));
+  return alignment;
 }
 
 /// All that an algorithm depends on, as one word.

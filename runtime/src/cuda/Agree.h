@@ -7,6 +7,9 @@
 
 namespace par::cuda {
 
+/// The largest power of two, at most 256, that divides the address of every operand of an instruction.
+uint32_t alignmentOf(const format::Program &program, const format::Instruction &instruction);
+
 bool anyProduct(const format::Bundle &bundle);
 /// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 asks the
 /// heuristic for the shapes of all programs and tells the others.

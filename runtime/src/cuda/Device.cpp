@@ -2,6 +2,7 @@
 
 #include "comm/Engine.h"
 #include "cuda/Agree.h"
+#include "cuda/Convolutions.h"
 #include "cuda/Graphs.h"
 #include "cuda/Stamps.h"
 #include "cuda/Watch.h"
@@ -64,6 +65,7 @@ private:
   Block arena, hostArena, bounce;
   std::map<const core::ExpandedEntry *, std::unique_ptr<PreparedEntry>> entries;
   std::optional<Lanes> lanes;
+  std::optional<Dnn> dnn;
   std::optional<Kernels> kernels;
   std::optional<Blas> blas;
   std::vector<std::unique_ptr<Product>> products;
@@ -124,6 +126,10 @@ void Device::connect(comm::Control &newControl) {
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   kernels.emplace(*gpu, options);
+  if (anyConvolution(*options.bundle)) {
+    dnn.emplace();
+    agreeOnConvolutions(*dnn, options, *control, *kernels);
+  }
   if (anyProduct(*options.bundle)) {
     blas.emplace();
     products = agreeOnProducts(*gpu, *blas, options, *control);
@@ -200,10 +206,10 @@ PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
     return *place;
   place = std::make_unique<PreparedEntry>(*gpu, *kernels, options.program(), entry);
   bool grows = false;
-  for (Block &block : lanes->scratch) {
-    if (block.bytes() >= place->scratch)
+  for (size_t queue = 0; queue < lanes->scratch.size(); ++queue) {
+    if (lanes->scratch[queue].bytes() >= place->scratch[queue])
       continue;
-    block = Block(*gpu, place->scratch, Block::Place::Device);
+    lanes->scratch[queue] = Block(*gpu, place->scratch[queue], Block::Place::Device);
     grows = true;
   }
   if (grows) { // graphs hold the old address

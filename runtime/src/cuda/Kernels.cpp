@@ -85,6 +85,11 @@ Function Kernels::builtin(std::string_view entry) {
   return known.emplace(entry, functionOf(builtins, std::string(entry), std::string(entry))).first->second;
 }
 
+void Kernels::adopt(std::string_view builtin, std::vector<uint64_t> immediates,
+                    std::unique_ptr<LibraryKernel> library) {
+  libraries[{std::string(builtin), std::move(immediates)}] = std::move(library);
+}
+
 BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t> immediates) {
   BoundKernel bound;
   if (!kernel.builtin) {
@@ -94,6 +99,12 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
     if (shared > defaultShared)
       gpu->check(gpu->functionSet(bound.stages[0].function, functionSharedBytes, static_cast<int>(shared)),
                  "cuFuncSetAttribute of " + kernel.symbol);
+    return bound;
+  }
+  auto adopted = libraries.find({kernel.symbol, {immediates.begin(), immediates.end()}});
+  if (adopted != libraries.end()) {
+    bound.library = adopted->second.get();
+    bound.scratch = bound.library->workspace();
     return bound;
   }
   if (!kernels::findBuiltin(kernel.symbol))
@@ -113,6 +124,8 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
 
 void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands,
                      std::span<const uint64_t> immediates, void *scratch, Stream stream) const {
+  if (kernel.library)
+    return kernel.library->run(operands, scratch, stream);
   std::vector<void *> parameters;
   for (void *const &operand : operands)
     parameters.push_back(const_cast<void **>(&operand));

@@ -61,7 +61,7 @@ std::vector<Segment> cut(const core::ExpandedEntry &entry) {
 PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Program &program,
                              const core::ExpandedEntry &source)
     : source(source), kernelOf(source.steps.size()), eventOf(source.steps.size()),
-      stagingOf(source.steps.size()) {
+      stagingOf(source.steps.size()), scratch(program.queues.size()) {
   std::map<std::pair<uint32_t, std::vector<uint64_t>>, uint32_t> known;
   uint64_t bytes = 0;
   for (size_t i = 0; i < source.steps.size(); ++i) {
@@ -80,11 +80,10 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
     std::vector<uint64_t> immediates(first, first + static_cast<long>(instruction.imms.size()));
     auto [place, isNew] =
         known.try_emplace({instruction.kernel, immediates}, static_cast<uint32_t>(kernels.size()));
-    if (isNew) {
+    if (isNew)
       kernels.push_back(table.bind(program.kernels[instruction.kernel], immediates));
-      scratch = std::max(scratch, kernels.back().scratch);
-    }
     kernelOf[i] = place->second;
+    scratch[step.queue] = std::max(scratch[step.queue], kernels[place->second].scratch);
   }
   hyperStaging = bytes;
   for (const format::Buffer &buffer : program.buffers)

@@ -29,7 +29,7 @@ struct PreparedEntry {
   Block staging;                   ///< pinned; each feed and fetch has its own part
   uint64_t hyperStaging = 0;       ///< where the hypers' part begins
   std::vector<Segment> segments;
-  uint64_t scratch = 0; ///< the largest of its kernels'
+  std::vector<uint64_t> scratch; ///< by queue: the largest of its kernels'
   bool communicates = false;
   uint64_t runs = 0;
   Owned<GraphExec> whole; ///< the entry as one graph, where nothing is communicated

@@ -13,6 +13,9 @@ inline void useStubs() {
 #ifdef PAR_STUB_CUBLASLT
   setenv("PAR_CUBLASLT_LIBRARY", PAR_STUB_CUBLASLT, 1);
 #endif
+#ifdef PAR_STUB_CUDNN
+  setenv("PAR_CUDNN_LIBRARY", PAR_STUB_CUDNN, 1);
+#endif
 #ifdef PAR_STUB_NCCL
   setenv("PAR_NCCL_LIBRARY", PAR_STUB_NCCL, 1);
 #endif

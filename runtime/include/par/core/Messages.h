@@ -42,6 +42,10 @@ struct MessageText {
   M(cudaStalled, "rank {} has not moved for {} s; it waits for {}")                                                    \
   M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
   M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \
+  M(dnnFailed, "{}: {} failed: {}")                                                                                    \
+  M(dnnNoEngine, "kernel \"{}\" ({}): {} has no engine for it that gives the same bits each time, computes in f32 "     \
+                 "and needs at most {} bytes of workspace: {}; compile it for cpu, or name another cuDNN in "           \
+                 "PAR_CUDNN_LIBRARY")                                                                                   \
   M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \

@@ -1,0 +1,21 @@
+// The convolution builtins by cuDNN.
+#pragma once
+
+#include "par/comm/Control.h"
+#include "par/core/Device.h"
+#include "par/cuda/DnnGraph.h"
+#include "par/cuda/Kernels.h"
+
+namespace par::cuda {
+
+/// Bytes of workspace that a convolution may want; each queue has one of the largest of an entry.
+inline constexpr uint64_t convolutionWorkspace = uint64_t(256) << 20;
+
+bool anyConvolution(const format::Bundle &bundle);
+/// Collective: gives `kernels` the convolutions of this rank's program, planned. Replicas must not diverge,
+/// so rank 0 chooses the engines for all programs and tells the others. Throws core::Failure, with the ONNX
+/// node, where cuDNN cannot compute one.
+void agreeOnConvolutions(const Dnn &dnn, const core::DeviceOptions &options, comm::Control &control,
+                         Kernels &kernels);
+
+} // namespace par::cuda

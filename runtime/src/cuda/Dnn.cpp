@@ -1,0 +1,49 @@
+#include "par/cuda/Dnn.h"
+
+#include "par/core/Failure.h"
+
+namespace par::cuda {
+
+using core::Failure;
+using core::Message;
+
+namespace {
+
+constexpr LibraryName dnnName{"cuDNN", "libcudnn.so.9", "PAR_CUDNN_LIBRARY"};
+constexpr size_t leastDnn = 90000;
+
+/// Until 9.0 the number was 1000 times the major version, and 100 times the minor one.
+std::string versionText(size_t number) {
+  size_t major = number < leastDnn ? 1000 : 10000;
+  return std::to_string(number / major) + "." + std::to_string(number % major / 100) + "." +
+         std::to_string(number % 100);
+}
+
+} // namespace
+
+Dnn::Dnn() : library(dnnName) {
+#define PAR_DNN_BIND(NAME, RESULT, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
+  PAR_DNN_ENTRIES(PAR_DNN_BIND)
+#undef PAR_DNN_BIND
+  library.requireVersion(version() >= leastDnn, versionText(version()), versionText(leastDnn));
+  if (int status = create(&handle))
+    throw Failure::at("", Message::cudaFailed, "cudnnCreate", words(status));
+}
+
+Dnn::~Dnn() { destroy(handle); }
+
+std::string Dnn::describe() const { return "cuDNN " + versionText(version()); }
+
+std::string Dnn::words(int status) const {
+  char text[512] = "";
+  lastError(text, sizeof text);
+  std::string said = errorText(status);
+  return *text ? said + ": " + text : said;
+}
+
+void Dnn::check(int status, const std::string &whose, const std::string &what) const {
+  if (status != 0)
+    throw Failure::at("", Message::dnnFailed, whose, what, words(status));
+}
+
+} // namespace par::cuda

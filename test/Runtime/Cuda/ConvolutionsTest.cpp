@@ -1,0 +1,163 @@
+// Programs with convolutions on the device `cuda`: cuDNN gets what the builtins' immediates say, engines are
+// rank 0's choice, results are the CPU's, and what cannot be computed is refused when it is loaded, with its
+// node.
+#include "CudaFixture.h"
+
+using namespace par;
+using toy::failureOf;
+
+namespace {
+
+struct Shape {
+  const char *name;
+  int64_t n, groups, c, o;
+  std::array<int64_t, 3> in, window, stride, low, high, dilation;
+
+  int64_t out(size_t dim) const {
+    return (in[dim] + low[dim] + high[dim] - (window[dim] - 1) * dilation[dim] - 1) / stride[dim] + 1;
+  }
+  std::vector<format::Imm> immediates() const {
+    std::vector<format::Imm> imms;
+    auto add = [&](auto value) { imms.push_back({static_cast<int64_t>(value), "", 1}); };
+    add(n), add(groups), add(c), add(o);
+    for (const auto &values : {in, window})
+      for (int64_t value : values)
+        add(value);
+    for (size_t dim = 0; dim < 3; ++dim)
+      add(out(dim));
+    for (const auto &values : {stride, low, high, dilation})
+      for (int64_t value : values)
+        add(value);
+    return imms;
+  }
+};
+
+const Shape shapes[] = {
+    {"plane", 2, 1, 3, 4, {1, 7, 6}, {1, 3, 3}, {1, 2, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {"groups", 2, 2, 2, 6, {1, 6, 5}, {1, 3, 2}, {1, 1, 2}, {0, 0, 1}, {0, 2, 0}, {1, 2, 1}},
+    {"cube", 1, 1, 2, 3, {4, 5, 6}, {3, 3, 3}, {2, 1, 1}, {1, 1, 0}, {1, 1, 0}, {1, 1, 2}},
+    {"line", 3, 1, 4, 2, {1, 1, 9}, {1, 1, 4}, {1, 1, 2}, {0, 0, 1}, {0, 0, 0}, {1, 1, 1}},
+    {"point", 2, 1, 5, 4, {1, 4, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
+};
+
+/// x and w are random, y = convolution(x, w), dx and dw the cotangents for that of y, which is y itself. All
+/// are state, so that they can be read. One gradient is on a queue of its own.
+format::Bundle convolving(const Shape &shape) {
+  using format::BufferKind;
+  toy::ProgramBuilder b("convolving", {"compute", "other"});
+  std::vector<int64_t> x{shape.n, shape.groups * shape.c, shape.in[0], shape.in[1], shape.in[2]},
+      w{shape.o, shape.c, shape.window[0], shape.window[1], shape.window[2]},
+      y{shape.n, shape.o, shape.out(0), shape.out(1), shape.out(2)};
+  format::Bundle bundle = toy::training();
+  bundle.manifest.hypers.clear();
+  bundle.manifest.tensors.clear();
+  bundle.provenance = {"/conv of the model"};
+  for (const auto &[name, dims] : {std::pair("x", x), {"w", w}, {"y", y}, {"dx", x}, {"dw", w}}) {
+    b.buffer(name, BufferKind::State, dims, format::Index::None, 1, name);
+    format::Tensor tensor;
+    tensor.name = name, tensor.stored = dims;
+    tensor.layout = {dims, dims, {{std::vector<int64_t>(dims.size()), dims, {0}}}};
+    tensor.init = {format::InitRule::Normal, 0, 1};
+    bundle.manifest.tensors.push_back(tensor);
+  }
+  b.event("made");
+  b.block("all");
+  auto add = [&](const char *queue, const char *name, std::vector<std::string> args) {
+    format::Instruction &it = b.kernel(queue, name, std::move(args));
+    it.imms = shape.immediates();
+    it.provenance = 0;
+    b.program.kernels[it.kernel].imms = static_cast<uint32_t>(it.imms.size());
+  };
+  add("compute", "convolution", {"r x", "r w", "w y"});
+  b.signal("compute", "made");
+  b.wait("other", "made");
+  add("other", "convolution_input_grad", {"r y", "r w", "w dx"});
+  add("compute", "convolution_filter_grad", {"r x", "r y", "w dw"});
+  b.run("train", "all");
+  bundle.programs[0] = b.program;
+  return bundle;
+}
+
+/// y, dx and dw after `runs` runs.
+std::vector<float> convolve(const std::string &device, const format::Bundle &bundle, int runs = 3) {
+  std::vector<float> results;
+  toy::runOn(device, bundle, [&](core::Session &session) {
+    session.initialize(nullptr, 7);
+    for (int run = 0; run < runs; ++run)
+      session.run("train", {});
+    for (const char *name : {"y", "dx", "dw"}) {
+      core::HostBytes bytes = session.tensor(name);
+      size_t before = results.size();
+      results.resize(before + bytes.size() / sizeof(float));
+      std::memcpy(results.data() + before, bytes.data(), bytes.size());
+    }
+  });
+  return results;
+}
+
+class ConvolutionsTest : public toy::Cuda {};
+
+TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
+  for (const Shape &shape : shapes) {
+    format::Bundle bundle = convolving(shape);
+    std::vector<float> expected = convolve("cpu", bundle);
+    for (const char *graphs : {"0", "1"})
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
+        setenv("PAR_CUDA_GRAPHS", graphs, 1);
+        machine.reset("", seed);
+        EXPECT_EQ(convolve("cuda", bundle), expected)
+            << shape.name << ", graphs " << graphs << ", seed " << seed;
+      }
+  }
+}
+
+TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
+  setenv("PAR_CUDA_GRAPHS", "0", 1);
+  convolve("cuda", convolving(shapes[0]), 1);
+  EXPECT_EQ(count("cudnnBackendExecute"), 3u);
+  std::set<std::string> streams;
+  for (const stub::Call &call : machine.calls())
+    if (call.name == "cudnnBackendExecute")
+      streams.insert(call.arguments.substr(call.arguments.find("stream")));
+  EXPECT_EQ(streams.size(), 2u);
+}
+
+TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {
+  format::Bundle bundle = convolving(shapes[0]);
+  auto load = [&] { return failureOf([&] { toy::runOn("cuda", bundle, [](core::Session &) {}); }); };
+  machine.reset("cudnnPlans:0:3000");
+  EXPECT_EQ(
+      load(),
+      "error: kernel \"convolution\" (/conv of the model): cuDNN 9.19.0 has no engine for it that gives the "
+      "same bits each time, computes in f32 and needs at most 268,435,456 bytes of workspace: 2 cannot be "
+      "planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; 1 round f32 to less; "
+      "compile it for cpu, or name another cuDNN in PAR_CUDNN_LIBRARY");
+  machine.reset("cudnnWorkspace:268435457:0");
+  std::string text = load();
+  EXPECT_NE(text.find("2 want more memory, at least 268,435,457 bytes; compile it for cpu"),
+            std::string::npos)
+      << text;
+  machine.reset();
+  bundle.programs[0].blocks[0].instructions[0].imms[10 + 1].value += 1; // y0
+  EXPECT_EQ(
+      load(),
+      "error: kernel \"convolution\" (/conv of the model): cudnnBackendFinalize of the convolution failed: "
+      "CUDNN_STATUS_BAD_PARAM: spatial dim 0 of y is 5, expected 4");
+  bundle = convolving(shapes[0]);
+  bundle.programs[0].blocks[0].instructions[0].imms[0].axis = "dp";
+  EXPECT_EQ(load(),
+            "error: kernel \"convolution\": convolution whose sizes depend on the rank is not supported yet");
+  setenv("PAR_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
+  text = load();
+  EXPECT_TRUE(text.starts_with("error: cuDNN cannot be opened: /nowhere/libcudnn.so.9: ")) << text;
+}
+
+TEST_F(ConvolutionsTest, saysWhatFailsWhileItRuns) {
+  setenv("PAR_CUDA_GRAPHS", "0", 1);
+  machine.reset("cudnnBackendExecute:2:5000");
+  EXPECT_EQ(failureOf([] { convolve("cuda", convolving(shapes[0])); }),
+            "error: kernel \"convolution_input_grad\" (/conv of the model): cudnnBackendExecute failed: "
+            "CUDNN_STATUS_EXECUTION_FAILED: injected");
+}
+
+} // namespace
