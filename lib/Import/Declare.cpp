@@ -241,6 +241,8 @@ LogicalResult GraphImporter::declareInputs() {
                        << ", expected 0 to 2^31 - 1";
       shape.push_back(size);
     }
+    if (!isWithinMemory(shape))
+      return error() << "input \"" << input.name << "\" is larger than any memory";
     RankedTensorType type = typeOf(input.type, shape);
     if (!type)
       return error() << "input \"" << input.name << "\" has element type " << onnx::spell(input.type)

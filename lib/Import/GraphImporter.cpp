@@ -201,6 +201,19 @@ static bool isAgeless(StringRef op) {
   return llvm::is_contained(ageless, op);
 }
 
+LogicalResult GraphImporter::checkSizes(NodeImporter &importer) {
+  for (const std::string &name : importer.node.outputs) {
+    GraphValue value = values.lookup(name);
+    if (!value.known && !value.computed)
+      continue;
+    ArrayRef<int64_t> shape =
+        value.known ? value.known->getShape() : cast<RankedTensorType>(value.computed.getType()).getShape();
+    if (!isWithinMemory(shape))
+      return importer.error() << "its result \"" << name << "\" is larger than any memory";
+  }
+  return success();
+}
+
 LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance &place) {
   Location loc = makeLocation(context, place);
   NodeImporter importer(*this, node, loc);
@@ -218,10 +231,11 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
                             << " is not supported; export the model again with opset 7 or later";
   bool folded = false;
   if (failed(foldNode(node, folded)) || folded)
-    return success(folded);
+    return success(folded && succeeded(checkSizes(importer)));
   auto row = node.domain.empty() ? table.find(node.opType) : table.end();
   if (row != table.end())
-    return hasUnsignedInput(node) ? importUnsigned(importer, row->second) : row->second(importer);
+    return success(succeeded(hasUnsignedInput(node) ? importUnsigned(importer, row->second) : row->second(importer)) &&
+                   succeeded(checkSizes(importer)));
   for (const onnx::Function &function : model.functions)
     if (function.name == node.opType && function.domain == node.domain)
       return importCall(function, importer);

@@ -182,6 +182,8 @@ private:
   int64_t batchDimOf(const onnx::ValueInfo &input, llvm::ArrayRef<int64_t> shape) const;
   mlir::LogicalResult declareInitializers();
   mlir::LogicalResult importNodes();
+  /// A node's results are no larger than a memory may be.
+  mlir::LogicalResult checkSizes(NodeImporter &importer);
   mlir::LogicalResult importNode(const onnx::Node &node, const Provenance &place);
   mlir::LogicalResult countInner(int64_t times, int64_t nodes, NodeImporter &caller);
   /// Nodes of a body or a function, which `caller` stands for.

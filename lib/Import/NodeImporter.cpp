@@ -141,7 +141,7 @@ static Shape leadingApart(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
     return {};
   int64_t product = 1;
   for (size_t dims = 1; dims < from.size() && product <= to[0]; ++dims) {
-    product *= from[dims - 1];
+    product = saturatingProduct(product, from[dims - 1]);
     if (product != to[0] || dims < 2 || from[dims] == 1)
       continue;
     Shape apart(from.take_front(dims));

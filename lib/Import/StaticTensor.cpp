@@ -4,17 +4,32 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace par {
 
 using llvm::ArrayRef;
 using onnx::ElementType;
 
+int64_t saturatingProduct(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 int64_t countElements(ArrayRef<int64_t> shape) {
+  if (llvm::is_contained(shape, 0))
+    return 0;
   int64_t count = 1;
   for (int64_t dim : shape)
-    count *= dim;
+    count = saturatingProduct(count, dim);
   return count;
+}
+
+bool isWithinMemory(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape)
+    count = saturatingProduct(count, std::max<int64_t>(dim, 1));
+  return count <= int64_t(1) << 46;
 }
 
 void forEachIndex(ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<int64_t>)> body) {
@@ -54,9 +69,9 @@ llvm::SmallVector<DimGroup> groupDims(ArrayRef<int64_t> from, ArrayRef<int64_t> 
     int64_t a = i < fromRank ? from[i++] : 1, b = j < toRank ? to[j++] : 1;
     while (a != b) {
       if (a < b && i < fromRank)
-        a *= from[i++];
+        a = saturatingProduct(a, from[i++]);
       else if (b < a && j < toRank)
-        b *= to[j++];
+        b = saturatingProduct(b, to[j++]);
       else
         break; // element counts differ or are zero; the caller has checked counts
     }

@@ -29,10 +29,10 @@ uint64_t expectedBytes(const Tensor &tensor) {
   for (int64_t dim : tensor.dims) {
     if (dim < 0)
       fail("tensor \"" + tensor.name + "\" has the negative dim " + std::to_string(dim));
-    if (__builtin_mul_overflow(count, uint64_t(dim), &count) || count > (uint64_t(1) << 46))
+    if (__builtin_mul_overflow(count, std::max<uint64_t>(dim, 1), &count) || count > (uint64_t(1) << 46))
       fail("tensor \"" + tensor.name + "\" is larger than any memory");
   }
-  return count * byteSize(tensor.type);
+  return uint64_t(tensor.elements()) * byteSize(tensor.type);
 }
 
 template <class Wide, class Narrow>
