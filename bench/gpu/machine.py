@@ -18,7 +18,7 @@ from report import Broken, NotPossible, Refused, TimeUp
 OPENED = {"PAR_CUBLASLT_LIBRARY": ["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
           "PAR_NCCL_LIBRARY": ["libnccl.so.2"], "PAR_CUDNN_LIBRARY": ["libcudnn.so.9"]}
 STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so",
-         "PAR_NCCL_LIBRARY": "libnccl-stub.so"}
+         "PAR_CUDNN_LIBRARY": "libcudnn-stub.so", "PAR_NCCL_LIBRARY": "libnccl-stub.so"}
 REFUSALS = re.compile(r"not supported yet|compile it again with|was built without|has no CUDA device")
 
 

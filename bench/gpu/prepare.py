@@ -15,9 +15,9 @@ from cases import OPTIMIZER_KEYS, SEQUENCE, benchmark_plan, cases
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = ["par-run", "par-verify", "cuda-kernels-check", "cuda-kernels-speed"]
-STUBS = ["libcuda-stub.so", "libcublaslt-stub.so", "libnccl-stub.so"]
+STUBS = ["libcuda-stub.so", "libcublaslt-stub.so", "libcudnn-stub.so", "libnccl-stub.so"]
 # Models whose numbers a dry run shows; others would take too much of what may be carried.
-TWINS = {"gpt2", "mlp"}
+TWINS = {"gpt2", "mlp", "resnet"}
 # Used only where the machine's own C library is older than the one that the tools were linked with.
 SYSTEM = re.compile(r"^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.)")
 

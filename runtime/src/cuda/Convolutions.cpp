@@ -50,11 +50,14 @@ constexpr Pass passes[] = {
      {'x', 'y', 'w'}},
 };
 
-const Pass *passOf(const format::Kernel &kernel) {
-  auto found = std::find_if(std::begin(passes), std::end(passes), [&](const Pass &pass) {
-    return kernel.builtin && pass.builtin == kernel.symbol;
-  });
+const Pass *passOf(std::string_view builtin) {
+  auto found = std::find_if(std::begin(passes), std::end(passes),
+                            [&](const Pass &pass) { return pass.builtin == builtin; });
   return found == std::end(passes) ? nullptr : found;
+}
+
+const Pass *passOfKernel(const format::Kernel &kernel) {
+  return kernel.builtin ? passOf(kernel.symbol) : nullptr;
 }
 
 /// The immediates of the builtin, by name, and the tensors that they describe.
@@ -156,7 +159,7 @@ std::map<std::string, Use> usesOf(const format::Bundle &bundle, std::span<const 
         if (instruction.op != format::Op::Kernel)
           continue;
         const format::Kernel &kernel = program.kernels[instruction.kernel];
-        const Pass *pass = passOf(kernel);
+        const Pass *pass = passOfKernel(kernel);
         if (!pass)
           continue;
         std::vector<uint64_t> imms;
@@ -178,9 +181,17 @@ std::map<std::string, Use> usesOf(const format::Bundle &bundle, std::span<const 
 
 } // namespace
 
+std::unique_ptr<LibraryKernel> makeConvolution(const Dnn &dnn, std::string_view builtin,
+                                               const std::vector<uint64_t> &immediates, uint32_t alignment,
+                                               const std::string &kernel, const std::string &node) {
+  auto made = std::make_unique<Convolution>(dnn, Use{passOf(builtin), immediates, alignment, kernel, node});
+  made->plan(made->propose());
+  return made;
+}
+
 bool anyConvolution(const format::Bundle &bundle) {
   for (const format::Program &program : bundle.programs)
-    if (std::any_of(program.kernels.begin(), program.kernels.end(), passOf))
+    if (std::any_of(program.kernels.begin(), program.kernels.end(), passOfKernel))
       return true;
   return false;
 }

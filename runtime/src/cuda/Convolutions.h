@@ -11,6 +11,12 @@ namespace par::cuda {
 /// Bytes of workspace that a convolution may want; each queue has one of the largest of an entry.
 inline constexpr uint64_t convolutionWorkspace = uint64_t(256) << 20;
 
+/// A convolution builtin with these immediates and the engine that cuDNN proposes here. Operands are aligned
+/// to so many bytes; messages name kernel and ONNX node. Throws core::Failure where cuDNN cannot compute it.
+std::unique_ptr<LibraryKernel> makeConvolution(const Dnn &dnn, std::string_view builtin,
+                                               const std::vector<uint64_t> &immediates, uint32_t alignment,
+                                               const std::string &kernel, const std::string &node);
+
 bool anyConvolution(const format::Bundle &bundle);
 /// Collective: gives `kernels` the convolutions of this rank's program, planned. Replicas must not diverge,
 /// so rank 0 chooses the engines for all programs and tells the others. Throws core::Failure, with the ONNX

@@ -21,16 +21,37 @@ std::string versionText(size_t number) {
 
 } // namespace
 
-Dnn::Dnn() : library(dnnName) {
+Dnn::Dnn(Library &&opened) : library(std::move(opened)) {
 #define PAR_DNN_BIND(NAME, RESULT, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
   PAR_DNN_ENTRIES(PAR_DNN_BIND)
 #undef PAR_DNN_BIND
   library.requireVersion(version() >= leastDnn, versionText(version()), versionText(leastDnn));
+}
+
+Dnn::Dnn() : Dnn(Library(dnnName)) {
   if (int status = create(&handle))
     throw Failure::at("", Message::cudaFailed, "cudnnCreate", words(status));
 }
 
-Dnn::~Dnn() { destroy(handle); }
+Dnn::Dnn(const std::string &properties) : Dnn(Library(dnnName)) {
+  auto make = [&] {
+    if (int status = descriptorCreate(static_cast<int>(dnn::Kind::Device), &device))
+      return status;
+    auto count = static_cast<int64_t>(properties.size() + 1); // with the zero at its end
+    int status = descriptorSet(device, static_cast<int>(dnn::Attribute::DeviceProperties),
+                               static_cast<int>(dnn::Type::Character), count, properties.c_str());
+    return status ? status : descriptorFinalize(device);
+  };
+  if (int status = make())
+    throw Failure::at("", Message::cudaFailed, "a GPU by its description", words(status));
+}
+
+Dnn::~Dnn() {
+  if (device)
+    descriptorDestroy(device);
+  if (handle)
+    destroy(handle);
+}
 
 std::string Dnn::describe() const { return "cuDNN " + versionText(version()); }
 

@@ -38,6 +38,10 @@ DnnNode &DnnNode::set(Attribute attribute, std::span<void *const> pointers, Type
   return put(attribute, type, static_cast<int64_t>(pointers.size()), pointers.data());
 }
 
+DnnNode &DnnNode::set(Attribute attribute, void *pointer, Type type) {
+  return put(attribute, type, 1, &pointer);
+}
+
 int DnnNode::tryFinalize() { return library.descriptorFinalize(descriptor); }
 
 DnnNode &DnnNode::finalize() {
@@ -113,10 +117,9 @@ DnnNode &DnnGraph::operation(Kind kind, const std::string &name) {
 
 void DnnGraph::finalize() {
   graph = std::make_unique<DnnNode>(dnn, Kind::Graph, whose, "the operation graph");
-  void *handle = dnn.handle;
-  graph->set(Attribute::GraphHandle, std::span<void *const>(&handle, 1), Type::Handle)
-      .set(Attribute::GraphOperations, operations)
-      .finalize();
+  if (dnn.handle)
+    graph->set(Attribute::GraphHandle, dnn.handle, Type::Handle);
+  graph->set(Attribute::GraphOperations, operations).finalize();
 }
 
 } // namespace par::cuda

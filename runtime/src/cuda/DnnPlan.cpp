@@ -68,6 +68,8 @@ std::optional<DnnChoice> DnnGraph::propose(const DnnLimits &limits, std::string 
   for (int mode : {dnn::heuristicBest, dnn::heuristicFallback}) {
     DnnNode heuristic(dnn, Kind::Heuristic, whose, "the heuristic");
     heuristic.set(Attribute::HeuristicGraph, *graph).set(Attribute::HeuristicMode, Type::HeuristicMode, mode);
+    if (dnn.device)
+      heuristic.set(Attribute::HeuristicDevice, dnn.device, Type::Descriptor);
     // A mode that knows nothing of the graph says so here.
     if (int status = heuristic.tryFinalize()) {
       ++reasons["of the heuristic: " + dnn.words(status)];
@@ -122,6 +124,8 @@ int DnnPlan::build(const DnnGraph &graph, const DnnChoice &choice) {
   };
   DnnNode &engine = part(Kind::Engine, "the engine");
   engine.set(Attribute::EngineGraph, graph.closed()).set(Attribute::EngineIndex, choice.engine);
+  if (dnn.device)
+    engine.set(Attribute::EngineDevice, dnn.device, Type::Descriptor);
   if (int status = engine.tryFinalize())
     return status;
   std::vector<DnnDescriptor> knobs;
@@ -139,9 +143,11 @@ int DnnPlan::build(const DnnGraph &graph, const DnnChoice &choice) {
   if (int status = config.tryFinalize())
     return status;
   DnnNode &made = part(Kind::Plan, "the plan");
-  void *handle = dnn.handle;
-  made.set(Attribute::PlanHandle, std::span<void *const>(&handle, 1), Type::Handle)
-      .set(Attribute::PlanConfig, config);
+  if (dnn.device)
+    made.set(Attribute::PlanDevice, dnn.device, Type::Descriptor);
+  else
+    made.set(Attribute::PlanHandle, dnn.handle, Type::Handle);
+  made.set(Attribute::PlanConfig, config);
   if (int status = made.tryFinalize())
     return status;
   bytes = static_cast<uint64_t>(made.integers(Attribute::PlanWorkspace, 1).at(0));
@@ -154,7 +160,7 @@ void DnnPlan::run(std::span<const int64_t> ids, std::span<void *const> pointers,
   DnnNode pack(dnn, Kind::VariantPack, whose, "the variant pack");
   pack.set(Attribute::PackIds, ids)
       .set(Attribute::PackPointers, pointers, Type::Pointer)
-      .set(Attribute::PackWorkspace, std::span<void *const>(&workspace, 1), Type::Pointer)
+      .set(Attribute::PackWorkspace, workspace, Type::Pointer)
       .finalize();
   dnn.check(dnn.setStream(dnn.handle, stream), whose, "cudnnSetStream");
   dnn.check(dnn.execute(dnn.handle, *plan, pack), whose, "cudnnBackendExecute");

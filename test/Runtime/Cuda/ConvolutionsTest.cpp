@@ -1,44 +1,14 @@
 // Programs with convolutions on the device `cuda`: cuDNN gets what the builtins' immediates say, engines are
 // rank 0's choice, results are the CPU's, and what cannot be computed is refused when it is loaded, with its
 // node.
+#include "ConvolutionShapes.h"
 #include "CudaFixture.h"
 
 using namespace par;
 using toy::failureOf;
+using Shape = toy::Convolution;
 
 namespace {
-
-struct Shape {
-  const char *name;
-  int64_t n, groups, c, o;
-  std::array<int64_t, 3> in, window, stride, low, high, dilation;
-
-  int64_t out(size_t dim) const {
-    return (in[dim] + low[dim] + high[dim] - (window[dim] - 1) * dilation[dim] - 1) / stride[dim] + 1;
-  }
-  std::vector<format::Imm> immediates() const {
-    std::vector<format::Imm> imms;
-    auto add = [&](auto value) { imms.push_back({static_cast<int64_t>(value), "", 1}); };
-    add(n), add(groups), add(c), add(o);
-    for (const auto &values : {in, window})
-      for (int64_t value : values)
-        add(value);
-    for (size_t dim = 0; dim < 3; ++dim)
-      add(out(dim));
-    for (const auto &values : {stride, low, high, dilation})
-      for (int64_t value : values)
-        add(value);
-    return imms;
-  }
-};
-
-const Shape shapes[] = {
-    {"plane", 2, 1, 3, 4, {1, 7, 6}, {1, 3, 3}, {1, 2, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
-    {"groups", 2, 2, 2, 6, {1, 6, 5}, {1, 3, 2}, {1, 1, 2}, {0, 0, 1}, {0, 2, 0}, {1, 2, 1}},
-    {"cube", 1, 1, 2, 3, {4, 5, 6}, {3, 3, 3}, {2, 1, 1}, {1, 1, 0}, {1, 1, 0}, {1, 1, 2}},
-    {"line", 3, 1, 4, 2, {1, 1, 9}, {1, 1, 4}, {1, 1, 2}, {0, 0, 1}, {0, 0, 0}, {1, 1, 1}},
-    {"point", 2, 1, 5, 4, {1, 4, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
-};
 
 /// x and w are random, y = convolution(x, w), dx and dw the cotangents for that of y, which is y itself. All
 /// are state, so that they can be read. One gradient is on a queue of its own.
@@ -64,7 +34,8 @@ format::Bundle convolving(const Shape &shape) {
   b.block("all");
   auto add = [&](const char *queue, const char *name, std::vector<std::string> args) {
     format::Instruction &it = b.kernel(queue, name, std::move(args));
-    it.imms = shape.immediates();
+    for (uint64_t value : shape.immediates())
+      it.imms.push_back({static_cast<int64_t>(value), "", 1});
     it.provenance = 0;
     b.program.kernels[it.kernel].imms = static_cast<uint32_t>(it.imms.size());
   };
@@ -98,7 +69,7 @@ std::vector<float> convolve(const std::string &device, const format::Bundle &bun
 class ConvolutionsTest : public toy::Cuda {};
 
 TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
-  for (const Shape &shape : shapes) {
+  for (const Shape &shape : toy::convolutions) {
     format::Bundle bundle = convolving(shape);
     std::vector<float> expected = convolve("cpu", bundle);
     for (const char *graphs : {"0", "1"})
@@ -113,7 +84,7 @@ TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
 
 TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
   setenv("PAR_CUDA_GRAPHS", "0", 1);
-  convolve("cuda", convolving(shapes[0]), 1);
+  convolve("cuda", convolving(toy::convolutions[0]), 1);
   EXPECT_EQ(count("cudnnBackendExecute"), 3u);
   std::set<std::string> streams;
   for (const stub::Call &call : machine.calls())
@@ -123,7 +94,7 @@ TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
 }
 
 TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {
-  format::Bundle bundle = convolving(shapes[0]);
+  format::Bundle bundle = convolving(toy::convolutions[0]);
   auto load = [&] { return failureOf([&] { toy::runOn("cuda", bundle, [](core::Session &) {}); }); };
   machine.reset("cudnnPlans:0:3000");
   EXPECT_EQ(
@@ -143,7 +114,7 @@ TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {
       load(),
       "error: kernel \"convolution\" (/conv of the model): cudnnBackendFinalize of the convolution failed: "
       "CUDNN_STATUS_BAD_PARAM: spatial dim 0 of y is 5, expected 4");
-  bundle = convolving(shapes[0]);
+  bundle = convolving(toy::convolutions[0]);
   bundle.programs[0].blocks[0].instructions[0].imms[0].axis = "dp";
   EXPECT_EQ(load(),
             "error: kernel \"convolution\": convolution whose sizes depend on the rank is not supported yet");
@@ -155,7 +126,7 @@ TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {
 TEST_F(ConvolutionsTest, saysWhatFailsWhileItRuns) {
   setenv("PAR_CUDA_GRAPHS", "0", 1);
   machine.reset("cudnnBackendExecute:2:5000");
-  EXPECT_EQ(failureOf([] { convolve("cuda", convolving(shapes[0])); }),
+  EXPECT_EQ(failureOf([] { convolve("cuda", convolving(toy::convolutions[0])); }),
             "error: kernel \"convolution_input_grad\" (/conv of the model): cudnnBackendExecute failed: "
             "CUDNN_STATUS_EXECUTION_FAILED: injected");
 }

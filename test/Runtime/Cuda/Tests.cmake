@@ -16,7 +16,12 @@ foreach(name Nccl CublasLt Cudnn)
   endif()
 endforeach()
 target_link_libraries(runtime-Cuda-tests PRIVATE cuda-stub)
+target_include_directories(runtime-Cuda-tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_compile_definitions(runtime-Cuda-tests PRIVATE ${stub_paths})
+# DnnLibraryTest.cpp asks cuDNN itself where it is.
+find_library(PAR_CUDNN NAMES libcudnn.so.9 HINTS /usr/local/cuda/lib ENV CUDA_PATH PATH_SUFFIXES lib64 lib)
+mark_as_advanced(PAR_CUDNN)
+target_compile_definitions(runtime-Cuda-tests PRIVATE PAR_TEST_CUDNN="$<IF:$<BOOL:${PAR_CUDNN}>,${PAR_CUDNN},libcudnn.so.9>")
 # HeadersTest.cpp looks at NVIDIA's headers where they are.
 find_path(PAR_CUDA_HEADERS cublasLt.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
 mark_as_advanced(PAR_CUDA_HEADERS)

@@ -37,6 +37,7 @@ enum class Kind : int {
   MatmulOperation = 19,
   Reduction = 21,
   ReductionOperation = 22,
+  Device = 38,
   AttentionForward = 41,
   AttentionBackward = 43,
 };
@@ -57,6 +58,7 @@ enum class Type : int {
   PointwiseMode = 14,
   Descriptor = 15,
   ReductionOperator = 18,
+  Character = 24,
 };
 
 /// CUDNN_ATTR_....
@@ -71,11 +73,13 @@ enum class Attribute : int {
   HeuristicMode = 200,
   HeuristicGraph = 201,
   HeuristicResults = 202,
+  HeuristicDevice = 204,
   ConfigEngine = 300,
   ConfigKnobChoices = 302,
   PlanHandle = 400,
   PlanConfig = 401,
   PlanWorkspace = 402,
+  PlanDevice = 407,
   KnobType = 600,
   KnobValue = 601,
   ForwardAlpha = 700,
@@ -111,6 +115,8 @@ enum class Attribute : int {
   EngineGraph = 1300,
   EngineIndex = 1301,
   EngineNotes = 1303,
+  EngineDevice = 1307,
+  DeviceProperties = 2702,
 };
 
 /// CUDNN_HEUR_MODE_...: the best first; what always works.
@@ -144,12 +150,16 @@ class Dnn {
 public:
   /// Throws core::Failure where it is missing, old, or finds no GPU.
   Dnn();
+  /// Without a GPU: plans are for one that is described, in the JSON of cuDNN 9.8 and later, and nothing
+  /// runs.
+  explicit Dnn(const std::string &properties);
   ~Dnn();
   Dnn(const Dnn &) = delete;
 #define PAR_DNN_MEMBER(NAME, RESULT, SYMBOL, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
   PAR_DNN_ENTRIES(PAR_DNN_MEMBER)
 #undef PAR_DNN_MEMBER
   DnnHandle handle = nullptr;
+  DnnDescriptor device = nullptr; ///< of the GPU that is described; null where there is one
   /// "cuDNN 9.19.0".
   std::string describe() const;
   /// "CUDNN_STATUS_BAD_PARAM: what the library said last".
@@ -158,6 +168,7 @@ public:
   void check(int status, const std::string &whose, const std::string &what) const;
 
 private:
+  explicit Dnn(Library &&opened);
   Library library;
 };
 

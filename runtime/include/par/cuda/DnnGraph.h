@@ -34,6 +34,7 @@ public:
   /// Descriptors; or handles and addresses, of that type.
   DnnNode &set(dnn::Attribute attribute, std::span<void *const> pointers,
                dnn::Type type = dnn::Type::Descriptor);
+  DnnNode &set(dnn::Attribute attribute, void *pointer, dnn::Type type);
   /// Closes the descriptor, or throws.
   DnnNode &finalize();
   /// Closes the descriptor; the library's status.

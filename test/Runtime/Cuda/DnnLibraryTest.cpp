@@ -1,0 +1,55 @@
+// Where cuDNN itself is installed, it plans what the runtime asks of it, for an H100 that is only described:
+// the stub's rules are no stricter and no laxer than they should be.
+#include "ConvolutionShapes.h"
+#include "cuda/Convolutions.h"
+#include "par/core/Failure.h"
+
+#include <gtest/gtest.h>
+
+using namespace par;
+
+namespace {
+
+constexpr const char *h100 =
+    R"({"deviceName": "NVIDIA H100 80GB HBM3", "cudaDeviceId": 0, "deviceVer": 900, "multiProcessorCount": 132,
+        "driverVer": 13000, "driverVersion": 13000, "maxSharedMemoryPerBlockOptin": 232448,
+        "totalGlobalMem": 85000000000, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
+        "regsPerBlock": 65536, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800,
+        "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "reservedSharedMemoryPerBlock": 1024,
+        "maxRegistersPerSM": 65536, "pciDeviceId": 0, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024,
+        "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1})";
+
+/// cuDNN with the described GPU, or why not.
+std::unique_ptr<cuda::Dnn> open(std::string &why) {
+  setenv("PAR_CUDNN_LIBRARY", PAR_TEST_CUDNN, 1);
+  try {
+    return std::make_unique<cuda::Dnn>(h100);
+  } catch (const core::Failure &failure) {
+    why = failure.what();
+    return nullptr;
+  }
+}
+
+TEST(DnnLibraryTest, plansEveryConvolution) {
+  std::string why;
+  std::unique_ptr<cuda::Dnn> dnn = open(why);
+  if (!dnn)
+    GTEST_SKIP() << why;
+  for (const toy::Convolution &shape : toy::convolutions)
+    for (const char *builtin : {"convolution", "convolution_input_grad", "convolution_filter_grad"}) {
+      auto planned = cuda::makeConvolution(*dnn, builtin, shape.immediates(), 64, builtin, shape.name);
+      EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << " " << shape.name;
+    }
+}
+
+TEST(DnnLibraryTest, refusesShapesThatDoNotFit) {
+  std::string why;
+  std::unique_ptr<cuda::Dnn> dnn = open(why);
+  if (!dnn)
+    GTEST_SKIP() << why;
+  std::vector<uint64_t> immediates = toy::convolutions[0].immediates();
+  ++immediates[11]; // y1
+  EXPECT_THROW(cuda::makeConvolution(*dnn, "convolution", immediates, 64, "c", "/c"), core::Failure);
+}
+
+} // namespace
