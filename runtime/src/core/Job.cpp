@@ -156,12 +156,14 @@ void checkHypers(const Job &job) {
   }
 }
 
-/// What carries buffers must suit where they lie.
-void checkComm(const Job &job) {
+/// What carries buffers must suit where they lie, and so must what is timed.
+void checkDeviceFlags(const Job &job) {
   const std::string &comm = job.options.comm;
   bool gpu = job.device() == "cuda";
   if (comm == "nccl" && !gpu)
     throw Failure::at(job.name, Message::flagNeeds, "--comm nccl", "a bundle for cuda").exitsWith(exitUsage);
+  if (job.options.noTuning && !gpu)
+    throw Failure::at(job.name, Message::flagNeeds, "--no-tuning", "a bundle for cuda").exitsWith(exitUsage);
   if (comm == "shm" && gpu)
     throw Failure::at(job.name, Message::flagsExclude, "--comm shm", "a bundle for cuda").exitsWith(exitUsage);
 }
@@ -182,7 +184,7 @@ Job prepareJob(const RunOptions &options) {
   while (job.name.size() > 1 && job.name.back() == '/')
     job.name.pop_back();
   job.bundle = openBundle(job.name, options.device);
-  checkComm(job);
+  checkDeviceFlags(job);
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);

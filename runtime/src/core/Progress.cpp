@@ -118,6 +118,11 @@ void Progress::start() {
     say(line);
 }
 
+void Progress::remark(const std::string &line) {
+  if (speaks && !job.options.quiet && !line.empty())
+    say(line);
+}
+
 std::string Progress::rate(double ms) const {
   double rows = static_cast<double>(job.bundle.manifest.batch) * 1000 / ms;
   if (tokensPerRow == 0)

@@ -36,6 +36,8 @@ class Progress {
 public:
   Progress(const Job &job, const comm::Control &control);
   void start();
+  /// A line of the device about how it will compute, if it has one.
+  void remark(const std::string &line);
   /// A line every so many steps, for the first and the last one, and where something was saved.
   void step(const StepSummary &summary, const std::string &saved);
   void predicted(uint64_t rows, double seconds);

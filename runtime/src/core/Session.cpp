@@ -78,7 +78,7 @@ Session::Session(const format::Bundle &bundle, const std::string &folder, comm::
     : bundle(bundle), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
       checkArena(options.checkArena) {
   DeviceOptions wanted{&bundle, folder, control.rank(), options.threads, checkArena ? guardBytes : 0,
-                       options.world, options.comm};
+                       options.world, options.comm, options.tuning};
   device = makeDevice(options.device, wanted);
   control.meet(helloOf(bundle.manifest, control.rank(), device->libraries()));
   use.bound = program.arena.deviceBytes();

@@ -7,6 +7,7 @@
 #include "par/core/LearningRate.h"
 
 #include <cmath>
+#include <filesystem>
 
 namespace par::core {
 namespace {
@@ -19,6 +20,7 @@ public:
 
   int run() {
     progress.start();
+    progress.remark(session.remark());
     if (options.dryRun)
       return 0;
     giveValues();
@@ -38,7 +40,22 @@ public:
 private:
   static SessionOptions sessionOptions(const Job &job) {
     int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
-    return {threads, job.options.checkArena, job.device(), job.world, job.options.comm};
+    return {threads, job.options.checkArena, job.device(), job.world, job.options.comm, tuningOf(job)};
+  }
+
+  /// Beside the checkpoints: DIR/tuning.json for DIR/STEP.
+  static Tuning tuningOf(const Job &job) {
+    namespace fs = std::filesystem;
+    auto fileIn = [](const fs::path &folder) { return (folder / "tuning.json").string(); };
+    Tuning tuning;
+    tuning.times = !job.options.noTuning;
+    if (!job.options.save.empty())
+      tuning.read = tuning.write = fileIn(job.options.save);
+    if (job.checkpoint) {
+      fs::path step = job.checkpoint->store.place;
+      tuning.read = fileIn((step.has_filename() ? step : step.parent_path()).parent_path());
+    }
+    return tuning;
   }
 
   void giveValues() {

@@ -1,10 +1,17 @@
 #include "cuda/Agree.h"
 
+#include "cuda/Trial.h"
+#include "par/core/Failure.h"
+
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <sstream>
 
 namespace par::cuda {
+
+using core::Failure;
+using core::Message;
 
 uint32_t alignmentOf(const format::Program &program, const format::Instruction &instruction) {
   uint64_t bits = 256;
@@ -46,40 +53,97 @@ std::string keyOf(const format::Call &call, uint32_t alignment) {
   return key.str();
 }
 
-/// "KEY word word ... word" a line.
-std::string propose(const Gpu &gpu, const Blas &blas, const format::Bundle &bundle) {
-  std::map<std::string, BlasAlgorithm> known;
-  std::ostringstream text;
-  for (const format::Program &program : bundle.programs)
+struct Decision {
+  TunedProducts products;
+  std::string remark;
+};
+
+/// What the file of an earlier part of this run says, if it is for the same GPU, library and bundle.
+Decision recall(const std::string &path, const TunedFor &here) {
+  if (path.empty() || !std::filesystem::exists(path))
+    return {};
+  TuningFile file = readTuning(path);
+  if (file.of == here)
+    return {std::move(file.products), ""};
+  auto differ = [](const char *what, const std::string &theirs, const std::string &ours) {
+    return theirs == ours ? "" : std::string(", ") + what + " " + theirs + " instead of " + ours;
+  };
+  std::string why = differ("GPU", file.of.gpu, here.gpu) + differ("cuBLASLt", file.of.library, here.library) +
+                    differ("bundle", file.of.bundle.substr(0, 6), here.bundle.substr(0, 6));
+  return {{}, path + " is not used: it is for " + why.substr(2) + "; "};
+}
+
+/// Rank 0's: by the file, else by timing, else what the heuristic proposes first.
+Decision decide(const Agreement &of) {
+  const core::Tuning &tuning = of.options.tuning;
+  TunedFor here{of.gpu.name(), of.blas.release(), of.options.bundle->manifest.bundleHash};
+  Decision decision = recall(tuning.read, here);
+  TunedProducts &kept = decision.products, chosen;
+  Trial trial(of.gpu, of.stream);
+  size_t fresh = 0;
+  for (const format::Program &program : of.options.bundle->programs)
     for (uint32_t i = 0; i < program.calls.size(); ++i) {
+      const format::Call &call = program.calls[i];
       uint32_t alignment = alignmentOf(program, i);
-      auto [place, isNew] = known.try_emplace(keyOf(program.calls[i], alignment));
+      auto [place, isNew] = chosen.try_emplace(keyOf(call, alignment));
       if (!isNew)
         continue;
-      text << place->first;
-      for (uint64_t word : Product(gpu, blas, program.calls[i], alignment).propose())
-        text << ' ' << word;
-      text << '\n';
+      Product product(of.gpu, of.blas, call, alignment);
+      if (auto known = kept.find(place->first); known != kept.end()) {
+        place->second = known->second;
+        if (int status = product.check(known->second.algorithm))
+          throw Failure::at(tuning.read, Message::tuningRefused, place->first, of.blas.release(), status);
+        continue;
+      }
+      ++fresh;
+      std::vector<BlasAlgorithm> proposed = product.propose();
+      place->second = tuning.times ? trial.fastest(product, call, proposed) : TunedProduct{proposed.front()};
     }
+  if (!tuning.write.empty() && (fresh > 0 || tuning.write != tuning.read))
+    writeTuning(tuning.write, {here, chosen});
+  std::string many = std::to_string(chosen.size()) + (chosen.size() == 1 ? " product: " : " products: ");
+  decision.remark = "tuning  " + decision.remark + many +
+                    (fresh == 0     ? "algorithms of " + tuning.read
+                     : tuning.times ? "algorithms timed on " + here.gpu
+                                    : "algorithms as cuBLASLt proposes them") +
+                    (fresh && !tuning.write.empty() ? ", kept in " + tuning.write : "");
+  kept = std::move(chosen);
+  return decision;
+}
+
+/// "KEY word word ... word" a line.
+std::string encode(const TunedProducts &products) {
+  std::ostringstream text;
+  for (const auto &[key, product] : products) {
+    text << key;
+    for (uint64_t word : product.algorithm)
+      text << ' ' << word;
+    text << '\n';
+  }
   return text.str();
 }
 
 } // namespace
 
-std::vector<std::unique_ptr<Product>> agreeOnProducts(const Gpu &gpu, const Blas &blas,
-                                                      const core::DeviceOptions &options,
-                                                      comm::Control &control) {
-  std::istringstream text(
-      control.broadcast("algorithms", control.rank() == 0 ? propose(gpu, blas, *options.bundle) : ""));
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::string &remark) {
+  // Ranks that share this GPU have their memory by now: a trial takes of what is left, and gives it back.
+  of.control.barrier("products");
+  std::string chosen;
+  if (of.control.rank() == 0) {
+    Decision decision = decide(of);
+    chosen = encode(decision.products);
+    remark = decision.remark;
+  }
+  std::istringstream text(of.control.broadcast("algorithms", chosen));
   std::map<std::string, BlasAlgorithm> known;
   for (std::string key; text >> key;)
     for (uint64_t &word : known[key])
       text >> word;
-  const format::Program &program = options.program();
+  const format::Program &program = of.options.program();
   std::vector<std::unique_ptr<Product>> products;
   for (uint32_t i = 0; i < program.calls.size(); ++i) {
     uint32_t alignment = alignmentOf(program, i);
-    products.push_back(std::make_unique<Product>(gpu, blas, program.calls[i], alignment));
+    products.push_back(std::make_unique<Product>(of.gpu, of.blas, program.calls[i], alignment));
     products.back()->choose(known.at(keyOf(program.calls[i], alignment)));
   }
   return products;

@@ -11,9 +11,19 @@ namespace par::cuda {
 uint32_t alignmentOf(const format::Program &program, const format::Instruction &instruction);
 
 bool anyProduct(const format::Bundle &bundle);
-/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 asks the
-/// heuristic for the shapes of all programs and tells the others.
-std::vector<std::unique_ptr<Product>>
-agreeOnProducts(const Gpu &gpu, const Blas &blas, const core::DeviceOptions &options, comm::Control &control);
+
+/// What products are agreed on with.
+struct Agreement {
+  const Gpu &gpu;
+  const Blas &blas;
+  const core::DeviceOptions &options;
+  comm::Control &control;
+  Stream stream; ///< to time on
+};
+
+/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 decides
+/// for the shapes of all programs, by its file, by timing or by the heuristic, and tells the others. `remark`
+/// is what it has to say of that.
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::string &remark);
 
 } // namespace par::cuda

@@ -46,6 +46,8 @@ Blas::~Blas() { destroy(handle); }
 
 std::string Blas::describe() const { return "cuBLASLt " + versionText(version()); }
 
+std::string Blas::release() const { return versionText(version()) + "." + std::to_string(version() % 100); }
+
 void Blas::check(int status, const std::string &call, const char *what) const {
   if (status != 0)
     throw Failure::at("", Message::blasFailed, call, what, status);

@@ -41,6 +41,7 @@ public:
            core::EntryHost &host) override;
   void keepStamps(bool keep) override { timed = keep; }
   const std::vector<core::Stamp> &stamps() const override { return times; }
+  std::string remark() const override { return said; }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
 
@@ -75,6 +76,7 @@ private:
   std::optional<Watch> watch;
   std::optional<Stamps> stopwatch; ///< from the first run on whose steps are timed
   std::vector<core::Stamp> times;
+  std::string said;
   std::vector<comm::Members> table;
   std::vector<uint64_t> shares; ///< by communicator: bytes sent times members
   bool graphs = flag("PAR_CUDA_GRAPHS", true), blocking = flag("PAR_CUDA_BLOCKING", false);
@@ -132,7 +134,7 @@ void Device::connect(comm::Control &newControl) {
   }
   if (anyProduct(*options.bundle)) {
     blas.emplace();
-    products = agreeOnProducts(*gpu, *blas, options, *control);
+    products = agreeOnProducts({*gpu, *blas, options, *control, main}, said);
   }
   walker.emplace(*gpu, *lanes, *kernels, products);
   graphCache.emplace(*gpu, *lanes, *walker);

@@ -14,7 +14,11 @@ constexpr int typeF32 = 0, typeF16 = 2, typeBF16 = 14, computeF32 = 68, transpos
 constexpr int descriptorTransA = 3, descriptorTransB = 4, descriptorEpilogue = 7, descriptorBias = 8,
               descriptorBiasType = 26;
 constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, preferenceAlignment = 5,
-              epilogueBias = 4;
+              epilogueBias = 4, preferenceReduction = 3, notSupported = 15;
+/// Parts of a sum over k lie in f32 in the workspace and are added in order: neither by atomics in C, nor
+/// rounded to C's type.
+constexpr uint32_t reductionInF32 = 2;
+constexpr int mostProposals = 8;
 
 int typeOf(const format::Call &call) {
   switch (call.type) {
@@ -108,24 +112,34 @@ void Product::destroyAll() {
     blas.descriptorDestroy(descriptor);
 }
 
-BlasAlgorithm Product::propose() const {
+std::vector<BlasAlgorithm> Product::propose() const {
   BlasPreference preference = nullptr;
   blas.check(blas.preferenceCreate(&preference), call.name, "cublasLtMatmulPreferenceCreate");
   size_t cap = call.workspace;
   blas.preferenceSet(preference, preferenceWorkspace, &cap, sizeof cap);
+  blas.preferenceSet(preference, preferenceReduction, &reductionInF32, sizeof reductionInF32);
   // Of A, B, C and D. Matrices of an outer batch begin anywhere.
   uint32_t bytes = batch.outer.size() > 1 ? static_cast<uint32_t>(format::sizeOf(call.type)) : alignment;
   for (int operand = 0; operand < 4; ++operand)
     blas.preferenceSet(preference, preferenceAlignment + operand, &bytes, sizeof bytes);
-  BlasHeuristic best;
-  int found = 0;
-  int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, 1, &best, &found);
+  std::array<BlasHeuristic, mostProposals> found;
+  int count = 0;
+  int status =
+      blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, mostProposals, found.data(), &count);
   blas.preferenceDestroy(preference);
-  if (status != 0 || found == 0 || best.state != 0)
+  std::vector<BlasAlgorithm> good;
+  for (int i = 0; status == 0 && i < count; ++i)
+    if (found[i].state == 0 && found[i].workspace <= cap)
+      good.push_back(found[i].algorithm);
+  if (good.empty())
     throw Failure::at("", Message::blasNoAlgorithm, call.name, core::grouped(cap));
-  if (best.workspace > cap)
-    throw Failure::at("", Message::workspaceTooSmall, call.name, best.workspace, cap);
-  return best.algorithm;
+  return good;
+}
+
+int Product::check(const BlasAlgorithm &algorithm) const {
+  BlasHeuristic needs;
+  int status = blas.algorithmCheck(blas.handle, descriptor, b, a, c, c, &algorithm, &needs);
+  return status == 0 && needs.workspace > call.workspace ? notSupported : status;
 }
 
 void Product::run(void *const *operands, Stream stream) {

@@ -1,6 +1,5 @@
 // par-run on a bundle for cuda, from its arguments to its metrics, on stub libraries.
-#include "../Core/ToolFixture.h"
-#include "CudaFixture.h"
+#include "CudaToolFixture.h"
 
 #include <nlohmann/json.hpp>
 
@@ -47,31 +46,8 @@ uint64_t countOf(const std::string &name) {
       std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) { return call.name == name; }));
 }
 
-class CudaTool : public Tool {
+class CudaToolTest : public CudaTool {
 protected:
-  void SetUp() override {
-    Tool::SetUp();
-    toy::useStubs();
-    setenv("PAR_CUDA_BUILTINS", toy::builtinImageFile().c_str(), 1);
-    stub::Machine::get().reset();
-  }
-
-  /// A toy as the compiler would make it for a GPU: slots begin at multiples of 256.
-  static format::Bundle forCuda(format::Bundle bundle) {
-    bundle.manifest.device = "cuda";
-    bundle.manifest.needs = {"sm: 90"};
-    for (format::Program &program : bundle.programs) {
-      for (format::Buffer &buffer : program.buffers)
-        for (uint64_t &at : buffer.at)
-          at *= 4;
-      program.arena.state *= 4;
-      program.arena.pool *= 4;
-    }
-    for (format::Peak &peak : bundle.manifest.peak)
-      peak.state *= 4, peak.pool *= 4;
-    return bundle;
-  }
-
   /// What the log says of steps, without times.
   std::string losses() const {
     std::string text;
@@ -83,7 +59,7 @@ protected:
   }
 };
 
-TEST_F(CudaTool, trainsAsOnTheCpu) {
+TEST_F(CudaToolTest, trainsAsOnTheCpu) {
   for (uint32_t ranks : {1u, 2u}) {
     std::vector<std::string> flags = {"--init",      "--text", folder / "text", "--steps", "4",
                                       "--log-every", "1",      "--comm",        "inproc"};
@@ -99,7 +75,7 @@ TEST_F(CudaTool, trainsAsOnTheCpu) {
   }
 }
 
-TEST_F(CudaTool, oneRankMayUseNccl) {
+TEST_F(CudaToolTest, oneRankMayUseNccl) {
   std::string bundle = write(forCuda(toy::training()), "cuda");
   ASSERT_EQ(run({bundle, "--init", "--text", folder / "text", "--steps", "2", "--comm", "nccl"}), 0) << err;
   auto calls = stub::Machine::get().calls();
@@ -109,12 +85,14 @@ TEST_F(CudaTool, oneRankMayUseNccl) {
 
 // Times come from events on the streams: those of a queue never run backwards, no instruction is missing, and the
 // numbers stay. A run without a trace asks for none.
-TEST_F(CudaTool, tracesEveryInstructionInTheOrderOfItsQueue) {
+TEST_F(CudaToolTest, tracesEveryInstructionInTheOrderOfItsQueue) {
   std::vector<std::string> flags = {"--init", "--text", folder / "text", "--steps", "4", "--log-every", "1",
-                                    "--comm", "inproc", "--trace"};
+                                    "--comm", "inproc"};
   std::vector<std::string> cpu = flags, cuda = flags;
-  cpu.insert(cpu.begin(), write(toy::training(2), "cpu")), cpu.push_back((folder / "cpu.json") + ":2-3");
-  cuda.insert(cuda.begin(), write(forCuda(toy::training(2)), "cuda")), cuda.push_back((folder / "cuda.json") + ":2-3");
+  cpu.insert(cpu.begin(), write(toy::training(2), "cpu"));
+  cpu.insert(cpu.end(), {"--trace", (folder / "cpu.json") + ":2-3"});
+  cuda.insert(cuda.begin(), write(forCuda(toy::training(2)), "cuda"));
+  cuda.insert(cuda.end(), {"--no-tuning", "--trace", (folder / "cuda.json") + ":2-3"});
   ASSERT_EQ(run(cpu), 0) << err;
   std::string expected = losses();
   ASSERT_EQ(run(cuda), 0) << err;
@@ -137,7 +115,7 @@ TEST_F(CudaTool, tracesEveryInstructionInTheOrderOfItsQueue) {
   EXPECT_EQ(countOf("cuEventElapsedTime"), 0u);
 }
 
-TEST_F(CudaTool, whatDoesNotSuitAGpuIsRefused) {
+TEST_F(CudaToolTest, whatDoesNotSuitAGpuIsRefused) {
   std::string bundle = write(forCuda(toy::training()), "cuda");
   EXPECT_EQ(run({bundle, "--init", "--text", folder / "text", "--comm", "shm"}), 2);
   expectSays("cuda.par: error: --comm shm and a bundle for cuda exclude each other");

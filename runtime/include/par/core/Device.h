@@ -43,6 +43,13 @@ struct HyperValue {
   uint32_t bytes = 0;
 };
 
+/// Where a device that chooses among a library's algorithms keeps what it chose, so that a run that goes on computes the
+/// same bits. Files of rank 0; others hear from it.
+struct Tuning {
+  std::string read, write; ///< "" for none
+  bool times = true;       ///< else what the library would take first
+};
+
 /// What a device is made for.
 struct DeviceOptions {
   const format::Bundle *bundle = nullptr; ///< outlives the device
@@ -55,6 +62,7 @@ struct DeviceOptions {
   std::shared_ptr<sim::World> world = nullptr;
   /// As --comm says it: `inproc` where ranks are threads of one process, which on a GPU then share it.
   std::string comm = "auto";
+  Tuning tuning = {};
 
   const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
 };
@@ -101,6 +109,8 @@ public:
   virtual uint64_t sentBytes() const = 0;
   /// Bytes of the `dev` arena that are in memory now, in whole pages.
   virtual uint64_t residentBytes() const = 0;
+  /// What connect() has to tell the user, one line; "" for nothing, and on other ranks than 0.
+  virtual std::string remark() const { return ""; }
   /// What a device for tests has found, one line for the end of a job; "" elsewhere.
   virtual std::string report() const { return ""; }
 };

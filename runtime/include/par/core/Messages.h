@@ -46,6 +46,8 @@ struct MessageText {
   M(dnnNoEngine, "kernel \"{}\" ({}): {} has no engine for it that gives the same bits each time, computes in f32 "     \
                  "and needs at most {} bytes of workspace: {}; compile it for cpu, or name another cuDNN in "           \
                  "PAR_CUDNN_LIBRARY")                                                                                   \
+  M(tuningBroken, "is not a file of chosen algorithms: {}; without it they are chosen again")                         \
+  M(tuningRefused, "product {}: cuBLASLt {} refuses its algorithm (status {}); without this file one is chosen again") \
   M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \

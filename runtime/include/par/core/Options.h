@@ -34,7 +34,7 @@ struct RunOptions {
   std::string save, exportTo, output, metrics, trace;
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
-  bool dryRun = false, checkArena = false, quiet = false, help = false, version = false;
+  bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false;
 };
 
 /// Reads the arguments after the program's name. Throws Failure with exit code 2 for what is wrong, or not there yet.

@@ -16,6 +16,7 @@ struct SessionOptions {
   std::string device = "cpu";                  ///< see makeDevice()
   std::shared_ptr<sim::World> world = nullptr; ///< see DeviceOptions
   std::string comm = "auto";                   ///< likewise
+  Tuning tuning = {};                          ///< likewise
 };
 
 /// The rows of one step.
@@ -70,6 +71,8 @@ public:
   std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
+  /// See Device::remark().
+  std::string remark() const { return device->remark(); }
   /// What a device for tests has found, one line; "" elsewhere.
   std::string report() const { return device->report(); }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }

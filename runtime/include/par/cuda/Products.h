@@ -50,6 +50,9 @@ struct BlasHeuristic {
   M(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                                        \
     (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, BlasPreference,     \
      int wanted, BlasHeuristic *, int *found))                                                               \
+  M(algorithmCheck, int, "cublasLtMatmulAlgoCheck",                                                          \
+    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,                     \
+     const BlasAlgorithm *, BlasHeuristic *))                                                                \
   M(matmul, int, "cublasLtMatmul",                                                                           \
     (BlasHandle, BlasDescriptor, const void *alpha, const void *a, BlasLayout, const void *b, BlasLayout,    \
      const void *beta, const void *c, BlasLayout, void *d, BlasLayout, const BlasAlgorithm *,                \
@@ -66,6 +69,8 @@ public:
   BlasHandle handle = nullptr;
   /// "cuBLASLt 13.1.0".
   std::string describe() const;
+  /// "13.1.0".
+  std::string release() const;
   /// Throws core::Failure unless the status is 0.
   void check(int status, const std::string &call, const char *what) const;
 
@@ -92,9 +97,11 @@ public:
   Product(Product &&) = delete;
   ~Product();
 
-  /// What the heuristic proposes (throws core::Failure if nothing within the call's workspace), and what is
-  /// to be used.
-  BlasAlgorithm propose() const;
+  /// What the heuristic proposes, best first, all within the call's workspace and with the same bits in every
+  /// run. Throws core::Failure if there is nothing.
+  std::vector<BlasAlgorithm> propose() const;
+  /// 0 if the library takes this algorithm for the product and the call's workspace suffices, else a status.
+  int check(const BlasAlgorithm &algorithm) const;
   void choose(const BlasAlgorithm &algorithm) { chosen = algorithm; }
   /// Operands in the call's order: A, B, bias if any, C, workspace if any.
   void run(void *const *operands, Stream stream);

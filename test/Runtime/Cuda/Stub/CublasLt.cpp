@@ -12,8 +12,10 @@ using namespace par::stub;
 namespace {
 
 constexpr int invalidValue = 7, notSupported = 15;
-/// What the heuristic returns, so that a test sees that it travels.
+/// What the heuristic returns, so that a test sees that it travels: this, shape and number of the algorithm.
 constexpr uint64_t algorithmWord = 0x5eed;
+/// The last of them adds by atomics, which the reduction scheme "in place" stands for.
+constexpr uint64_t algorithms = 5, inPlace = 1, greedy = 3, atomic = 4, workspaceStep = 1 << 20;
 
 struct Descriptor {
   int32_t transA = 0, transB = 0, epilogue = 1, biasType = 0;
@@ -27,6 +29,7 @@ struct Layout {
 };
 struct Preference {
   uint64_t workspace = 0;
+  uint32_t reductions = 7;
   uint32_t alignment[4] = {256, 256, 256, 256};
 };
 
@@ -152,6 +155,8 @@ int cublasLtMatmulPreferenceDestroy(Preference *preference) {
 int cublasLtMatmulPreferenceSetAttribute(Preference *preference, int name, const void *from, size_t bytes) {
   if (name == 1)
     return take(preference->workspace, from, bytes);
+  if (name == 3)
+    return take(preference->reductions, from, bytes);
   return name >= 5 && name <= 8 ? take(preference->alignment[name - 5], from, bytes) : invalidValue;
 }
 
@@ -163,36 +168,53 @@ struct Heuristic {
   int reserved[4];
 };
 
+/// Proposes what a mask of reductions allows; the greedy one wants more than it is given.
 int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, Layout *c, Layout *,
-                                   Preference *preference, int, Heuristic *best, int *found) {
+                                   Preference *preference, int wanted, Heuristic *best, int *found) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   if (int injected = machine.note("cublasLtMatmulAlgoGetHeuristic",
                                   std::to_string(c->rows) + " " + std::to_string(c->columns) + " alignment " +
                                       std::to_string(preference->alignment[0])))
     return injected;
-  *best = {};
-  best->algorithm[0] = algorithmWord;
-  best->algorithm[1] = c->rows * 65536 + c->columns;
-  *found = 1;
+  *found = 0;
+  for (uint64_t i = 0; i < algorithms && *found < wanted; ++i) {
+    if (i == atomic && !(preference->reductions & inPlace))
+      continue;
+    Heuristic &one = best[(*found)++] = {};
+    one.algorithm[0] = algorithmWord;
+    one.algorithm[1] = c->rows * 65536 + c->columns;
+    one.algorithm[2] = i;
+    one.workspace = i == greedy ? preference->workspace + workspaceStep : 0;
+  }
   uint64_t k = d->transA ? a->rows : a->columns, other = d->transB ? b->columns : b->rows;
   return k == other ? 0 : invalidValue;
 }
 
+int cublasLtMatmulAlgoCheck(void *, Descriptor *, Layout *, Layout *, Layout *, Layout *lc,
+                            const uint64_t *algorithm, Heuristic *result) {
+  *result = {};
+  result->workspace = algorithm[2] == greedy ? workspaceStep : 0;
+  bool known = algorithm[0] == algorithmWord && algorithm[1] == lc->rows * 65536 + lc->columns;
+  return known && algorithm[2] < algorithms ? 0 : notSupported;
+}
+
 int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b,
                    Layout *lb, const float *beta, const void *c, Layout *, void *result, Layout *lc,
-                   const uint64_t *algorithm, void *, size_t, Stream *stream) {
+                   const uint64_t *algorithm, void *, size_t workspace, Stream *stream) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   format::Call call = rowMajor(*d, *la, *lb, *lc);
   call.alpha = *alpha, call.beta = *beta;
   if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) +
                                                         " " + std::to_string(call.k) + " stream " +
-                                                        std::to_string(stream->id)))
+                                                        std::to_string(stream->id) + " algorithm " +
+                                                        std::to_string(algorithm[2])))
     return injected;
   if (c != result || la->type != lc->type || lb->type != lc->type || algorithm[0] != algorithmWord ||
-      algorithm[1] != lc->rows * 65536 + lc->columns)
+      algorithm[1] != lc->rows * 65536 + lc->columns || (algorithm[2] == greedy && workspace < workspaceStep))
     return notSupported;
+  uint64_t takes = algorithm[2] == machine.fastest ? 5 : 10 + 10 * algorithm[2];
   uint64_t size = lc->type == 0 ? sizeof(float) : sizeof(uint16_t), last = call.extent('c') * size;
   if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
       machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
@@ -201,10 +223,14 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
   std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
   const void *bias = call.bias ? d->bias : nullptr;
   if (int type = lc->type; type != 0) {
-    machine.enqueue(*stream, {nullptr, [=] { runNarrow(*product, call, type == 14, b, a, bias, result); }});
+    machine.enqueue(*stream, {nullptr, [=, &machine] {
+                                machine.extra += takes;
+                                runNarrow(*product, call, type == 14, b, a, bias, result);
+                              }});
     return 0;
   }
-  machine.enqueue(*stream, {nullptr, [=] {
+  machine.enqueue(*stream, {nullptr, [=, &machine] {
+                              machine.extra += takes;
                               product->run(static_cast<const float *>(b), static_cast<const float *>(a),
                                            static_cast<const float *>(bias), static_cast<float *>(result),
                                            nullptr);

@@ -331,7 +331,7 @@ int cuEventQuery(Event *event) {
   return !event->reached || *event->reached ? 0 : notReady;
 }
 
-/// A piece of work takes a microsecond.
+/// A piece of work takes a microsecond, a product what its algorithm takes on top.
 int cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
   PAR_ENTER("cuEventElapsedTime", "from", from->id, "to", to->id)
   PAR_KNOWN(events, from)

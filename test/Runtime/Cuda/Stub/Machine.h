@@ -59,7 +59,7 @@ struct Stream {
 struct Event {
   uint64_t id = 0;
   std::shared_ptr<bool> reached; ///< of the latest record
-  std::shared_ptr<uint64_t> time; ///< pieces of work that were done until then; null in events that keep none
+  std::shared_ptr<uint64_t> time; ///< microseconds of the machine's work until then; null in events that keep none
   std::shared_ptr<Capture> capture;
   std::vector<size_t> tail;
 };
@@ -125,6 +125,8 @@ public:
   std::condition_variable changed;
   std::mt19937_64 random{1};
   uint64_t nextId = 1;
+  uint64_t extra = 0;          ///< microseconds that products took beside that of any piece of work
+  uint64_t fastest = 2;        ///< of the algorithms for a product, the one that takes least time
   uint64_t communications = 0; ///< operations of NCCL since the last reset
 
 private:

@@ -1,0 +1,107 @@
+#include "cuda/Trial.h"
+
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+namespace par::cuda {
+
+namespace {
+
+constexpr int rounds = 3, launches = 4;
+/// A later proposal must be that much faster than the first one: what is as fast must not be chosen by noise.
+constexpr double worthIt = 0.98;
+constexpr uint64_t operandAlignment = 256, patternBytes = 1 << 20;
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + operandAlignment - 1) / operandAlignment * operandAlignment;
+}
+
+/// Bytes of the operands in the call's order.
+std::vector<uint64_t> operandBytes(const format::Call &call) {
+  uint64_t size = format::sizeOf(call.type);
+  std::vector<uint64_t> bytes = {call.extent('a') * size, call.extent('b') * size};
+  if (call.bias)
+    bytes.push_back(static_cast<uint64_t>(call.n) * size);
+  bytes.push_back(call.extent('c') * size);
+  if (call.workspace)
+    bytes.push_back(call.workspace);
+  return bytes;
+}
+
+} // namespace
+
+Trial::Trial(const Gpu &gpu, Stream stream)
+    : gpu(gpu), stream(stream), begin(makeEvent(gpu, true)), end(makeEvent(gpu, true)) {}
+
+/// Numbers from 1 to 2 in f32 and bf16, whose bits differ: a GPU draws less power for zeros, and clocks
+/// higher.
+bool Trial::reserve(uint64_t bytes) {
+  if (bytes <= memory.bytes())
+    return true;
+  memory = {};
+  size_t free = 0, total = 0;
+  gpu->check(gpu->memoryInfo(&free, &total), "cuMemGetInfo");
+  if (bytes > free / 2)
+    return false;
+  memory = Block(gpu, bytes, Block::Place::Device);
+  uint64_t part = std::min(bytes, patternBytes);
+  Block pattern(gpu, patternBytes, Block::Place::Host);
+  std::mt19937 random(1);
+  for (uint64_t at = 0; at < patternBytes; at += sizeof(uint32_t)) {
+    uint32_t word = 0x3f803f80 | (static_cast<uint32_t>(random()) & 0x007f007f);
+    std::copy_n(reinterpret_cast<const std::byte *>(&word), sizeof word, pattern.data() + at);
+  }
+  gpu->check(gpu->copyToDevice(memory.address(), pattern.data(), part, stream), "cuMemcpyHtoDAsync");
+  for (uint64_t at = part; at < bytes; at += part) {
+    part = std::min(at, bytes - at);
+    gpu->check(gpu->copy(memory.address() + at, memory.address(), part, stream), "cuMemcpyAsync");
+  }
+  gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
+  return true;
+}
+
+/// Microseconds of one run, as the mean of some that follow one another.
+double Trial::once(Product &product, void *const *operands) {
+  gpu->check(gpu->eventRecord(begin, stream), "cuEventRecord");
+  for (int i = 0; i < launches; ++i)
+    product.run(operands, stream);
+  gpu->check(gpu->eventRecord(end, stream), "cuEventRecord");
+  gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
+  float milliseconds = 0;
+  gpu->check(gpu->eventElapsed(&milliseconds, begin, end), "cuEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1000 / launches;
+}
+
+TunedProduct Trial::fastest(Product &product, const format::Call &call,
+                            const std::vector<BlasAlgorithm> &proposed) {
+  uint64_t bytes = 0;
+  std::vector<uint64_t> sizes = operandBytes(call);
+  for (uint64_t size : sizes)
+    bytes += aligned(size);
+  if (proposed.size() == 1 || !reserve(bytes))
+    return {proposed.front()};
+  std::vector<void *> operands;
+  std::byte *at = memory.data();
+  for (uint64_t size : sizes) {
+    operands.push_back(at);
+    at += aligned(size);
+  }
+  std::vector<double> times(proposed.size(), std::numeric_limits<double>::infinity());
+  // Round by round, so that a clock that rises or falls meets all alike. The first one loads code and warms
+  // up.
+  for (int round = 0; round <= rounds; ++round)
+    for (size_t i = 0; i < proposed.size(); ++i) {
+      product.choose(proposed[i]);
+      double time = once(product, operands.data());
+      times[i] = round ? std::min(times[i], time) : times[i];
+    }
+  auto least = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+  if (times[least] > worthIt * times[0])
+    least = 0;
+  return {proposed[least], times[least]};
+}
+
+} // namespace par::cuda

@@ -1,0 +1,135 @@
+#include "cuda/TuningFile.h"
+
+#include "par/core/Failure.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace par::cuda {
+
+using core::Failure;
+using core::Message;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int fileVersion = 1;
+constexpr size_t digits = 16; ///< of a word
+
+std::string encode(const BlasAlgorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm) {
+    char some[digits];
+    size_t many = static_cast<size_t>(std::to_chars(some, some + digits, word, 16).ptr - some);
+    text += std::string(digits - many, '0') + std::string(some, many);
+  }
+  return text;
+}
+
+/// A value of the file with the place where it stands.
+class Value {
+public:
+  Value(const std::string &path, std::string place, const json &value)
+      : path(path), place(std::move(place)), value(value) {}
+
+  [[noreturn]] void refuse(const std::string &what) const {
+    throw Failure::at(path, Message::tuningBroken, (place.empty() ? "" : place + ": ") + what);
+  }
+  Value at(const std::string &key) const {
+    if (!value.is_object() || !value.contains(key))
+      refuse("no key \"" + key + "\"");
+    return {path, place.empty() ? key : place + "." + key, value.at(key)};
+  }
+  std::string text() const {
+    if (!value.is_string())
+      refuse("not a text");
+    return value.get<std::string>();
+  }
+  double number() const {
+    if (!value.is_number())
+      refuse("not a number");
+    return value.get<double>();
+  }
+  BlasAlgorithm algorithm() const {
+    BlasAlgorithm words{};
+    std::string all = text();
+    bool good = all.size() == words.size() * digits;
+    for (size_t i = 0; good && i < words.size(); ++i) {
+      const char *from = all.data() + i * digits;
+      auto [end, error] = std::from_chars(from, from + digits, words[i], 16);
+      good = error == std::errc() && end == from + digits;
+    }
+    if (!good)
+      refuse("not " + std::to_string(words.size() * digits) + " hexadecimal digits");
+    return words;
+  }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    if (!value.is_object())
+      refuse("not an object");
+    for (const auto &[key, member] : value.items())
+      names.push_back(key);
+    return names;
+  }
+
+private:
+  const std::string &path;
+  std::string place;
+  const json &value;
+};
+
+json parse(const std::string &path) {
+  std::ifstream in(path);
+  if (!in)
+    throw Failure::at(path, Message::cannotOpen, strerror(errno));
+  try {
+    return json::parse(in);
+  } catch (const json::parse_error &error) {
+    throw Failure::at(path, Message::tuningBroken, "byte " + std::to_string(error.byte) + " is not JSON's");
+  }
+}
+
+} // namespace
+
+void writeTuning(const std::string &path, const TuningFile &file) {
+  json products = json::object();
+  for (const auto &[key, product] : file.products)
+    products[key] = {{"algorithm", encode(product.algorithm)}, {"microseconds", product.microseconds}};
+  json whole = {{"par_tuning", fileVersion},
+                {"gpu", file.of.gpu},
+                {"cublaslt", file.of.library},
+                {"bundle", file.of.bundle},
+                {"products", products}};
+  std::string part = path + "." + std::to_string(getpid());
+  errno = 0;
+  std::ofstream out(part);
+  out << whole.dump(1) << '\n';
+  out.close();
+  if (!out || std::rename(part.c_str(), path.c_str()) != 0) {
+    int reason = errno;
+    std::remove(part.c_str());
+    throw Failure::at(path, Message::cannotWrite, strerror(reason));
+  }
+}
+
+TuningFile readTuning(const std::string &path) {
+  json text = parse(path);
+  Value whole(path, "", text);
+  if (Value version = whole.at("par_tuning"); version.number() != fileVersion)
+    version.refuse("not version " + std::to_string(fileVersion));
+  TuningFile file;
+  file.of = {whole.at("gpu").text(), whole.at("cublaslt").text(), whole.at("bundle").text()};
+  Value products = whole.at("products");
+  for (const std::string &key : products.keys()) {
+    Value product = products.at(key);
+    file.products[key] = {product.at("algorithm").algorithm(), product.at("microseconds").number()};
+  }
+  return file;
+}
+
+} // namespace par::cuda
