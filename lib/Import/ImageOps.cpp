@@ -73,7 +73,8 @@ FailureOr<SmallVector<Padding>> readPadding(NodeImporter &importer, ArrayRef<int
     int64_t before = (**pads)[i], after = (**pads)[i + dims.size()];
     if (failed(dim))
       return importer.error() << "axis " << dims[i] << " is not within " << rank << " dims";
-    if (std::abs(before) > INT32_MAX || std::abs(after) > INT32_MAX || shape[*dim] + before + after < 0)
+    auto isFar = [](int64_t n) { return n < -INT32_MAX || n > INT32_MAX; };
+    if (isFar(before) || isFar(after) || shape[*dim] + before + after < 0)
       return importer.error() << "pads " << before << " and " << after << " do not fit dim " << *dim << " of "
                               << shape[*dim];
     padding[*dim] = {before, after};
@@ -178,7 +179,7 @@ FailureOr<Blocks> readBlocks(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   int64_t size = importer.node.intAttribute("blocksize", 0);
-  if (type.getRank() != 4 || size < 1 || size > INT32_MAX)
+  if (type.getRank() != 4 || size < 1 || size > 32768)
     return importer.error() << "blocks of " << size << " do not fit " << type << ", expected four dims";
   return Blocks{*x, type.getShape(), size};
 }

@@ -110,8 +110,10 @@ LogicalResult importTile(NodeImporter &importer) {
       wide.push_back(times);
     dims.push_back(wide.size());
     wide.push_back(size);
-    shape.push_back(size * times);
+    shape.push_back(saturatingProduct(size, times));
   }
+  if (!isWithinMemory(shape))
+    return importer.error() << "repeats " << type << " to more than any memory holds";
   Value repeated = buildBroadcast(importer.builder, importer.loc, *x, dims, wide);
   return importer.bind(importer.reshape(repeated, shape));
 }

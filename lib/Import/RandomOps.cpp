@@ -76,6 +76,8 @@ FailureOr<RankedTensorType> resultType(NodeImporter &importer, bool like) {
     if (!given || llvm::any_of(given->ints, [](int64_t size) { return size < 0; }))
       return importer.error() << "has no shape";
     shape.assign(given->ints.begin(), given->ints.end());
+    if (!isWithinMemory(shape))
+      return importer.error() << "its shape is larger than any memory";
   }
   if (importer.node.attribute("dtype")) {
     FailureOr<Type> asked = importer.elementType("dtype");
@@ -141,6 +143,8 @@ LogicalResult importMultinomial(NodeImporter &importer) {
   if (type.getRank() != 2 || !isa<FloatType>(type.getElementType()) || type.getDimSize(1) < 1 || count < 0)
     return importer.error() << "draws " << count << " classes by weights " << type << ", expected rows of floats";
   int64_t rows = type.getDimSize(0), classes = type.getDimSize(1);
+  if (!isWithinMemory({rows, count, classes}))
+    return importer.error() << "draws " << count << " times of " << type << ", more than any memory holds";
   Type compute = computeType(importer, type.getElementType());
   Term x = termOf(importer, *given).convert(compute);
   Term weights = exp(x - x.reduceKeeping(ReduceKind::max, {1}));

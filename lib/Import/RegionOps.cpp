@@ -159,12 +159,16 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
                   intsOr(node, "pads", 2 * spatial, 0),
                   node.intAttribute("group", 1),
                   node.intAttribute("offset_group", 1)};
-  bool fits = type->getRank() >= 3 && filter->getRank() == type->getRank() &&
+  // Numbers beyond what dims may be would overflow below.
+  auto isNumber = [](int64_t n) { return n >= -INT32_MAX && n <= INT32_MAX; };
+  bool fits = llvm::all_of(conv.strides, isNumber) && llvm::all_of(conv.dilations, isNumber) &&
+              llvm::all_of(conv.pads, isNumber) && isNumber(conv.groups) && isNumber(conv.offsetGroups) &&
+              type->getRank() >= 3 && filter->getRank() == type->getRank() &&
               offset->getRank() == type->getRank() && conv.groups > 0 && conv.offsetGroups > 0 &&
               filter->getDimSize(0) % conv.groups == 0 &&
-              type->getDimSize(1) == filter->getDimSize(1) * conv.groups &&
+              type->getDimSize(1) == saturatingProduct(filter->getDimSize(1), conv.groups) &&
               type->getDimSize(1) % conv.offsetGroups == 0 && offset->getDimSize(0) == conv.batch() &&
-              offset->getDimSize(1) == conv.offsetGroups * conv.taps() * conv.spatial() &&
+              offset->getDimSize(1) == saturatingProduct(conv.offsetGroups, saturatingProduct(conv.taps(), conv.spatial())) &&
               !llvm::is_contained(type->getShape().drop_front(2), 0) &&
               isa<FloatType>(type->getElementType()) && filter->getElementType() == type->getElementType() &&
               offset->getElementType() == type->getElementType();

@@ -212,7 +212,7 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
   }
   auto [bands, length, rate, lowest, highest] = numbers;
   bool fits = bands >= 1 && bands <= 4096 && length >= 1 && length <= (1 << 20) && rate > 0 && lowest >= 0 &&
-              lowest <= highest && highest <= rate;
+              lowest <= highest && highest <= rate && bands * (length / 2 + 1) <= double(foldLimit);
   if (!fits)
     return importer.error() << "makes " << bands << " bands from " << lowest << " to " << highest
                             << " Hz of a spectrum of " << length << " samples at " << rate << " Hz";

@@ -22,6 +22,8 @@ LogicalResult importCausalConvWithState(NodeImporter &importer) {
     return importer.error() << "convolves " << type << " with " << filterType
                             << ", expected (channels, 1, width)";
   int64_t channels = type.getDimSize(1), length = type.getDimSize(2), taps = filterType.getDimSize(2);
+  if (failed(importer.unroll(taps, 6)))
+    return failure();
   RankedTensorType stateType = type.clone({type.getDimSize(0), channels, taps - 1});
   FailureOr<Value> state =
       importer.has(3) ? importer.tensor(3) : FailureOr<Value>(importer.splat(stateType, 0));
@@ -187,6 +189,8 @@ LogicalResult importLinearAttention(NodeImporter &importer) {
       return importer.error() << "its state is " << *stateType << ", expected " << state.getType();
     state = stateType->getElementType() == element ? state.with(*past) : state.with(*past).convert(element);
   }
+  if (failed(importer.unroll(attention->length, 20)))
+    return failure();
   SmallVector<Value> steps;
   for (int64_t t = 0; t < attention->length; ++t) {
     Term k = stepOf(importer, *attention->k, t).broadcast({0, 1, 2}, shape),
