@@ -31,7 +31,7 @@ public:
   explicit Device(const core::DeviceOptions &options) : options(options) {}
   ~Device() override;
 
-  std::string libraries() const override { return driver.version(); }
+  std::string libraries() const override;
   void connect(comm::Control &control) override;
   core::Arenas arenas() const override { return {arena.data(), hostArena.data()}; }
   void write(void *to, std::span<const std::byte> from) override;
@@ -108,6 +108,11 @@ Device::~Device() {
   if (lanes && !busy)
     for (Stream stream : lanes->streams)
       (*gpu)->streamSynchronize(stream);
+}
+
+/// Of what rank 0 chooses from for the others, too: an engine's number means nothing to another version.
+std::string Device::libraries() const {
+  return driver.version() + (anyConvolution(*options.bundle) ? ", " + Dnn::installed() : "");
 }
 
 void Device::connect(comm::Control &newControl) {

@@ -53,6 +53,8 @@ Dnn::~Dnn() {
     destroy(handle);
 }
 
+std::string Dnn::installed() { return Dnn(Library(dnnName)).describe(); }
+
 std::string Dnn::describe() const { return "cuDNN " + versionText(version()); }
 
 std::string Dnn::words(int status) const {

@@ -3,6 +3,7 @@
 // node.
 #include "ConvolutionShapes.h"
 #include "CudaFixture.h"
+#include "par/cuda/Device.h"
 
 using namespace par;
 using toy::failureOf;
@@ -91,6 +92,12 @@ TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
     if (call.name == "cudnnBackendExecute")
       streams.insert(call.arguments.substr(call.arguments.find("stream")));
   EXPECT_EQ(streams.size(), 2u);
+}
+
+TEST_F(ConvolutionsTest, ranksCompareTheirCudnn) {
+  format::Bundle bundle = convolving(toy::convolutions[0]), other = toy::training();
+  EXPECT_EQ(cuda::makeDevice({&bundle, "", 0})->libraries(), "CUDA driver 13.0, cuDNN 9.19.0");
+  EXPECT_EQ(cuda::makeDevice({&other, "", 0})->libraries(), "CUDA driver 13.0");
 }
 
 TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {

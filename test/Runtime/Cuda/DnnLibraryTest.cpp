@@ -37,7 +37,7 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
     GTEST_SKIP() << why;
   for (const toy::Convolution &shape : toy::convolutions)
     for (const char *builtin : {"convolution", "convolution_input_grad", "convolution_filter_grad"}) {
-      auto planned = cuda::makeConvolution(*dnn, builtin, shape.immediates(), 64, builtin, shape.name);
+      auto planned = cuda::makeConvolution(*dnn, builtin, shape.immediates(), 256, builtin, shape.name);
       EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << " " << shape.name;
     }
 }
@@ -49,7 +49,7 @@ TEST(DnnLibraryTest, refusesShapesThatDoNotFit) {
     GTEST_SKIP() << why;
   std::vector<uint64_t> immediates = toy::convolutions[0].immediates();
   ++immediates[11]; // y1
-  EXPECT_THROW(cuda::makeConvolution(*dnn, "convolution", immediates, 64, "c", "/c"), core::Failure);
+  EXPECT_THROW(cuda::makeConvolution(*dnn, "convolution", immediates, 256, "c", "/c"), core::Failure);
 }
 
 } // namespace

@@ -160,6 +160,8 @@ public:
 #undef PAR_DNN_MEMBER
   DnnHandle handle = nullptr;
   DnnDescriptor device = nullptr; ///< of the GPU that is described; null where there is one
+  /// What describe() would say, without a GPU in use. Throws core::Failure as the constructor does.
+  static std::string installed();
   /// "cuDNN 9.19.0".
   std::string describe() const;
   /// "CUDNN_STATUS_BAD_PARAM: what the library said last".

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <fstream>
 
+// Weak: of the OpenMP library that oneDNN brings.
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
 namespace par::stub {
 
 namespace {
@@ -209,8 +212,12 @@ bool Machine::step() {
     ++done;
     if (injection.call == "work" && done == injection.after)
       failed = injection.code;
-    else if (run)
+    else if (run) {
+      // One thread: several spin at their barriers while other programs want the cores.
+      if (omp_set_num_threads)
+        omp_set_num_threads(1);
       run();
+    }
     changed.notify_all();
     return true;
   }
