@@ -44,6 +44,14 @@ bool Mutator::depth() {
   return true;
 }
 
+/// Where slots of a buffer may lie in its arena.
+static std::pair<uint64_t, uint64_t> roomOf(const Program &program, const Buffer &buffer) {
+  if (buffer.space == Space::Host)
+    return {0, program.arena.host};
+  bool state = buffer.kind == BufferKind::State;
+  return {state ? 0 : program.arena.state, state ? program.arena.state : program.arena.deviceBytes()};
+}
+
 /// A slot moves by a few lines of its own size.
 bool Mutator::offset() {
   std::vector<uint32_t> buffers = usedBuffers(false);
@@ -51,9 +59,7 @@ bool Mutator::offset() {
   uint64_t &at = buffer.at[random.below(buffer.at.size())];
   uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment,
            by = (1 + random.below(lines)) * kAlignment;
-  uint64_t end =
-      buffer.kind == BufferKind::State ? program.arena.state : program.arena.state + program.arena.pool;
-  uint64_t begin = buffer.kind == BufferKind::State ? 0 : program.arena.state;
+  auto [begin, end] = roomOf(program, buffer);
   bool up = random.below(2) && at + by + buffer.bytes() <= end;
   if (!up && at < begin + by)
     return false;
@@ -70,9 +76,8 @@ bool Mutator::place() {
   const Buffer &target = program.buffers[pick(buffers)];
   uint64_t &at = buffer.at[random.below(buffer.at.size())], to = pick(target.at);
   bool state = buffer.kind == BufferKind::State;
-  uint64_t end = state ? program.arena.state : program.arena.state + program.arena.pool;
   if (to == at || state != (target.kind == BufferKind::State) || buffer.space != target.space ||
-      to + buffer.bytes() > end)
+      to + buffer.bytes() > roomOf(program, buffer).second)
     return false;
   what = "'" + buffer.name + "' moved from " + std::to_string(at) + " onto '" + target.name + "' at " +
          std::to_string(to);

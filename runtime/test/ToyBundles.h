@@ -87,6 +87,10 @@ struct Stack {
 };
 format::Bundle stack(const Stack &stack);
 
+/// One rank: a step copies the state m from the host's memory, adds x w to it, copies it back beside what makes w of
+/// it, and fetches that as y.
+format::Bundle offloaded();
+
 } // namespace par::toy
 
 #endif // PAR_RUNTIME_TEST_TOYBUNDLES_H

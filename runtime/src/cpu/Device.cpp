@@ -1,5 +1,6 @@
 #include "par/cpu/Device.h"
 
+#include "comm/Memory.h"
 #include "par/cpu/Tuning.h"
 
 #include <algorithm>
@@ -12,13 +13,15 @@ namespace par::cpu {
 void HostDevice::connect(comm::Control &control) {
   const format::Arena &arena = options.program().arena;
   link = control.connect(comm::tableOf(options.bundle->manifest), arena.deviceBytes() + options.guardBytes);
-  hostArena.resize(arena.host);
+  comm::Mapping host = comm::mapPrivate(arena.host);
+  hostArena = host.bytes;
+  hostOwner = host.owner;
   setLibraryThreads(options.threads); // before products are timed
   local.emplace(options, agreeOnProducts(*options.bundle, options.folder, control, options.threads));
 }
 
 core::Arenas HostDevice::arenas() const {
-  return {link->arena().data(), const_cast<std::byte *>(hostArena.data())};
+  return {link->arena().data(), hostArena.data()};
 }
 
 void HostDevice::write(void *to, std::span<const std::byte> from) {

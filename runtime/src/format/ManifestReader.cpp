@@ -148,9 +148,10 @@ static void readNumbers(const Node &root, Manifest &manifest) {
   for (const Node &need : root.at("needs").list())
     manifest.needs.push_back(need.text());
   for (const Node &node : root.at("peak").list()) {
-    node.only({"state", "pool", "reserve"});
+    node.only({"state", "pool", "reserve", "host"});
     manifest.peak.push_back({uint64_t(node.at("state").integer()), uint64_t(node.at("pool").integer()),
-                             uint64_t(node.at("reserve").integer())});
+                             uint64_t(node.at("reserve").integer()),
+                             node.has("host") ? uint64_t(node.at("host").integer()) : 0});
   }
   manifest.predictedNs = uint64_t(root.at("predicted_ns").integer());
 }

@@ -130,7 +130,10 @@ static void writeNumbers(Writer &w, const Manifest &manifest) {
   w.raw("\n").key("needs").texts(manifest.needs).raw("\n").key("peak").raw("[");
   for (const Peak &peak : manifest.peak) {
     w.comma().raw("{").key("state").number(int64_t(peak.state)).key("pool").number(int64_t(peak.pool));
-    w.key("reserve").number(int64_t(peak.reserve)).raw("}");
+    w.key("reserve").number(int64_t(peak.reserve));
+    if (peak.host)
+      w.key("host").number(int64_t(peak.host));
+    w.raw("}");
   }
   w.raw("]\n").key("predicted_ns").number(int64_t(manifest.predictedNs));
 }

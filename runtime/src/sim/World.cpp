@@ -100,11 +100,14 @@ World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversa
   return outcome;
 }
 
-/// The state buffer that holds a byte of the arena.
+/// The buffer that holds a byte of what stateOf() gives.
 static std::string bufferAt(const format::Program &program, uint64_t byte) {
+  bool onHost = byte >= program.arena.state;
+  uint64_t place = onHost ? byte - program.arena.state : byte;
   for (const format::Buffer &buffer : program.buffers)
     for (uint64_t at : buffer.at)
-      if (buffer.kind == format::BufferKind::State && byte >= at && byte < at + buffer.bytes())
+      if ((buffer.space == format::Space::Host) == onHost &&
+          (onHost || buffer.kind == format::BufferKind::State) && place >= at && place < at + buffer.bytes())
         return buffer.name;
   return "byte " + std::to_string(byte);
 }

@@ -22,14 +22,24 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
                                 " + " + number(program.arena.pool) + " bytes, the manifest says " +
                                 number(peak.state) + " + " + number(peak.pool),
                             {}};
+    if (peak.host != program.arena.host)
+      return Counterexample{Property::Peak,
+                            "program '" + program.name + "' has " + number(program.arena.host) +
+                                " bytes in the host's memory, the manifest says " + number(peak.host),
+                            {}};
     // Every extent is inside the arena by V1; the bound must also be reached, or it bounds nothing.
-    uint64_t state = 0, pool = 0;
+    uint64_t state = 0, pool = 0, host = 0;
     for (const Buffer &buffer : program.buffers)
-      for (uint64_t at : buffer.at)
-        if (buffer.space == Space::Dev)
-          (at < program.arena.state ? state : pool) =
-              std::max(at < program.arena.state ? state : pool, at + buffer.bytes());
+      for (uint64_t at : buffer.at) {
+        uint64_t &end = buffer.space == Space::Host ? host : at < program.arena.state ? state : pool;
+        end = std::max(end, at + buffer.bytes());
+      }
     auto up = [](uint64_t n) { return (n + 255) / 256 * 256; };
+    if (up(host) < program.arena.host)
+      return Counterexample{Property::Peak,
+                            "program '" + program.name + "' has " + number(program.arena.host) +
+                                " bytes in the host's memory, but its buffers end at " + number(host),
+                            {}};
     if (up(state) < program.arena.state ||
         up(std::max(pool, program.arena.state)) < program.arena.deviceBytes())
       return Counterexample{Property::Peak,

@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
   sim::Options options{seed, static_cast<uint32_t>(number(4, 20))};
   std::string name = argv[1];
   std::vector<format::Bundle> bundles = {toy::pipeline(2), toy::halves(), toy::allReduce(3), toy::groups(),
-                                         toy::pipeline(1)};
+                                         toy::pipeline(1), toy::offloaded()};
   if (name != "--toys") {
     format::Expected<format::Bundle> read = format::readPrograms(name);
     if (!read)

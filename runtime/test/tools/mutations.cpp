@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
                                          toy::allReduce(3),
                                          toy::groups(),
                                          toy::halves(),
+                                         toy::offloaded(),
                                          toy::stack({}),
                                          toy::stack({3, 2, 2, 6, 3, true}),
                                          toy::pipeline(1),

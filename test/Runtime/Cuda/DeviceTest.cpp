@@ -36,6 +36,31 @@ TEST_F(DeviceTest, capturesAStepThatNothingLeaves) {
   EXPECT_EQ(count("cuGraphLaunch"), 0u);
 }
 
+// A state in pinned memory: brought and taken back on a stream of its own, reached by the host where it lies.
+TEST_F(DeviceTest, bringsStatesFromTheHost) {
+  auto bits = [](const std::string &device) {
+    std::string all;
+    toy::runOn(device, toy::offloaded(), [&](core::Session &session) {
+      session.initialize(nullptr, 5);
+      for (int step = 0; step < 4; ++step)
+        session.run("train", {});
+      for (const char *name : {"w", "m"}) {
+        core::HostBytes bytes = session.tensor(name);
+        all.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+      }
+    });
+    return all;
+  };
+  std::string expected = bits("cpu");
+  EXPECT_EQ(expected.size(), 128u);
+  for (const char *graphs : {"0", "1"})
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      setenv("PAR_CUDA_GRAPHS", graphs, 1);
+      machine.reset("", seed);
+      EXPECT_EQ(bits("cuda"), expected) << "graphs " << graphs << ", seed " << seed;
+    }
+}
+
 TEST_F(DeviceTest, everyTypeIsFilled) {
   using format::DType;
   struct {

@@ -13,7 +13,7 @@ namespace {
 // no race in twenty interleavings and the original's bits; what it rejects as a race, sim reports. More:
 // build/bin/judge --toys 1000 1 20 both
 TEST(Judge, NeverDisagree) {
-  for (const format::Bundle &bundle : {pipeline(2), halves(), groups()}) {
+  for (const format::Bundle &bundle : {pipeline(2), halves(), groups(), offloaded()}) {
     Judgement judgement = judgeMany(bundle, "toy.par", 36, 3, {3, 20}, true);
     EXPECT_EQ(judgement.total, 36u);
     EXPECT_TRUE(judgement.disagreements.empty()) << toy::format(judgement);

@@ -19,7 +19,7 @@ void expectSays(const std::string &text, const std::string &part) {
 
 TEST(Sim, AgreesWithThreadsBitForBit) {
   for (const format::Bundle &bundle : {toy::pipeline(1), toy::pipeline(2), toy::pipeline(3),
-                                       toy::allReduce(3), toy::groups(), toy::halves(3)}) {
+                                       toy::allReduce(3), toy::groups(), toy::halves(3), toy::offloaded()}) {
     toy::Ran cpu = toy::runBundle(bundle, "toy.par"), sim = toy::simulate(bundle, "toy.par", twenty);
     EXPECT_EQ(cpu.trouble, "");
     EXPECT_EQ(sim.trouble, "");

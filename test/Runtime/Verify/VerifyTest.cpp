@@ -42,7 +42,8 @@ std::string broken(Bundle bundle, Change change) {
 // The bundles built by hand are proved, and counted.
 TEST(Verify, Toys) {
   for (const Bundle &bundle :
-       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(), toy::halves(3)})
+       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(), toy::halves(3),
+        toy::offloaded()})
     EXPECT_EQ(complaint(bundle), "");
   Verdict verdict = verifyBundle(toy::pipeline(2));
   EXPECT_EQ(verdict.proof.programs, 2u);
@@ -461,4 +462,23 @@ TEST(Verify, Peak) {
   EXPECT_EQ(
       broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
       "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
+  EXPECT_EQ(broken(toy::offloaded(), [](Bundle &b) { b.manifest.peak[0].host = 0; }),
+            "V6 program 'all' has 64 bytes in the host's memory, the manifest says 0");
+  EXPECT_EQ(broken(toy::offloaded(),
+                   [](Bundle &b) { b.manifest.peak[0].host = b.programs[0].arena.host = 4096; }),
+            "V6 program 'all' has 4096 bytes in the host's memory, but its buffers end at 64");
+}
+
+// V4 and V5 know both spaces: a copy that nothing orders is a race there as elsewhere.
+TEST(Verify, HostSpace) {
+  auto without = [](size_t n) {
+    return broken(toy::offloaded(), [&](Bundle &b) {
+      auto &list = b.programs[0].blocks[0].instructions;
+      list.erase(list.begin() + std::ptrdiff_t(n));
+    });
+  };
+  EXPECT_EQ(without(1).substr(0, 3), "V4 ") << without(1);   // what the block before read
+  EXPECT_EQ(without(5).substr(0, 3), "V4 ") << without(5);   // the state is not there yet
+  EXPECT_EQ(without(8).substr(0, 3), "V4 ") << without(8);   // it is taken before it is made
+  EXPECT_EQ(without(2).substr(0, 3), "V5 ") << without(2);   // it is never brought
 }

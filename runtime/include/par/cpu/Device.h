@@ -27,7 +27,8 @@ protected:
 
   core::DeviceOptions options;
   std::unique_ptr<comm::Endpoint> link;
-  std::vector<std::byte> hostArena;
+  std::span<std::byte> hostArena;
+  std::shared_ptr<void> hostOwner;
   std::optional<LocalSteps> local;
 };
 

@@ -157,9 +157,10 @@ struct TextFeed {
 };
 std::string_view toString(TextFeed::Mode mode);
 
-/// Bytes of a rank of one role. state + pool is its arena and a bound; reserve is what libraries take.
+/// Bytes of a rank of one role. state + pool is its arena and a bound; reserve is what libraries take; host is the
+/// arena in the host's memory.
 struct Peak {
-  uint64_t state = 0, pool = 0, reserve = 0;
+  uint64_t state = 0, pool = 0, reserve = 0, host = 0;
 };
 
 /// The file that was compiled.
