@@ -225,7 +225,7 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,2]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,3]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

@@ -50,7 +50,7 @@ TEST(Sha256, Examples) {
 
 // What was written reads back and is written again byte for byte.
 TEST(Program, RoundTrip) {
-  for (const Bundle &bundle : {toy::allReduce(), toy::pipeline(), toy::pipeline(2), toy::groups()}) {
+  for (const Bundle &bundle : {toy::allReduce(), toy::pipeline(), toy::pipeline(2), toy::groups(), toy::offloaded()}) {
     for (const Program &program : bundle.programs) {
       std::string text = writeProgram(program);
       Expected<Program> read = parseProgram(text, "role-0.json");
@@ -123,7 +123,7 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,2])", R"("par_program":[2,0])",
+      {R"("par_program":[1,3])", R"("par_program":[2,0])",
        "r: par_program: version 2.0, this runtime reads 1.x"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",
