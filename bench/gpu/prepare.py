@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = ["par-run", "par-verify", "cuda-kernels-check", "cuda-kernels-speed"]
 STUBS = ["libcuda-stub.so", "libcublaslt-stub.so", "libcudnn-stub.so", "libnccl-stub.so"]
 # Models whose numbers a dry run shows; others would take too much of what may be carried.
-TWINS = {"gpt2", "mlp", "resnet"}
+TWINS = {"cnn", "gpt2", "mlp", "resnet", "unet"}
 # Used only where the machine's own C library is older than the one that the tools were linked with.
 SYSTEM = re.compile(r"^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.)")
 
@@ -81,7 +81,7 @@ def libraries(tools):
 def collect_tools(folder, build):
     tools = [build / "bin" / name for name in TOOLS]
     stubs = [build / "lib" / name for name in STUBS]
-    missing = [str(path) for path in tools + stubs[:2] if not path.exists()]
+    missing = [str(path) for path in tools + stubs[:3] if not path.exists()]
     if missing:
         raise SystemExit(f"gpu-check: error: build these first: {', '.join(missing)}")
     stubs = [stub for stub in stubs if stub.exists()]
