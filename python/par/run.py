@@ -1,4 +1,5 @@
 """par.run and par.predict: start the ranks of a bundle on this machine, as par-run does."""
+import contextlib
 import dataclasses
 import json
 import os
@@ -8,6 +9,7 @@ import sys
 import tempfile
 from typing import List
 
+from .arrays import as_file
 from .errors import Error
 from .libraries import find
 from .verify import from_text
@@ -17,8 +19,8 @@ from .verify import from_text
 class Run:
     """What a run did.
 
-    metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss, samples),
-    in their order. text: the lines that par-run printed.
+    metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss, samples,
+    left_out), in their order. text: the lines that par-run printed.
     """
     metrics: List[dict]
     text: str
@@ -35,9 +37,9 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
-    data: a .safetensors file whose arrays are named as the inputs and have the samples first, or a list of such files;
-    text: a file whose bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained.
-    weights: a .safetensors file, its index, a checkpoint, or a list; the default is the model that was compiled; init:
+    data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
+    temporary file hands over), as a .safetensors file, or a list of these, one behind the other; text: a file whose bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained.
+    weights: a dict of arrays, a .safetensors file, its index, a checkpoint, or a list; the default is the model that was compiled; init:
     fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
     for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.
@@ -48,14 +50,15 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is not
     finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
     """
-    flags = _flags({"--text": text, "--steps": steps, "--epochs": epochs, "--resume": resume, "--save": save,
-                    "--save-every": save_every, "--keep": keep, "--export": export, "--eval-data": eval_data,
-                    "--eval-every": eval_every, "--order": order, "--labels": labels, "--comm": comm,
-                    "--threads": threads, "--timeout": timeout, "--trace": trace},
-                   {"--data": data, "--weights": weights}, {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
-    flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
-    with tempfile.TemporaryDirectory(prefix="par-run-") as folder:
-        metrics = pathlib.Path(folder) / "metrics.jsonl"
+    with _scratch() as folder:
+        files = {"--eval-data": as_file(eval_data, folder / "eval_data.safetensors", "eval_data")}
+        flags = _flags({"--text": text, "--steps": steps, "--epochs": epochs, "--resume": resume, "--save": save,
+                        "--save-every": save_every, "--keep": keep, "--export": export, "--eval-every": eval_every,
+                        "--order": order, "--labels": labels, "--comm": comm, "--threads": threads,
+                        "--timeout": timeout, "--trace": trace, **files},
+                       _inputs(data, weights, folder), {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
+        flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
+        metrics = folder / "metrics.jsonl"
         said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
         lines = metrics.read_text().splitlines() if metrics.exists() else []
     return Run([json.loads(line) for line in lines], said)
@@ -68,10 +71,23 @@ def predict(bundle, *, data=None, text=None, output, weights=None, init=False, c
     output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The
     other arguments are those of par.run. Raises par.Error.
     """
-    flags = _flags({"--text": text, "--output": output, "--comm": comm, "--threads": threads, "--timeout": timeout},
-                   {"--data": data, "--weights": weights}, {"--init": init})
-    _start(bundle, flags, quiet)
+    with _scratch() as folder:
+        flags = _flags({"--text": text, "--output": output, "--comm": comm, "--threads": threads, "--timeout": timeout},
+                       _inputs(data, weights, folder), {"--init": init})
+        _start(bundle, flags, quiet)
     return os.fspath(output)
+
+
+@contextlib.contextmanager
+def _scratch():
+    """A folder for the time of a run."""
+    with tempfile.TemporaryDirectory(prefix="par-run-") as folder:
+        yield pathlib.Path(folder)
+
+
+def _inputs(data, weights, folder):
+    return {"--data": as_file(data, folder / "data.safetensors", "data"),
+            "--weights": as_file(weights, folder / "weights.safetensors", "weights")}
 
 
 def _flags(values, lists, marks):

@@ -5,12 +5,15 @@
 
 Needs nothing but Python and a built Par.
 """
+import array
 import contextlib
 import ctypes
 import io
+import json
 import os
 import pathlib
 import shutil
+import struct
 import sys
 import tempfile
 import threading
@@ -27,6 +30,15 @@ from par.plan import to_yaml  # noqa: E402
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
 TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
+
+
+def read_arrays(path):
+    """The arrays of a .safetensors file, as buffers of numbers."""
+    data = path.read_bytes()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    kinds = {"F32": "f", "I64": "q"}
+    return {name: memoryview(data[start:][slice(*entry["data_offsets"])]).cast(kinds[entry["dtype"]], entry["shape"])
+            for name, entry in json.loads(data[8:start]).items()}
 
 
 class Verbs(unittest.TestCase):
@@ -190,6 +202,24 @@ class Verbs(unittest.TestCase):
         self.assertEqual((error.code, error.file), (1, str(self.folder / "none.safetensors")))
         error = self.refused(self.trained.run, data=DATA, text=MLP, steps=1)
         self.assertEqual((error.code, error.file, error.message), (2, None, "--data and --text exclude each other"))
+
+    def test_run_takes_arrays(self):
+        arrays = read_arrays(DATA)
+        files = self.trained.run(data=DATA, order="sequential", steps=3, comm="inproc", quiet=True)
+        done = self.trained.run(data=arrays, order="sequential", steps=3, comm="inproc", quiet=True)
+        self.assertEqual(done.losses, files.losses)
+        half = [{name: values[part] for name, values in arrays.items()} for part in (slice(80), slice(80, None))]
+        self.assertEqual(self.trained.run(data=half, order="sequential", steps=3, comm="inproc", quiet=True).losses,
+                         files.losses)
+        weights = {"fc1.bias": array.array("f", [0.0] * 64)}
+        error = self.refused(self.trained.run, data=arrays, weights=weights, steps=1, comm="inproc")
+        self.assertEqual(error.code, 1)
+        self.assertIn('holds no "', error.message)
+        error = self.refused(self.trained.run, data={"x": [1.0, 2.0]}, steps=1)
+        self.assertEqual((error.code, error.message), (2, 'data["x"] is list; give a numpy array or a torch tensor of float, '
+                                                          "int or bool numbers, or a .safetensors file"))
+        error = self.refused(self.trained.run, data={"x": memoryview(b"text").cast("c")}, steps=1)
+        self.assertIn('data["x"] is memoryview; give a numpy array', error.message)
 
     def test_predict(self):
         serving = par.compile(MLP, out=self.folder / "serve.par")
