@@ -73,12 +73,17 @@ PAR_CLONES void maxRow(const float *x, float *y, uint64_t n, uint64_t stride) {
   });
 }
 
-/// Remembers where the largest element is met first; -1: not yet.
-PAR_CLONES void findRow(const float *x, const float *y, int32_t *place, uint64_t n, uint64_t stride, int32_t first) {
+/// Remembers where the largest element is met first, or the last NaN as in PyTorch; -1: not yet. The saved result is not
+/// asked: x may have been computed again, and what differs in its last bit would have no gradient.
+PAR_CLONES void findRow(const float *x, float *best, int32_t *place, uint64_t n, uint64_t stride, int32_t first) {
   withStride(stride, [=](auto step) __attribute__((always_inline)) {
     PAR_INDEPENDENT
-    for (uint64_t i = 0; i < n; ++i)
-      place[i] = place[i] < 0 && x[i * step] == y[i] ? first + int32_t(i * step) : place[i];
+    for (uint64_t i = 0; i < n; ++i) {
+      float value = x[i * step];
+      bool larger = place[i] < 0 || value > best[i] || value != value;
+      best[i] = larger ? value : best[i];
+      place[i] = larger ? first + int32_t(i * step) : place[i];
+    }
   });
 }
 
@@ -101,17 +106,17 @@ void maxPool(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t til
 void maxPoolGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   Sizes s(imm);
   std::vector<int32_t> places(s.out[2]);
+  std::vector<float> best(s.out[2]);
   for (uint64_t plane = tile0; plane < tile1 && plane < s.planes; ++plane) {
     const float *ct = static_cast<const float *>(ptr[0]) + plane * s.outputPlane();
     const float *x = static_cast<const float *>(ptr[1]) + plane * s.inputPlane();
-    const float *y = static_cast<const float *>(ptr[2]) + plane * s.outputPlane();
     float *dx = static_cast<float *>(ptr[3]) + plane * s.inputPlane();
     std::fill_n(dx, s.inputPlane(), 0.0f);
     for (uint64_t y0 = 0; y0 < s.out[0]; ++y0)
-      for (uint64_t y1 = 0; y1 < s.out[1]; ++y1, y += s.out[2], ct += s.out[2]) {
+      for (uint64_t y1 = 0; y1 < s.out[1]; ++y1, ct += s.out[2]) {
         std::fill(places.begin(), places.end(), -1);
         forEachTap(s, y0, y1, [&](const Taps &taps) {
-          findRow(x + taps.first, y + taps.begin, places.data() + taps.begin, taps.end - taps.begin, s.stride[2],
+          findRow(x + taps.first, best.data() + taps.begin, places.data() + taps.begin, taps.end - taps.begin, s.stride[2],
                   int32_t(taps.first));
         });
         for (uint64_t i = 0; i < s.out[2]; ++i)

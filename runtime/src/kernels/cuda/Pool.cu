@@ -29,8 +29,7 @@ struct Pool {
   __device__ unsigned outputPlane() const { return unsigned(dim[0].out) * dim[1].out * dim[2].out; }
 };
 
-/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside,
-/// row-major, until it says false.
+/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside, row-major.
 template <typename Visit>
 __device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
   for (int k0 = 0; k0 < p.dim[0].window; ++k0) {
@@ -39,26 +38,29 @@ __device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit vi
       int p1 = p.dim[1].position(y1, k1);
       for (int k2 = 0; p.dim[1].isInside(p1) && k2 < p.dim[2].window; ++k2) {
         int p2 = p.dim[2].position(y2, k2);
-        if (p.dim[2].isInside(p2) && !visit((p0 * p.dim[1].in + p1) * p.dim[2].in + p2))
-          return;
+        if (p.dim[2].isInside(p2))
+          visit((p0 * p.dim[1].in + p1) * p.dim[2].in + p2);
       }
     }
   }
 }
 
-/// Whether element `at` is the first of the window that equals `top`.
-__device__ inline bool isFirst(const Pool &p, const float *x, int at, float top, int y0, int y1, int y2) {
+/// Whether element `at` is the first largest of the window, or its last NaN. The saved result is not asked:
+/// see the CPU's form.
+__device__ inline bool isFirst(const Pool &p, const float *x, int at, int y0, int y1, int y2) {
   int found = -1;
+  float top = 0;
   forWindow(p, y0, y1, y2, [&](int other) {
-    found = other;
-    return !(x[other] == top) && other != at;
+    float value = x[other];
+    bool larger = found < 0 || value > top || value != value;
+    top = larger ? value : top;
+    found = larger ? other : found;
   });
-  return found == at && x[at] == top;
+  return found == at;
 }
 
 /// The sum of ct over the windows whose first largest element is (i0, i1, i2), in their order.
-__device__ inline float gathered(const Pool &p, const float *ct, const float *x, const float *y, int i0,
-                                 int i1, int i2) {
+__device__ inline float gathered(const Pool &p, const float *ct, const float *x, int i0, int i1, int i2) {
   int at = (i0 * p.dim[1].in + i1) * p.dim[2].in + i2;
   float sum = 0;
   for (int y0 = p.dim[0].firstWindow(i0); y0 <= p.dim[0].lastWindow(i0); ++y0)
@@ -66,9 +68,8 @@ __device__ inline float gathered(const Pool &p, const float *ct, const float *x,
       for (int y2 = p.dim[2].firstWindow(i2); y2 <= p.dim[2].lastWindow(i2); ++y2) {
         if (p.dim[0].tap(y0, i0) < 0 || p.dim[1].tap(y1, i1) < 0 || p.dim[2].tap(y2, i2) < 0)
           continue;
-        unsigned window = (unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2;
-        if (isFirst(p, x, at, y[window], y0, y1, y2))
-          sum += ct[window];
+        if (isFirst(p, x, at, y0, y1, y2))
+          sum += ct[(unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2];
       }
   return sum;
 }
@@ -103,7 +104,6 @@ par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
     forWindow(p, int(row / p.dim[1].out), int(row % p.dim[1].out), int(i % p.dim[2].out), [&](int at) {
       float value = from[at];
       top = value > top || value != value ? value : top;
-      return true;
     });
     to[i] = top;
   }
@@ -111,14 +111,14 @@ par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
 
 /// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU.
 PAR_ENTRY(256)
-par_max_pool_grad(const float *dy, const float *x, const float *y, float *dx, PAR_POOL_PARAMETERS) {
+par_max_pool_grad(const float *dy, const float *x, const float *, float *dx, PAR_POOL_PARAMETERS) {
   using namespace par::cuda;
   const Pool p = PAR_POOL;
   uint64_t input = blockIdx.x * uint64_t(p.inputPlane()), output = blockIdx.x * uint64_t(p.outputPlane());
   unsigned size = p.inputPlane(), step = gridDim.y * blockDim.x;
   for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += step) {
     unsigned row = i / unsigned(p.dim[2].in);
-    dx[input + i] = gathered(p, dy + output, x + input, y + output, int(row / p.dim[1].in),
-                             int(row % p.dim[1].in), int(i % p.dim[2].in));
+    dx[input + i] = gathered(p, dy + output, x + input, int(row / p.dim[1].in), int(row % p.dim[1].in),
+                             int(i % p.dim[2].in));
   }
 }
