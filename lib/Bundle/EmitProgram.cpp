@@ -20,6 +20,8 @@ int32_t BundleTables::provenanceOf(Location location) {
     return -1;
   std::string line = describe(*known);
   if (line.empty())
+    line = (known->path.empty() ? known->node : known->path).str(); // a model without modules
+  if (line.empty())
     return -1;
   auto [found, fresh] = provenanceIndex.try_emplace(line, provenance.size());
   if (fresh)

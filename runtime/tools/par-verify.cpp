@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/format/Manifest.h"
+#include "par/format/NearestWord.h"
 #include "par/verify/Verify.h"
 
 #include <charconv>
@@ -46,7 +47,9 @@ int main(int argc, char **argv) {
     } else if (!argument.starts_with("-") && folder.empty()) {
       folder = argument;
     } else {
-      std::fprintf(stderr, "par-verify: error: unexpected argument '%s'\n%s", argument.c_str(), kUsage);
+      static constexpr std::string_view flags[] = {"--rank", "--json", "--help", "--version"};
+      std::fprintf(stderr, "par-verify: error: unexpected argument '%s'%s\n%s", argument.c_str(),
+                   par::format::didYouMean(argument, flags).c_str(), kUsage);
       return 2;
     }
   }

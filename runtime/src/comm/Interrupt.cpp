@@ -24,6 +24,16 @@ static void onSignal(int signal) {
   }
 }
 
+// Who read what the job prints has gone (par-run ... | head): it ends as by Ctrl-C, with its step done and its save
+// complete, and a second line that nobody reads is no reason to hurry.
+static void onClosedPipe(int signal) {
+  if (Board *board = interrupted.load()) {
+    int none = 0;
+    board->signal.compare_exchange_strong(none, signal);
+    board->stop();
+  }
+}
+
 Interrupt::Interrupt(Board &board) {
   signalled.store(0);
   interrupted.store(&board);
@@ -32,11 +42,14 @@ Interrupt::Interrupt(Board &board) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = onClosedPipe;
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
 Interrupt::~Interrupt() {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
   interrupted.store(nullptr);
 }
 

@@ -32,6 +32,13 @@ bool holdsNonFinite(const HostBytes &bytes) {
   return !std::all_of(values, values + bytes.size() / sizeof *values, [](float value) { return std::isfinite(value); });
 }
 
+/// "adamw": what an instruction runs that comes from no node of the model.
+std::string kernelOf(const Step &step, const format::Program &program) {
+  if (step.op == Op::Call)
+    return program.calls[step.instruction->call].kind;
+  return program.kernels[step.instruction->kernel].symbol;
+}
+
 } // namespace
 
 std::string Session::firstNonFinite() const {
@@ -39,19 +46,22 @@ std::string Session::firstNonFinite() const {
   std::map<const void *, size_t> lastWriter;
   forEachResult(*last, program, [&](size_t step, const format::Buffer &, void *at) { lastWriter[at] = step; });
   size_t first = last->steps.size();
+  std::string name;
   forEachResult(*last, program, [&](size_t step, const format::Buffer &buffer, void *at) {
     bool local = last->steps[step].op == Op::Kernel || last->steps[step].op == Op::Call;
-    if (step < first && local && lastWriter[at] == step && holdsNonFinite({*device, at, buffer.bytes()}))
+    if (step < first && local && lastWriter[at] == step && holdsNonFinite({*device, at, buffer.bytes()})) {
       first = step;
+      name = buffer.name;
+    }
   });
   if (first == last->steps.size())
     return "";
   const Step &step = last->steps[first];
   int32_t provenance = step.instruction->provenance;
   bool known = provenance >= 0 && static_cast<size_t>(provenance) < bundle.provenance.size();
-  return core::format("the output of {} ({}), microbatch {}",
-                      known ? bundle.provenance[static_cast<size_t>(provenance)] : "an instruction", step.id,
-                      step.microbatch);
+  std::string what = known ? "the output of " + bundle.provenance[static_cast<size_t>(provenance)]
+                           : core::format("\"{}\", which {} wrote", name, kernelOf(step, program));
+  return core::format("{} ({}), microbatch {}", what, step.id, step.microbatch);
 }
 
 } // namespace par::core

@@ -1,6 +1,7 @@
 #include "par/core/Options.h"
 
 #include "par/core/Failure.h"
+#include "par/format/NearestWord.h"
 
 #include <charconv>
 #include <cmath>
@@ -133,6 +134,17 @@ const std::vector<Flag> &flags() {
   return table;
 }
 
+[[noreturn]] void refuseFlag(const std::string &name) {
+  std::vector<std::string_view> names;
+  for (const Flag &flag : flags())
+    names.push_back(flag.name);
+  Failure failure = Failure::at("par-run", Message::unknownFlag, name).exitsWith(exitUsage);
+  std::string_view nearest = format::nearestWord(name, names);
+  if (nearest.empty())
+    throw failure;
+  throw std::move(failure).note(core::format("did you mean \"{}\"?", nearest));
+}
+
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input",  "--stride", "--into",
                                       "--from",   "--calibrate", "-v",      "--json",  "--color"};
@@ -199,7 +211,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
       if (name == flag.name)
         found = &flag;
     if (!found)
-      refuse(Message::unknownFlag, name);
+      refuseFlag(name);
     bool takesValue = *found->value != 0;
     if (takesValue && !attached) {
       if (++i == arguments.size())

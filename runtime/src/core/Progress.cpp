@@ -164,16 +164,22 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
   say(line + (saved.empty() ? "" : "   saved " + saved));
 }
 
-void Progress::evaluated(uint64_t rows, double loss, uint64_t afterStep) {
+void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {
   if (!speaks)
     return;
   if (metrics.is_open())
-    metrics << json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}}.dump() << std::endl;
+    metrics << json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump()
+            << std::endl;
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
   if (tokensPerRow)
     line += print("  perplexity %.2f", std::exp(loss));
-  say(line + (afterStep ? "  after step " + std::to_string(afterStep) : ""));
+  if (afterStep)
+    line += "  after step " + std::to_string(afterStep);
+  if (leftOut)
+    line += core::format("   {} of {} {} left out: they fill no batch of {}", leftOut, rows + leftOut, what,
+                         job.bundle.manifest.batch);
+  say(line);
 }
 
 void Progress::interrupted(const std::string &saved) {
@@ -190,6 +196,20 @@ void Progress::predicted(uint64_t rows, double seconds) {
   say(line + (job.options.output.empty() ? "" : "   wrote " + job.options.output));
 }
 
+/// " (predicted 118, +0.3 %)". What is predicted is the work: starting a step and waking ranks are not in it, so that a
+/// share says nothing of steps that are hardly longer than these, or many times what was predicted.
+static std::string besides(double predicted, double median) {
+  if (predicted <= 0)
+    return "";
+  if (predicted < 0.1)
+    return print(" (predicted %.0f µs)", std::max(1.0, predicted * 1000));
+  if (predicted < 10)
+    return print(" (predicted %.1f ms)", predicted);
+  if (median > 10 * predicted)
+    return print(" (predicted %.0f)", predicted);
+  return print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
+}
+
 void Progress::done(uint64_t bound) {
   if (!speaks || job.options.quiet)
     return;
@@ -203,8 +223,7 @@ void Progress::done(uint64_t bound) {
   std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
   double median = times[times.size() / 2], predicted = static_cast<double>(job.bundle.manifest.predictedNs) / 1e6;
   std::string line = print("done    %zu steps in %.1f s; median %.1f ms", times.size(), seconds, median);
-  if (predicted > 0)
-    line += print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
+  line += besides(predicted, median);
   line += "; peak " + inMiB(peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
   if (!lastSave.empty())
     line += "; next: par-run " + job.name + " --eval --weights " + lastSave +

@@ -41,7 +41,7 @@ public:
   /// A line every so many steps, for the first and the last one, and where something was saved.
   void step(const StepSummary &summary, const std::string &saved);
   void predicted(uint64_t rows, double seconds);
-  void evaluated(uint64_t rows, double loss, uint64_t afterStep);
+  void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
   void done(uint64_t bound);
   /// After a signal: what was saved.
   void interrupted(const std::string &saved);

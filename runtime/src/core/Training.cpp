@@ -160,10 +160,11 @@ private:
       note = "no loss was finite before";
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
+    std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
     bool byGradient = std::isfinite(summary.loss) && std::isnan(summary.gradNorm);
     throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
                       byGradient ? "the gradient's norm" : "loss",
-                      byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinatesOf(manifest, rank),
+                      byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinates,
                       firsts[rank].empty() ? "no longer in memory" : firsts[rank])
         .note(note)
         .exitsWith(exitNan);
@@ -185,7 +186,8 @@ private:
       report.metrics = session.results();
       sum += summarize(manifest, control.allGather("eval", report.encode())).loss;
     }
-    progress.evaluated(batches * manifest.batch, sum / static_cast<double>(batches), afterStep);
+    uint64_t rows = batches * manifest.batch;
+    progress.evaluated(rows, dataset.rows() - rows, sum / static_cast<double>(batches), afterStep);
   }
 
   /// Every sample once, in order; samples from the front fill up the last batch.

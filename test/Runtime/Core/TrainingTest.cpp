@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <regex>
 #include <thread>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace par;
@@ -48,7 +49,7 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
   expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
   ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
-  expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity )");
+  expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d\n)");
 }
 
 TEST_F(Training, simulatesWithTheSameWeights) {
@@ -151,7 +152,57 @@ TEST_F(Training, evaluatesWhileItTrains) {
   std::string metrics = fileText(folder / "m.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6);
   EXPECT_NE(metrics.find("{\"step\":2,\"eval_loss\":"), std::string::npos) << metrics;
-  EXPECT_NE(metrics.find(",\"samples\":124}"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find(",\"samples\":124,\"left_out\":0}"), std::string::npos) << metrics;
+}
+
+// A mean over whole batches says which samples are not in it.
+TEST_F(Training, saysWhichSamplesFillNoBatch) {
+  std::string two = write(toy::training(2), "two"), few = writeText("few", 7 * 16 + 1), flags = folder / "m.jsonl";
+  ASSERT_EQ(run({two, "--comm", "inproc", "--init", "--eval", "--text", few, "--metrics", flags}), 0) << err;
+  expectLine(R"(eval    4 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d   3 of 7 windows left out: they fill no batch of 4\n)");
+  EXPECT_NE(fileText(flags).find(",\"samples\":4,\"left_out\":3}"), std::string::npos) << fileText(flags);
+  ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--eval-every", "2", "--eval-data", few})), 0) << err;
+  expectLine(R"(eval    4 windows  .*  after step 2   3 of 7 windows left out: they fill no batch of 4\n)");
+}
+
+// The prediction is that of the work: of a step that is hardly any, a share of it says nothing.
+TEST_F(Training, setsTheMedianBesideThePrediction) {
+  format::Bundle bundle = toy::training(1);
+  for (auto [ns, says] : {std::pair(1, R"(\(predicted 1 µs\))"), {40'000, R"(\(predicted 40 µs\))"},
+                          {1'000'000, R"(\(predicted 1\.0 ms\))"}, {30'000'000, R"(\(predicted 30, -\d+\.\d %\))"}}) {
+    bundle.manifest.predictedNs = static_cast<uint64_t>(ns);
+    ASSERT_EQ(run(command(write(bundle, "one"), {"--init", "--steps", "3"})), 0) << err;
+    expectLine("median \\d+\\.\\d ms " + std::string(says) + "; peak ");
+  }
+}
+
+// par-run ... | head: who read has gone, so that the job ends, with all that it was asked to save.
+TEST_F(Training, endsQuietlyWhenNobodyReads) {
+  for (const char *comm : {"inproc", "shm"}) {
+    std::string two = write(toy::training(2), "two"), save = folder / comm;
+    int ends[2], code = 0;
+    ASSERT_EQ(pipe(ends), 0);
+    fflush(stdout);
+    if (fork() == 0) { // head: reads up to the first step and goes
+      char letter;
+      for (std::string text; text.find("step ") == std::string::npos && read(ends[0], &letter, 1) == 1;)
+        text += letter;
+      _exit(0);
+    }
+    close(ends[0]);
+    int before = dup(STDOUT_FILENO);
+    testing::internal::CaptureStderr();
+    dup2(ends[1], STDOUT_FILENO);
+    code = core::runTool(core::parseOptions({two, "--comm", comm, "--text", folder / "text", "--init", "--steps",
+                                             "1000000000", "--log-every", "1", "--save", save}));
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before), close(ends[1]);
+    wait(nullptr);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(code, 128 + SIGPIPE);
+    EXPECT_TRUE(std::filesystem::exists(core::newestCheckpoint(save) + "/index.json"));
+  }
 }
 
 TEST_F(Training, epochsCoverEveryRowOnce) {
@@ -182,6 +233,13 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
   expectSays("step 1: error: loss is NaN on rank 1 (dp 1): first non-finite value is the output of squares/Update "
              "(all/update:1), microbatch 0");
   expectSays("note: no loss was finite before; nothing was saved");
+  bundle.programs[0].blocks[1].instructions[1].provenance = -1;
+  EXPECT_EQ(run(command(write(bundle, "no-node"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
+  expectSays("on rank 1 (dp 1): first non-finite value is \"w\", which sgd wrote (all/update:1), microbatch 0");
+  format::Bundle alone = toy::training(1);
+  alone.manifest.mesh.clear(), alone.manifest.ranks[0].coordinate.clear();
+  EXPECT_EQ(run(command(write(alone, "one"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
+  expectSays("step 1: error: loss is NaN on rank 0 (one rank): first non-finite value is ");
   EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9", "--save", folder / "ckpt", "--save-every", "1"})), 5);
   expectSays("note: the last finite loss was ");
   expectSays("; the last saved state is in " + (folder / "ckpt/1") + "; try --resume " + (folder / "ckpt/1"));

@@ -1,0 +1,16 @@
+// What was meant by a mistyped word.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace par::format {
+
+/// The word of `words` that takes the fewest inserted, dropped and changed letters, the first one of several; empty if
+/// that is more than two letters and more than a third of the text's.
+std::string_view nearestWord(std::string_view text, std::span<const std::string_view> words);
+/// `; did you mean "WORD"?` with the nearest word, or nothing.
+std::string didYouMean(std::string_view text, std::span<const std::string_view> words);
+
+} // namespace par::format
