@@ -53,6 +53,9 @@ FailureOr<Value> GraphImporter::findLoss() {
   if (!named && scalars.size() != 1)
     return missingLoss(scalars);
   Value loss = values.lookup((named ? named : scalars.front())->name).computed;
+  // What is reported and differentiated is at least f32, also of a module in 16 bits.
+  if (getElementTypeOrSelf(loss).getIntOrFloatBitWidth() < 32)
+    loss = buildConvert(builder, loss.getLoc(), loss, builder.getF32Type());
   auto type = cast<RankedTensorType>(loss.getType());
   return type.getRank() == 0 ? loss : buildReshape(builder, fileLoc, loss, {});
 }

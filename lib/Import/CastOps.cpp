@@ -124,12 +124,24 @@ LogicalResult importBitCast(NodeImporter &importer) {
   return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
 }
 
+/// Numbers that no gradient passes: integers of the same bits have none.
+Value stopGradient(NodeImporter &importer, Value x) {
+  auto type = cast<RankedTensorType>(x.getType());
+  auto bits = type.clone(importer.builder.getIntegerType(type.getElementTypeBitWidth()));
+  Value held = BitCastOp::create(importer.builder, importer.loc, bits, x);
+  return BitCastOp::create(importer.builder, importer.loc, type, held);
+}
+
+/// The same value; what PyTorch's exporter made of `detach` keeps gradients out.
 LogicalResult importIdentity(NodeImporter &importer) {
   const GraphValue *value = importer.value(0);
   if (value && value->isSequence)
     return importer.bindSequence(value->sequence);
   FailureOr<Value> x = importer.tensor(0);
-  return failed(x) ? failure() : importer.bind(*x);
+  if (failed(x))
+    return failure();
+  bool detaches = StringRef(importer.node.torchOp).starts_with("aten.detach") && !importer.serves();
+  return importer.bind(detaches && isa<FloatType>(getElementTypeOrSelf(*x)) ? stopGradient(importer, *x) : *x);
 }
 
 } // namespace

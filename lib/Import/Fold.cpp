@@ -118,6 +118,8 @@ FailureOr<SmallVector<SliceRange>> resolveSlice(ArrayRef<int64_t> shape, ArrayRe
       int64_t back = step == INT64_MIN ? INT64_MAX : -step;
       ranges[*dim] = {start, step, start > end ? (start - end - 1) / back + 1 : 0};
     }
+    if (ranges[*dim].count <= 1)
+      ranges[*dim].step = 1; // a step that nothing takes may be any number
   }
   return ranges;
 }

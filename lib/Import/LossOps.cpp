@@ -22,6 +22,9 @@ Value buildMean(OpBuilder &builder, Location loc, Value value) {
 }
 
 Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore) {
+  // The op's losses are at least f32.
+  if (getElementTypeOrSelf(logits).getIntOrFloatBitWidth() < 32)
+    logits = buildConvert(builder, loc, logits, builder.getF32Type());
   auto type = cast<RankedTensorType>(logits.getType());
   auto tokens = type.clone(type.getShape().drop_back());
   return CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, logits, labels, ignore).getLoss();
@@ -163,9 +166,11 @@ LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter &importer) {
       return failure();
   }
   int64_t ignore = loss->ignore.value_or(-100);
+  auto asScores = [&](Value value) { return termOf(importer, value).convert(loss->type().getElementType()); };
   if (!importer.has(2) && loss->reduction == "mean")
-    return importer.bind(buildCrossEntropyMean(builder, importer.loc, loss->scores, loss->labels, ignore));
-  Value losses = buildCrossEntropy(builder, importer.loc, loss->scores, loss->labels, ignore);
+    return importer.bind(
+        asScores(buildCrossEntropyMean(builder, importer.loc, loss->scores, loss->labels, ignore)));
+  Value losses = asScores(buildCrossEntropy(builder, importer.loc, loss->scores, loss->labels, ignore));
   FailureOr<Term> weights = labelWeights(importer, *loss);
   if (failed(weights))
     return failure();

@@ -64,6 +64,9 @@ void readStackTrace(std::string_view trace, Node &node) {
 
 void readProvenance(const Metadata &metadata, Node &node) {
   std::string_view nameSpace = lookup(metadata, "namespace");
+  // The last part of `: Net/block: nets.Block/detach: aten.detach.default`.
+  if (size_t colon = nameSpace.rfind(": "); colon != std::string_view::npos)
+    node.torchOp = nameSpace.substr(colon + 2);
   node.modulePath = nameSpace.empty() ? modulePathOfLegacyName(node.name) : modulePathOf(nameSpace);
   readStackTrace(lookup(metadata, "pkg.torch.onnx.stack_trace"), node);
 }

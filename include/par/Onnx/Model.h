@@ -105,6 +105,7 @@ struct Node {
   std::string opType;
   std::vector<std::string> inputs, outputs; ///< "" is an input left out
   std::vector<Attribute> attributes;
+  std::string torchOp;    ///< what the exporter made the node of, `aten.detach.default`; "" if unknown
   std::string modulePath; ///< `transformer.h.0.mlp`; "" at the top or where the exporter kept none
   std::string sourceFile; ///< innermost line of the model's own source; "" if unknown
   int64_t sourceLine = 0;
