@@ -26,8 +26,10 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
 
-    ONNX cannot say that the row of an embedding's padding_idx gets no gradient: there is a warning, and in Par that row
-    trains like the others.
+    ONNX holds what forward computes, and little of how it is differentiated. `detach()` is kept. There is a warning, and
+    Par trains otherwise, for parameters that do not require gradients (plan: train.freeze), buffers that forward changes
+    (but batch norm's statistics), the row of an embedding's padding_idx, and scale_grad_by_freq. Nothing shows of
+    `torch.no_grad()` inside forward (write `detach()`) and of the backward of own `torch.autograd.Function`s.
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
@@ -45,7 +47,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _restore(torch, module, before)  # the file's statistics are those of before
         program = _run_exporter(torch, module, names, values, dims, found, opset)
         _check(module, program)
-        _warn(torch, module)
+        _warn(torch, module, program.exported_program.graph_signature)
         weights = sum(p.numel() * p.element_size() for p in module.parameters())
         program.save(str(temporary), include_initializers=True, external_data=weights > LARGEST_MODEL)
         _move(temporary, path)
@@ -186,11 +188,32 @@ def _check(module, program):
                     notes=["this is a defect of the exporter or of par.export; the file was not written"])
 
 
-def _warn(torch, module):
+def _warn(torch, module, signature):
+    """Says what of the module's training the file does not hold."""
+    said = []
+    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    if frozen:
+        said.append(f"parameters that need no gradient in PyTorch ({_some(frozen)}) train in Par unless the plan says "
+                    f"train: {{freeze: [{', '.join(frozen[:4])}{', ...' if len(frozen) > 4 else ''}]}}")
+    norms = torch.nn.modules.batchnorm._NormBase
+    own = {f"{name}.{buffer}".lstrip(".") for name, part in module.named_modules() if isinstance(part, norms)
+           for buffer, _ in part.named_buffers(recurse=False)}
+    changed = [name for name in signature.buffers_to_mutate.values() if name not in own]
+    if changed:
+        said.append(f"buffers that forward changes in PyTorch ({_some(changed)}) keep their values in Par")
     for name, part in module.named_modules():
-        if isinstance(part, torch.nn.Embedding) and part.padding_idx is not None and part.weight.requires_grad:
-            warnings.warn(f"row {part.padding_idx} of {name}.weight (padding_idx) trains in Par, and not in PyTorch",
-                          stacklevel=3)
+        if not isinstance(part, torch.nn.Embedding) or not part.weight.requires_grad:
+            continue
+        if part.padding_idx is not None:
+            said.append(f"row {part.padding_idx} of {name}.weight (padding_idx) trains in Par, and not in PyTorch")
+        if part.scale_grad_by_freq:
+            said.append(f"gradients of {name}.weight are not scaled by frequency in Par (scale_grad_by_freq)")
+    for sentence in said:
+        warnings.warn(sentence, stacklevel=3)
+
+
+def _some(names):
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _tied(module, target, held):

@@ -59,6 +59,32 @@ class Exporter(unittest.TestCase):
         self.assertEqual([str(one.message) for one in said if "training mode" in str(one.message)], [])
         self.assertFalse(module.training)
 
+    def test_warns_of_what_the_file_does_not_hold(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.norm = torch.nn.Linear(4, 3).requires_grad_(False), torch.nn.BatchNorm1d(3)
+                self.table = torch.nn.Embedding(5, 3, padding_idx=1, scale_grad_by_freq=True)
+                self.register_buffer("mean", torch.zeros(3))
+
+            def forward(self, input, ids):
+                hidden = self.norm(self.first(input)) + self.table(ids)
+                self.mean.mul_(0.9).add_(hidden.detach().mean(0))
+                return (hidden - self.mean).sum()
+
+        inputs = {"input": torch.zeros(2, 4), "ids": torch.zeros(2, dtype=torch.int64)}
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            par.export(Net(), inputs, f"{folder}/model.onnx")
+        self.assertEqual([str(one.message) for one in said if "in Par" in str(one.message)], [
+            "parameters that need no gradient in PyTorch (first.weight, first.bias) train in Par unless the plan says "
+            "train: {freeze: [first.weight, first.bias]}",
+            "buffers that forward changes in PyTorch (mean) keep their values in Par",
+            "row 1 of table.weight (padding_idx) trains in Par, and not in PyTorch",
+            "gradients of table.weight are not scaled by frequency in Par (scale_grad_by_freq)"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -12,7 +12,7 @@ import re
 import struct
 import sys
 
-TYPES = {"f32": (1, "f"), "u8": (2, "B"), "u16": (4, "H"), "u64": (13, "Q"), "i32": (6, "i"),
+TYPES = {"f32": (1, "f"), "f16": (10, "e"), "u8": (2, "B"), "u16": (4, "H"), "u64": (13, "Q"), "i32": (6, "i"),
          "i64": (7, "q"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, "")}
 
 
@@ -41,7 +41,7 @@ def parse_type(text):
 
 def tensor(name, text, values):
     (kind, code), dims = parse_type(text)
-    data = b"".join(struct.pack("<" + code, float(v) if code in "fd" else int(v)) for v in values)
+    data = b"".join(struct.pack("<" + code, float(v) if code in "efd" else int(v)) for v in values)
     return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + block(9, data)
 
 
@@ -88,7 +88,7 @@ def node(text, module, source):
     out += b"".join(block(2, o) for o in outputs.split(",") if o != "-") + block(3, name) + block(4, op) + block(7, domain)
     out += b"".join(block(5, attribute(a)) for a in attributes.split())
     if module:
-        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.op")
+        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.{name.split('_')[0]}.default")
     if source:
         file, line = source.split(":")
         out += metadata(9, "pkg.torch.onnx.stack_trace", f'File "zoo/{file}", line {line}, in forward\n    x')
