@@ -140,7 +140,7 @@ LogicalResult importIdentity(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
     return failure();
-  bool detaches = StringRef(importer.node.torchOp).starts_with("aten.detach") && !importer.serves();
+  bool detaches = StringRef(importer.node.torchOp).starts_with("aten.detach") && importer.trains();
   return importer.bind(detaches && isa<FloatType>(getElementTypeOrSelf(*x)) ? stopGradient(importer, *x) : *x);
 }
 

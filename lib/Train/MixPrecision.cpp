@@ -214,6 +214,8 @@ void Mixer::visit(Operation *op) {
   });
   if (!between || isa<ConvertOp>(op))
     return; // the model's own formats
+  if (isa<BitCastOp>(op))
+    return convertOperands(op, builder.getF32Type()); // bits are those of the format that the model has
   if (op->hasTrait<OpTrait::Elementwise>())
     return visitElementwise(op);
   if (isMovement(op))

@@ -88,3 +88,15 @@ par.step @numbers(%x: tensor<2x4xf32>, %z: tensor<2x2xf64>) -> (tensor<2xf32>, t
   %4 = par.dot %z, %z contracting [1] x [0] : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
   par.return %3, %4 : tensor<2xf32>, tensor<2x2xf64>
 }
+
+// What reads bits reads those of the model's own format.
+// CHECK-LABEL: par.step @bits
+// CHECK: %[[n:.*]] = par.dot {{.*}} -> tensor<3x4xbf16>
+// CHECK: %[[f:.*]] = par.convert %[[n]] : tensor<3x4xbf16> to tensor<3x4xf32>
+// CHECK: par.bit_cast %[[f]] : tensor<3x4xf32> to tensor<3x4xi32>
+par.step @bits(%x: tensor<3x4xf32>) -> tensor<3x4xi32> {
+  %w = par.read @w : tensor<4x4xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %1 = par.bit_cast %0 : tensor<3x4xf32> to tensor<3x4xi32>
+  par.return %1 : tensor<3x4xi32>
+}

@@ -88,7 +88,7 @@ def node(text, module, source):
     out += b"".join(block(2, o) for o in outputs.split(",") if o != "-") + block(3, name) + block(4, op) + block(7, domain)
     out += b"".join(block(5, attribute(a)) for a in attributes.split())
     if module:
-        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.{name.split('_')[0]}.default")
+        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.{name if name.isidentifier() else 'op'}.default")
     if source:
         file, line = source.split(":")
         out += metadata(9, "pkg.torch.onnx.stack_trace", f'File "zoo/{file}", line {line}, in forward\n    x')
