@@ -21,6 +21,12 @@ static int64_t choices(OpOperand &use) {
   return 0;
 }
 
+/// Labels of a cross-entropy may hold one more integer, which no logit answers to.
+static std::optional<int64_t> ignoredBy(OpOperand &use) {
+  auto loss = dyn_cast<CrossEntropyOp>(use.getOwner());
+  return loss && use.getOperandNumber() == 1 ? std::optional<int64_t>(loss.getIgnore()) : std::nullopt;
+}
+
 namespace {
 
 /// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own.
@@ -49,6 +55,7 @@ private:
   SmallVector<int64_t> shape;
   /// 0: read by what chooses nothing.
   std::vector<int64_t> limits;
+  std::optional<int64_t> ignored;
 };
 
 } // namespace
@@ -131,6 +138,8 @@ void ElementLimits::follow(Value value, ArrayRef<int64_t> places) {
       follow(user->getResult(0), *moved);
     } else {
       int64_t count = choices(use);
+      if (std::optional<int64_t> label = ignoredBy(use))
+        ignored = label;
       if (count > 0)
         lower(places, count);
       else
@@ -157,6 +166,7 @@ std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
 
 InputLimits ElementLimits::summarize() const {
   InputLimits found;
+  found.ignored = ignored;
   bool equal = true, known = true;
   for (int64_t limit : limits) {
     known &= limit != 0;

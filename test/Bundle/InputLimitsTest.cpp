@@ -91,6 +91,14 @@ TEST(InputLimits, ThroughPadding) {
             9);
 }
 
+TEST(InputLimits, LabelsMayBeIgnored) {
+  InputLimits limits = limitsOf("7", R"(
+  %0, %1 = par.cross_entropy %t7, %x ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>))");
+  EXPECT_EQ(limits.limit, 2);
+  EXPECT_EQ(limits.ignored, 255);
+  EXPECT_FALSE(limitsOf("4x3", column).ignored);
+}
+
 TEST(InputLimits, NoneWhereNothingIsLookedUp) {
   EXPECT_EQ(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>").limit, 0);
 }

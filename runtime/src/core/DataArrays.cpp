@@ -36,8 +36,10 @@ int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
                               : elementAt<uint8_t>(data, i);
 }
 
-std::string rangeOf(int64_t limit) {
-  return limit > 0 ? core::format(" in [0, {}) or the ignored -100", limit) : "";
+std::string rangeOf(const Input &input, int64_t limit) {
+  if (limit <= 0)
+    return "";
+  return core::format(" in [0, {})", limit) + (input.ignored ? core::format(" or the ignored {}", *input.ignored) : "");
 }
 
 class ArrayDataset : public Dataset {
@@ -130,7 +132,7 @@ private:
   void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
     if (array.type != input.type && !(widens(array.type) && input.type == DType::I64))
       throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
-                        format::toString(input.type), rangeOf(input.limit));
+                        format::toString(input.type), rangeOf(input, input.limit));
     size_t skip = input.microbatched ? 1 : 0;
     bool fits = array.shape.size() == input.shape.size();
     for (size_t d = skip; fits && d < input.shape.size(); ++d)
@@ -162,13 +164,16 @@ private:
     for (uint64_t i = 0; i < elements; ++i) {
       int64_t value = integerAt(input.type, data, i);
       int64_t limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
-      if (value == -100 || limit == 0 || (value >= 0 && value < limit))
+      if (value == input.ignored || limit == 0 || (value >= 0 && value < limit))
         continue;
-      std::string range = rangeOf(limit);
+      std::string range = rangeOf(input, limit);
       if (!input.limits.empty())
         range += core::format(" at index {} of dim {}", i / inner % input.limits.size(), input.limitDim);
-      throw Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
-                        format::toString(input.type), range);
+      auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
+                                 format::toString(input.type), range);
+      if (value < 0 && !input.ignored)
+        throw std::move(failure).note(core::format(textOf(Message::valuePads), input.name, limit - 1));
+      throw failure;
     }
   }
 

@@ -98,7 +98,7 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
 
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
-    node.only({"name", "type", "shape", "microbatched", "layout", "limit", "limit_dim", "limits"});
+    node.only({"name", "type", "shape", "microbatched", "layout", "limit", "limit_dim", "limits", "ignored"});
     manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                node.at("shape").integers(), node.at("microbatched").boolean(),
                                layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
@@ -106,6 +106,8 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
       manifest.inputs.back().limitDim = node.at("limit_dim").integer();
       manifest.inputs.back().limits = node.at("limits").integers();
     }
+    if (node.has("ignored"))
+      manifest.inputs.back().ignored = node.at("ignored").integer(INT64_MIN);
   }
   for (const Node &node : root.at("outputs").list()) {
     node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout"});

@@ -92,6 +92,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit);
     if (!input.limits.empty())
       w.key("limit_dim").number(input.limitDim).key("limits").numbers(input.limits);
+    if (input.ignored)
+      w.key("ignored").number(*input.ignored);
     w.raw("}");
   }
   w.raw("]\n").key("outputs").raw("[");

@@ -208,15 +208,25 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
   expectSays("both.safetensors: error: holds no array \"y\"; it has x");
   EXPECT_EQ(data(both + ":input_ids=x,labels=x"), 1);
-  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128) or the ignored -100");
+  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128)\n");
+  std::string padded = writeFile("padded", "x", core::DType::I64, {4, 16}, -100);
+  EXPECT_EQ(data(padded + ":input_ids=x,labels=x"), 1);
+  expectSays("array \"x\" holds -100 in row 0; input \"input_ids\" takes i64 in [0, 128)\n  note: only labels of a loss can "
+             "be ignored; fill up \"input_ids\" with an index from 0 to 127 and ignore its label\n");
+  {
+    core::SafetensorsWriter writer(folder / "ignored.safetensors",
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}}, true);
+    writeArray(writer, 0, std::vector<int64_t>(64, 127));
+    writeArray(writer, 1, std::vector<int64_t>(64, -100));
+  }
+  EXPECT_EQ(run({toy, "--init", "--eval", "--data", folder / "ignored.safetensors"}), 0) << err;
   format::Bundle columns = toy::training();
   columns.manifest.inputs[0].limit = 0;
   columns.manifest.inputs[0].limitDim = 1;
   columns.manifest.inputs[0].limits = std::vector<int64_t>(16, 0);
   columns.manifest.inputs[0].limits[3] = 129;
   EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", both + ":input_ids=x,labels=x"}), 1);
-  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) or the ignored -100 at index 3 of dim "
-             "1");
+  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) at index 3 of dim 1");
   EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
   expectSays("1 rows are fewer than one batch of 2");
   EXPECT_EQ(data(both + ":input_ids"), 2);

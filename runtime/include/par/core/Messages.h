@@ -75,6 +75,7 @@ struct MessageText {
   M(arrayMissing, "holds no array \"{}\"; it has {}")                                                                  \
   M(arrayRows, "array \"{}\" has {} rows, \"{}\" has {}")                                                              \
   M(valueRange, "array \"{}\" holds {} in row {}; input \"{}\" takes {}{}")                                            \
+  M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label")    \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \

@@ -114,6 +114,8 @@ struct Input {
   /// 0 being unknown. Empty: `limit` holds for all.
   int64_t limitDim = 0;
   std::vector<int64_t> limits = {};
+  /// The integer outside of these limits that marks a label which does not count.
+  std::optional<int64_t> ignored = {};
 };
 
 /// What `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Of a result each rank gives its
