@@ -26,6 +26,7 @@ OpCost getCost(Operation *op) {
   return cost;
 }
 
+void registerAttentionCosts(DialectRegistry &registry);
 void registerContractCosts(DialectRegistry &registry);
 void registerElementwiseCosts(DialectRegistry &registry);
 void registerIndexCosts(DialectRegistry &registry);
@@ -37,6 +38,7 @@ void registerShapeCosts(DialectRegistry &registry);
 void registerWindowCosts(DialectRegistry &registry);
 
 void registerCosts(DialectRegistry &registry) {
+  registerAttentionCosts(registry);
   registerContractCosts(registry);
   registerElementwiseCosts(registry);
   registerIndexCosts(registry);

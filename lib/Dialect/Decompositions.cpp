@@ -8,6 +8,7 @@ using namespace mlir;
 
 namespace par {
 
+void registerAttentionDecompositions(DialectRegistry &registry);
 void registerElementwiseDecompositions(DialectRegistry &registry);
 void registerNormDecompositions(DialectRegistry &registry);
 void registerLossDecompositions(DialectRegistry &registry);
@@ -15,6 +16,7 @@ void registerOptimizerDecompositions(DialectRegistry &registry);
 void registerWindowDecompositions(DialectRegistry &registry);
 
 void registerDecompositions(DialectRegistry &registry) {
+  registerAttentionDecompositions(registry);
   registerElementwiseDecompositions(registry);
   registerNormDecompositions(registry);
   registerLossDecompositions(registry);

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attention.h"
 #include "par/Dialect/Par.h"
 
 using namespace mlir;
@@ -43,6 +44,10 @@ void ParDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "par/Dialect/Ops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "par/Dialect/AttentionOps.cpp.inc"
       >();
 }
 

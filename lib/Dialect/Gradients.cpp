@@ -8,6 +8,7 @@ using namespace mlir;
 
 namespace par {
 
+void registerAttentionGradients(DialectRegistry &registry);
 void registerElementwiseGradients(DialectRegistry &registry);
 void registerShapeGradients(DialectRegistry &registry);
 void registerReduceGradients(DialectRegistry &registry);
@@ -18,6 +19,7 @@ void registerLossGradients(DialectRegistry &registry);
 void registerWindowGradients(DialectRegistry &registry);
 
 void registerGradients(DialectRegistry &registry) {
+  registerAttentionGradients(registry);
   registerElementwiseGradients(registry);
   registerShapeGradients(registry);
   registerReduceGradients(registry);

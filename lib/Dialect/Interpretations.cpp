@@ -6,6 +6,7 @@
 
 namespace par {
 
+void registerAttentionInterpretations(mlir::DialectRegistry &registry);
 void registerElementwiseInterpretations(mlir::DialectRegistry &registry);
 void registerShapeInterpretations(mlir::DialectRegistry &registry);
 void registerReduceInterpretations(mlir::DialectRegistry &registry);
@@ -18,6 +19,7 @@ void registerCollectiveInterpretations(mlir::DialectRegistry &registry);
 void registerWindowInterpretations(mlir::DialectRegistry &registry);
 
 void registerInterpretations(mlir::DialectRegistry &registry) {
+  registerAttentionInterpretations(registry);
   registerElementwiseInterpretations(registry);
   registerShapeInterpretations(registry);
   registerReduceInterpretations(registry);

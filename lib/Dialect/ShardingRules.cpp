@@ -260,6 +260,7 @@ Value buildShardStart(OpBuilder &builder, Location loc, ArrayRef<StringAttr> axe
 //===-- Families
 //------------------------------------------------------------------------------------------------===//
 
+void registerAttentionRules(DialectRegistry &registry);
 void registerElementwiseRules(DialectRegistry &registry);
 void registerShapeRules(DialectRegistry &registry);
 void registerReduceRules(DialectRegistry &registry);
@@ -271,6 +272,7 @@ void registerOptimizerRules(DialectRegistry &registry);
 void registerWindowRules(DialectRegistry &registry);
 
 void registerShardingRules(DialectRegistry &registry) {
+  registerAttentionRules(registry);
   registerElementwiseRules(registry);
   registerShapeRules(registry);
   registerReduceRules(registry);

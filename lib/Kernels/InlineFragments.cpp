@@ -74,6 +74,7 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
+  manager.addPass(createExpandProductsPass());
   manager.addPass(createChainSumsPass());
   manager.addPass(createWidenArithmeticPass());
   FormKernelsPassOptions form;

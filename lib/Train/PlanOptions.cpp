@@ -21,6 +21,7 @@ static void addGroup(const PlanGroup &group, double peak, TrainOptions::Paramete
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   TrainOptions options;
   options.compute = *plan.precision.compute;
+  options.fuseAttention = *plan.target.device == "cuda";
   options.lossScale = *plan.precision.lossScale;
   options.lossScaleGrowth = *plan.precision.growth;
   for (const SaidPattern &pattern : plan.precision.keep)

@@ -131,12 +131,14 @@ struct VerifyTrainPass : impl::VerifyTrainPassBase<VerifyTrainPass> {
 } // namespace
 
 void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options) {
-  if (options.compute == "f32")
-    return;
-  MixPrecisionPassOptions mix;
-  mix.compute = options.compute;
-  mix.keep.assign(options.keep.begin(), options.keep.end());
-  manager.addPass(createMixPrecisionPass(mix));
+  if (options.compute != "f32") {
+    MixPrecisionPassOptions mix;
+    mix.compute = options.compute;
+    mix.keep.assign(options.keep.begin(), options.keep.end());
+    manager.addPass(createMixPrecisionPass(mix));
+  }
+  if (options.fuseAttention)
+    manager.addPass(createFuseAttentionPass());
 }
 
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {

@@ -41,6 +41,15 @@ TEST_F(Costs, Product) {
   EXPECT_FALSE(cost.fusable);
 }
 
+// Two products over the scores, of which none is in memory.
+TEST_F(Costs, Attention) {
+  OpCost cost = costOf("%q: tensor<2x4x8x16xbf16>",
+                       "%0, %l = par.attention %q, %q, %q scale 1.0 : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, "
+                       "tensor<2x4x8x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)");
+  EXPECT_EQ(cost.flops, 2 * 4 * 8 * 8 * (2 * (16 + 16) + 16));
+  EXPECT_EQ(cost.bytes, 2 * 4 * 8 * (4 * 2 * 16 + 4));
+}
+
 TEST_F(Costs, ElementwiseFuses) {
   OpCost cost = costOf("%a: tensor<3x5xf32>", "%0 = par.add %a, %a : tensor<3x5xf32>");
   EXPECT_EQ(cost.flops, 15);

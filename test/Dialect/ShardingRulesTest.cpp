@@ -216,6 +216,29 @@ TEST_F(ShardingRules, Composites) {
             "([a], [a, b], [a], [a]) -> ([a, b]) {a=4, b=6} expand={b} linear=[[0]]");
 }
 
+// Key-value heads are a factor of the queries' heads; keys are whole; queries, and heads that share keys, are taken apart
+// first.
+TEST_F(ShardingRules, Attention) {
+  std::string types = "(tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x10xf32>";
+  std::string operands = "%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x16xf32>, %v: tensor<2x2x6x10xf32>";
+  std::string results = ") -> (tensor<2x4x8x10xf32>, tensor<2x4x8xf32>)";
+  EXPECT_EQ(ruleOf(operands, "%0, %l = par.attention %q, %k, %v scale 0.25 : " + types + results),
+            "([a, (b c), d, f], [a, b, e, f], [a, b, e, g]) -> ([a, (b c), d, g], [a, (b c), d]) "
+            "{a=2, b=2, c=2, d=8, e=6, f=16, g=10} whole={e, f, g} expand={c, d} linear=[]");
+  EXPECT_EQ(ruleOf(operands + ", %m: tensor<2x1x8x6xf32>",
+                   "%0, %l = par.attention %q, %k, %v mask %m scale 0.25 {causal = true} : " + types +
+                       ", tensor<2x1x8x6xf32>" + results),
+            "([a, (b c), d, f], [a, b, e, f], [a, b, e, g], [a, (), d, e]) -> ([a, (b c), d, g], [a, (b c), d]) "
+            "{a=2, b=2, c=2, d=8, e=6, f=16, g=10} whole={e, f, g} expand={c, d} linear=[]");
+  EXPECT_EQ(ruleOf(operands + ", %c: tensor<2x4x8x10xf32>, %l: tensor<2x4x8xf32>",
+                   "%0, %1, %2 = par.attention_grad %c, %q, %k, %v, %c, %l scale 0.25 : (tensor<2x4x8x10xf32>, "
+                   "tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x10xf32>, tensor<2x4x8x10xf32>, "
+                   "tensor<2x4x8xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x10xf32>)"),
+            "([a, (b c), d, g], [a, (b c), d, f], [a, b, e, f], [a, b, e, g], [a, (b c), d, g], [a, (b c), d]) -> "
+            "([a, (b c), d, f], [a, b, e, f], [a, b, e, g]) {a=2, b=2, c=2, d=8, e=6, f=16, g=10} whole={e, f, g} "
+            "expand={c, d} linear=[[0]]");
+}
+
 TEST_F(ShardingRules, Updates) {
   EXPECT_EQ(ruleOf("%w: tensor<6xf32>, %s: tensor<f32>",
                    "%0 = par.sgd %w, %w, %s decay 0.1 : tensor<6xf32>, tensor<6xf32>, tensor<f32>"),

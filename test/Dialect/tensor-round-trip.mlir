@@ -108,6 +108,18 @@ par.step @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %y: tensor<4xi64>) 
   par.return %4 : tensor<4x8xf32>
 }
 
+// CHECK-LABEL: par.step @attention
+par.step @attention(%q: tensor<2x4x8x16xbf16>, %k: tensor<2x2x6x16xbf16>, %m: tensor<1x1x8x6xf32>) -> tensor<2x4x8x16xbf16> {
+  // CHECK: par.attention %{{.*}}, %{{.*}}, %{{.*}} scale 2.500000e-01 {causal = true} : (tensor<2x4x8x16xbf16>, tensor<2x2x6x16xbf16>, tensor<2x2x6x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+  %0, %lse = par.attention %q, %k, %k scale 0.25 {causal = true}
+      : (tensor<2x4x8x16xbf16>, tensor<2x2x6x16xbf16>, tensor<2x2x6x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+  // CHECK: par.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} scale 2.500000e-01 : (
+  %1, %2, %3 = par.attention_grad %0, %q, %k, %k, %0, %lse mask %m scale 0.25
+      : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x2x6x16xbf16>, tensor<2x2x6x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>, tensor<1x1x8x6xf32>)
+      -> (tensor<2x4x8x16xbf16>, tensor<2x2x6x16xbf16>, tensor<2x2x6x16xbf16>)
+  par.return %1 : tensor<2x4x8x16xbf16>
+}
+
 par.variable @w parameter : tensor<8xf32>
 // CHECK-LABEL: par.step @updates
 par.step @updates(%w: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) -> tensor<8xf32> {

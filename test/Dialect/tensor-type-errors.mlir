@@ -170,3 +170,48 @@ par.step @f(%x: tensor<4xf32>) -> tensor<4xi64> {
   %0 = par.sorted_position %x dim 1 : tensor<4xf32> to tensor<4xi64>
   par.return %0 : tensor<4xi64>
 }
+
+// -----
+
+par.step @f(%q: tensor<2x4x8x16xf32>, %k: tensor<2x3x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  // expected-error @below {{has queries 'tensor<2x4x8x16xf32>' for keys 'tensor<2x3x8x16xf32>', expected the same batch and head dim, and heads of the queries for each of the keys'}}
+  %0, %lse = par.attention %q, %k, %k scale 0.25
+      : (tensor<2x4x8x16xf32>, tensor<2x3x8x16xf32>, tensor<2x3x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  par.return %0 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+par.step @f(%q: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf64>) -> tensor<2x4x8x16xf32> {
+  // expected-error @below {{takes 'tensor<2x4x8x16xf32>', 'tensor<2x4x8x16xf32>' and 'tensor<2x4x8x16xf64>', expected batch, heads, sequence and head dim of one element type}}
+  %0, %lse = par.attention %q, %q, %v scale 0.25
+      : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf64>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  par.return %0 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+par.step @f(%q: tensor<2x4x8x16xf32>, %v: tensor<2x4x9x16xf32>) -> tensor<2x4x8x16xf32> {
+  // expected-error @below {{has keys 'tensor<2x4x8x16xf32>' and values 'tensor<2x4x9x16xf32>', which differ before the last dim}}
+  %0, %lse = par.attention %q, %q, %v scale 0.25
+      : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x9x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  par.return %0 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+par.step @f(%q: tensor<2x4x8x16xf32>, %m: tensor<1x2x8x8xf32>) -> tensor<2x4x8x16xf32> {
+  // expected-error @below {{has the mask 'tensor<1x2x8x8xf32>' for scores 'tensor<2x4x8x8xf32>', expected its dims or 1}}
+  %0, %lse = par.attention %q, %q, %q mask %m scale 0.25
+      : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<1x2x8x8xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  par.return %0 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+par.step @f(%q: tensor<2x4x8x16xbf16>) -> tensor<2x4x8x16xbf16> {
+  // expected-error @below {{has lse 'tensor<2x4x8xbf16>', expected 'tensor<2x4x8xf32>'}}
+  %0, %lse = par.attention %q, %q, %q scale 0.25
+      : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xbf16>)
+  par.return %0 : tensor<2x4x8x16xbf16>
+}

@@ -2,6 +2,7 @@
 #ifndef PAR_TEST_TRAIN_OPCASES_H
 #define PAR_TEST_TRAIN_OPCASES_H
 
+#include "AttentionCases.h"
 #include "OpCase.h"
 #include "WindowCases.h"
 
@@ -363,6 +364,9 @@ inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
           {"layer_norm_grad", layerNormGradCase},
           {"cross_entropy_grad", crossEntropyGradCase},
           {"gelu_grad", geluGradCase},
+          {"attention_grad", attentionGrad(0, false, true)},
+          {"attention_grad", attentionGrad(1, true, false)},
+          {"attention_grad", attentionGrad(2, true, true)},
           {"sgd", update(0, "%y", "sgd", "decay 0.1")},
           {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.1")},
           {"momentum", update(1, "%w, %y", "momentum", "momentum 0.9 decay 0.1")},
@@ -429,6 +433,10 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
           {"put_reduce", putReduce("sum")},
           {"softmax", softmaxCase},
           {"layer_norm", layerNormCase},
+          {"attention", attention(false, false)},
+          {"attention", attention(false, true)},
+          {"attention", attention(true, false)},
+          {"attention", attention(true, true)},
           {"cross_entropy", crossEntropy(false)},
           {"cross_entropy", crossEntropy(true)},
           {"convolution", convolution(false)},

@@ -230,7 +230,8 @@ inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f
   const llvm::StringSet<> addressing{"gather",        "scatter_add",  "take",          "put_add",
                                      "dynamic_slice", "update_slice", "cross_entropy", "cross_entropy_grad"};
   // Their statistics are f32 whatever the type.
-  const llvm::StringSet<> wide{"layer_norm", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"};
+  const llvm::StringSet<> wide{"layer_norm",    "layer_norm_grad", "cross_entropy",
+                                "cross_entropy_grad", "attention",       "attention_grad"};
   std::vector<NamedCase> cases;
   auto add = [&](std::vector<NamedCase> from) {
     for (auto [i, named] : llvm::enumerate(from)) {

@@ -19,6 +19,20 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
+def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
+  let summary = "takes composites of products apart that no library computes";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: composites whose decomposition has products only
+    where the runtime has one call for all of it on the device; the products of others can be calls of their own.
+    Fails: never.
+
+    ```
+    %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
+    ```
+    becomes, because the library knows attention of bf16 and f16 alone, two par.dot and the ops of a softmax.
+  }];
+}
+
 def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   let summary = "adds the products of a sum one by one to what the sum's buffer holds";
   let description = [{

@@ -34,6 +34,7 @@ struct TrainOptions {
   std::optional<double> clip; ///< largest norm of all gradients together
   std::string compute = "f32"; ///< f32, bf16 or fp16: of products and activations
   std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
+  bool fuseAttention = false;    ///< where it is of a narrow format
   double lossScale = 0;          ///< factor on the loss before the first step; 0: none
   int64_t lossScaleGrowth = 0;   ///< good steps until it doubles; 0: it stays
 };

@@ -27,6 +27,29 @@ def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
   ];
 }
 
+def FuseAttentionPass : Pass<"par-fuse-attention", "::mlir::ModuleOp"> {
+  let summary = "makes one op of the products and the softmax that are attention";
+  let description = [{
+    Expects: forward steps on one device, behind -par-mix-precision (before -par-differentiate). Leaves: par.attention
+    where a product of queries and keys goes through a softmax, and nothing else, into a product with values, all of
+    bf16 or f16: with factors before or behind the first product, a causal mask, or an added one that is made of finite
+    numbers and of no parameter, and a select that replaces NaN. Keys and values that are repeated for groups of heads
+    are taken before that. All other products stay as they are; so do those of sizes that no library computes.
+    Fails: never.
+
+    Example:
+    ```
+    %s = par.dot %q, %k contracting [3] x [3] batching [0, 1] x [0, 1] : (...) -> tensor<2x4x8x8xbf16>
+    %p = par.softmax %s dim 3 : tensor<2x4x8x8xbf16>
+    %o = par.dot %p, %v contracting [3] x [2] batching [0, 1] x [0, 1] : (...) -> tensor<2x4x8x16xbf16>
+    ```
+    becomes
+    ```
+    %o, %lse = par.attention %q, %k, %v scale 1.0 : (...) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+    ```
+  }];
+}
+
 def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
   let summary = "makes @train of @eval: forward, then backward by reverse mode";
   let description = [{

@@ -1,0 +1,44 @@
+#ifndef PAR_DIALECT_ATTENTION_H
+#define PAR_DIALECT_ATTENTION_H
+
+#include "par/Dialect/Par.h"
+
+// Few files know these two ops, which therefore stand in a header of their own.
+#define GET_OP_CLASSES
+#include "par/Dialect/AttentionOps.h.inc"
+
+namespace par {
+
+/// The sizes of an attention, forward or backward, by the names of AttentionOps.td: h = groups · repeats.
+struct Heads {
+  template <typename Op>
+  explicit Heads(Op op)
+      : Heads(llvm::cast<mlir::RankedTensorType>(op.getQuery().getType()),
+              llvm::cast<mlir::RankedTensorType>(op.getKey().getType()),
+              llvm::cast<mlir::RankedTensorType>(op.getValue().getType())) {}
+  Heads(mlir::RankedTensorType query, mlir::RankedTensorType key, mlir::RankedTensorType value)
+      : batch(query.getDimSize(0)), heads(query.getDimSize(1)), groups(key.getDimSize(1)), repeats(heads / groups),
+        queries(query.getDimSize(2)), keys(key.getDimSize(2)), width(query.getDimSize(3)),
+        valueWidth(value.getDimSize(3)), element(query.getElementType()),
+        inner(element.getIntOrFloatBitWidth() < 32 ? mlir::Type(mlir::Float32Type::get(element.getContext()))
+                                                   : element) {}
+
+  mlir::RankedTensorType attendedType() const {
+    return mlir::RankedTensorType::get({batch, heads, queries, valueWidth}, element);
+  }
+  mlir::RankedTensorType lseType() const { return mlir::RankedTensorType::get({batch, heads, queries}, inner); }
+
+  /// Whether a library of GPUs has one call for it: a narrow format, and head dims that its tiles hold.
+  bool isLibraryCall() const {
+    auto fits = [](int64_t size) { return size % 8 == 0 && size <= 128; };
+    return element != inner && fits(width) && fits(valueWidth);
+  }
+
+  int64_t batch, heads, groups, repeats, queries, keys, width, valueWidth;
+  mlir::Type element; ///< of what it takes and gives
+  mlir::Type inner;   ///< in which it computes
+};
+
+} // namespace par
+
+#endif

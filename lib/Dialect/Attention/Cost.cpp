@@ -1,0 +1,31 @@
+#include "par/Dialect/Attention.h"
+#include "par/Interfaces/Cost.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Products over all scores, which are computed whether they are masked or not, and `perScore` for each. A library
+/// call of its own.
+template <typename Op, int products, int64_t perScore>
+struct AttentionCost : CostOpInterface::ExternalModel<AttentionCost<Op, products, perScore>, Op> {
+  int64_t getFlops(Operation *op) const {
+    Heads heads(cast<Op>(op));
+    int64_t scores = heads.batch * heads.heads * heads.queries * heads.keys;
+    return scores * (products * (heads.width + heads.valueWidth) + perScore);
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
+} // namespace
+
+void registerAttentionCosts(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    // q k^T and p v; backward q k^T, ct v^T, p^T ct, t k and t^T q.
+    AttentionOp::attachInterface<AttentionCost<AttentionOp, 2, 16>>(*context);
+    AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5, 16>>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,57 @@
+#ifndef PAR_LIB_DIALECT_ATTENTION_SCORES_H
+#define PAR_LIB_DIALECT_ATTENTION_SCORES_H
+
+#include "par/Dialect/Attention.h"
+#include "par/Dialect/Term.h"
+
+namespace par {
+
+/// Attention in products and elementwise ops. Scores are [b, h, sq, sk]; in products the heads that share keys and
+/// values are rows of one matrix: [b, g, repeats · sq, ...].
+class Scores {
+public:
+  template <typename Op>
+  Scores(Op op, mlir::OpBuilder &builder)
+      : heads(op), scale(op.getScale().convertToDouble()), place(builder, op.getLoc(), op.getQuery()),
+        query(rows(op.getQuery())), key(op.getKey()), value(op.getValue()), mask(op.getMask()), causal(op.getCausal()) {
+  }
+
+  /// scale q k^T, masked.
+  Term build() const;
+  /// p v, with the probabilities in the operands' format.
+  Term attend(Term probabilities) const;
+  /// A number of each query at all its scores.
+  Term spread(Term perQuery) const {
+    return perQuery.broadcast({0, 1, 2}, {heads.batch, heads.heads, heads.queries, heads.keys});
+  }
+  /// e^(s - lse).
+  Term probabilities(mlir::Value lse) const { return exp(build() - spread(place.with(lse))); }
+  /// Of the scores, masked and scaled: p (ct v^T - sum(ct attended)).
+  Term cotangent(Term probabilities, mlir::Value cotangent, mlir::Value attended) const;
+  /// scale t k.
+  Term ofQuery(Term scores) const;
+  /// t^T x for rows x of the queries: of the keys, with x the queries, and of the values, with x the cotangent.
+  Term ofKeys(Term scores, mlir::Value rowsOfQueries) const;
+  /// The scores' cotangent, summed over what the mask stands for.
+  Term ofMask(Term scores) const;
+
+  const Heads heads;
+  const double scale;
+
+private:
+  mlir::Value rows(mlir::Value perHead) const;
+  Term dot(mlir::Value lhs, mlir::Value rhs, int64_t lhsDim, int64_t rhsDim, mlir::Type element) const {
+    return place.with(
+        buildDot(place.getBuilder(), place.getLoc(), lhs, rhs, {lhsDim}, {rhsDim}, {0, 1}, {0, 1}, element));
+  }
+  /// The scores as rows of products, in the operands' format.
+  mlir::Value narrowRows(Term scores) const { return rows(scores.convert(heads.element)); }
+
+  Term place; ///< where ops are built
+  mlir::Value query, key, value, mask;
+  bool causal;
+};
+
+} // namespace par
+
+#endif

@@ -1,0 +1,35 @@
+#include "par/Dialect/Attention.h"
+#include "par/Interfaces/Decomposable.h"
+#include "par/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_EXPANDPRODUCTSPASS
+#include "par/Kernels/Passes.h.inc"
+
+/// The decomposition has products, which a generated kernel would compute element by element.
+static bool hasProducts(DecomposableOpInterface composite) {
+  return isa<AttentionOp, AttentionGradOp>(composite.getOperation());
+}
+
+static void expand(DecomposableOpInterface composite) {
+  OpBuilder builder(composite);
+  composite->replaceAllUsesWith(composite.decompose(builder));
+  composite->erase();
+}
+
+namespace {
+struct ExpandProductsPass : impl::ExpandProductsPassBase<ExpandProductsPass> {
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>())
+        for (auto op : llvm::make_early_inc_range(block.getBody().front().getOps<DecomposableOpInterface>()))
+          if (hasProducts(op))
+            expand(op);
+  }
+};
+} // namespace
+
+} // namespace par

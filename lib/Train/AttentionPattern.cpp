@@ -1,0 +1,204 @@
+#include "AttentionPattern.h"
+
+#include "AttentionMask.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// What the scores of an attention are made of, read from the softmax upwards.
+struct Scores {
+  DotOp product;
+  double scale = 1;
+  bool causal = false;
+  Value mask;
+};
+
+/// What is scaled, and by what.
+struct Scaling {
+  Value value;
+  double factor;
+};
+
+} // namespace
+
+static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+
+/// The op if it converts between floats.
+static ConvertOp floatConvert(Value value) {
+  auto convert = value.getDefiningOp<ConvertOp>();
+  return convert && isa<FloatType>(elementOf(convert.getOperand())) ? convert : ConvertOp();
+}
+
+static Value withoutConverts(Value value) {
+  while (ConvertOp convert = floatConvert(value))
+    value = convert.getOperand();
+  return value;
+}
+
+/// As withoutConverts, as far as nothing else reads what is passed.
+static Value withoutOwnConverts(Value value) {
+  while (value.hasOneUse() && floatConvert(value))
+    value = floatConvert(value).getOperand();
+  return value;
+}
+
+/// The number that a value has everywhere.
+static std::optional<double> splatOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    SplatElementsAttr splat;
+    if (matchPattern(op, m_Constant(&splat)) && isa<FloatType>(splat.getElementType()))
+      return splat.getSplatValue<APFloat>().convertToDouble();
+    if (!isa<BroadcastInDimOp, ReshapeOp>(op) && !floatConvert(value))
+      break;
+    value = op->getOperand(0);
+  }
+  return std::nullopt;
+}
+
+static std::optional<Scaling> readScaling(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<MultiplyOp, DivideOp>(op))
+    return std::nullopt;
+  if (std::optional<double> factor = splatOf(op->getOperand(1)))
+    return Scaling{op->getOperand(0), isa<MultiplyOp>(op) ? *factor : 1 / *factor};
+  if (std::optional<double> factor = splatOf(op->getOperand(0)); factor && isa<MultiplyOp>(op))
+    return Scaling{op->getOperand(1), *factor};
+  return std::nullopt;
+}
+
+/// From what a softmax reads to the product. Nothing else reads what is passed.
+static std::optional<Scores> readScores(Value value);
+
+/// With zero added, or one mask of each kind.
+static std::optional<Scores> readSum(AddOp add) {
+  for (auto [operand, term] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
+    std::optional<Scores> scores = readScores(operand);
+    if (!scores || splatOf(term) == 0.0)
+      return scores;
+    if (!scores->causal && isCausalSum(term))
+      scores->causal = true;
+    else if (!scores->mask && boundOf(term))
+      scores->mask = term;
+    else
+      return std::nullopt;
+    return scores;
+  }
+  return std::nullopt;
+}
+
+/// With a number in place of what a causal mask hides.
+static std::optional<Scores> readSelect(SelectOp select) {
+  std::optional<double> hidden = splatOf(select.getOnFalse());
+  if (!hidden || *hidden > lowScore || !isCausalCondition(select.getCondition()))
+    return std::nullopt;
+  std::optional<Scores> scores = readScores(select.getOnTrue());
+  if (!scores || std::exchange(scores->causal, true))
+    return std::nullopt;
+  return scores;
+}
+
+static std::optional<Scores> readScores(Value value) {
+  value = withoutOwnConverts(value);
+  if (!value.hasOneUse())
+    return std::nullopt;
+  if (auto product = value.getDefiningOp<DotOp>())
+    return Scores{product};
+  if (auto add = value.getDefiningOp<AddOp>())
+    return readSum(add);
+  if (auto select = value.getDefiningOp<SelectOp>())
+    return readSelect(select);
+  std::optional<Scaling> scaling = readScaling(value);
+  std::optional<Scores> scores = scaling ? readScores(scaling->value) : std::nullopt;
+  if (!scores || scores->mask || (scores->causal && scaling->factor != 1))
+    return std::nullopt; // the factor would be the mask's, too
+  scores->scale *= scaling->factor;
+  return scores;
+}
+
+/// The softmax behind probabilities, perhaps with 0 in place of NaN. Nothing else reads what is passed.
+static SoftmaxOp readProbabilities(Value value) {
+  value = withoutOwnConverts(value);
+  if (!value.hasOneUse())
+    return {};
+  auto select = value.getDefiningOp<SelectOp>();
+  if (!select)
+    return value.getDefiningOp<SoftmaxOp>();
+  Value probabilities = select.getOnFalse();
+  auto test = select.getCondition().getDefiningOp<IsNanOp>();
+  if (!test || test.getOperand() != probabilities || splatOf(select.getOnTrue()) != 0.0 ||
+      !test.getResult().hasOneUse() || !probabilities.hasNUses(2))
+    return {};
+  return probabilities.getDefiningOp<SoftmaxOp>();
+}
+
+/// Keys or values before they are repeated for the heads that share them, if they are.
+static void readGroups(AttentionSide &side) {
+  auto reshape = withoutConverts(side.value).getDefiningOp<ReshapeOp>();
+  auto repeat =
+      reshape ? withoutConverts(reshape.getOperand()).getDefiningOp<BroadcastInDimOp>() : BroadcastInDimOp();
+  if (!repeat || repeat.getDims() != ArrayRef<int64_t>{0, 1, 3, 4})
+    return;
+  ArrayRef<int64_t> all = repeat.getType().getShape(), merged = reshape.getType().getShape();
+  SmallVector<int64_t> heads{all[0], all[1] * all[2], all[3], all[4]}, groups{all[0], all[1], all[3], all[4]};
+  if (side.order[1] != 1 || merged != ArrayRef(heads) || repeat.getOperand().getType().getShape() != ArrayRef(groups))
+    return;
+  side.value = repeat.getOperand();
+  side.repeats = true;
+}
+
+/// An operand of a product without factors and transposes.
+static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t sequence, int64_t width) {
+  AttentionSide side{operand, {batching[0], batching[1], sequence, width}};
+  while (true) {
+    Value value = withoutConverts(side.value);
+    if (std::optional<Scaling> scaling = readScaling(value)) {
+      side.value = scaling->value;
+      side.factor *= scaling->factor;
+    } else if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+      for (int64_t &dim : side.order)
+        dim = transpose.getPermutation()[dim];
+      side.value = transpose.getOperand();
+    } else {
+      break;
+    }
+  }
+  readGroups(side);
+  return side;
+}
+
+/// A product over one dim of two tensors of bf16 or f16, each with two batching dims and a dim more.
+static bool isPerHead(DotOp dot) {
+  Type element = elementOf(dot.getLhs());
+  return (element.isBF16() || element.isF16()) && element == elementOf(dot.getRhs()) &&
+         dot.getLhs().getType().getRank() == 4 && dot.getRhs().getType().getRank() == 4 &&
+         dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
+}
+
+std::optional<AttentionPattern> readAttention(DotOp values) {
+  // The product's dims are then those of the attention.
+  if (!isPerHead(values) || elementOf(values) != elementOf(values.getLhs()) || values.getLhsContracting()[0] != 3 ||
+      values.getLhsBatching() != ArrayRef<int64_t>{0, 1})
+    return std::nullopt;
+  SoftmaxOp softmax = readProbabilities(values.getLhs());
+  std::optional<Scores> scores = softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand()) : std::nullopt;
+  if (!scores || !isPerHead(scores->product) || elementOf(scores->product.getLhs()) != elementOf(values))
+    return std::nullopt;
+  DotOp product = scores->product;
+  AttentionPattern pattern;
+  pattern.query =
+      readSide(product.getLhs(), product.getLhsBatching(), product.getLhsFree()[0], product.getLhsContracting()[0]);
+  pattern.key =
+      readSide(product.getRhs(), product.getRhsBatching(), product.getRhsFree()[0], product.getRhsContracting()[0]);
+  pattern.value =
+      readSide(values.getRhs(), values.getRhsBatching(), values.getRhsContracting()[0], values.getRhsFree()[0]);
+  if (pattern.key.repeats != pattern.value.repeats || pattern.value.factor != 1)
+    return std::nullopt;
+  pattern.scale = scores->scale * pattern.query.factor * pattern.key.factor;
+  pattern.causal = scores->causal;
+  pattern.mask = scores->mask;
+  return pattern;
+}
+
+} // namespace par
