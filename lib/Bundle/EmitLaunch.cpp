@@ -1,4 +1,5 @@
 #include "EmitProgram.h"
+#include "Layouts.h"
 #include "par/Kernels/Builtin.h"
 #include "par/Kernels/Matmul.h"
 
@@ -67,6 +68,8 @@ static std::vector<int64_t> toVector(ArrayRef<int64_t> values) { return {values.
 
 static format::Call callOf(const MatmulCall &call) {
   format::Call made;
+  made.type = dtypeOf(call.operandType);
+  made.typeC = dtypeOf(call.resultType);
   made.batch = toVector(call.batch);
   made.m = call.m, made.n = call.n, made.k = call.k;
   made.transA = call.transA, made.transB = call.transB;

@@ -27,6 +27,15 @@ struct Use {
   uint64_t bytes = 0, elements = 1;
 };
 
+/// Bytes that the loads and stores of a kernel's text move, each counted once.
+struct Accesses {
+  uint64_t all = 0, wide = 0; ///< `wide`: those of 16 bytes at once
+};
+
+/// Fewer blocks than a large GPU has processors, and bytes for which that is slow.
+constexpr uint32_t fewBlocks = 128;
+constexpr uint64_t manyBytes = 1 << 20;
+
 } // namespace
 
 unsigned occupancy(StringRef sm, uint32_t threads, const KernelResources &resources) {
@@ -66,10 +75,56 @@ static StringMap<Use> collectUses(const format::Bundle &bundle) {
   return uses;
 }
 
+/// Of an instruction like ld.global.nc.v4.b32.
+static uint64_t bytesOf(StringRef instruction) {
+  SmallVector<StringRef> words;
+  instruction.split(words, '.');
+  uint64_t bits = 0, lanes = 1;
+  for (StringRef word : words) {
+    if (StringRef rest = word; rest.consume_front("v"))
+      (void)rest.getAsInteger(10, lanes);
+    else if (word.size() > 1 && StringRef("bfsu").contains(word[0]))
+      (void)word.drop_front().getAsInteger(10, bits);
+  }
+  return lanes * bits / 8;
+}
+
+static StringMap<Accesses> countAccesses(StringRef ptx) {
+  StringMap<Accesses> all;
+  Accesses *current = nullptr;
+  while (!ptx.empty()) {
+    StringRef line;
+    std::tie(line, ptx) = ptx.split('\n');
+    if (line.contains(".entry "))
+      current = &all[line.split(".entry ").second.split('(').first];
+    line = line.trim();
+    if (!current || !(line.starts_with("ld.global") || line.starts_with("st.global")))
+      continue;
+    uint64_t bytes = bytesOf(line.take_until([](char c) { return isSpace(c); }));
+    current->all += bytes;
+    current->wide += bytes == 16 ? bytes : 0;
+  }
+  return all;
+}
+
+/// Whether it leaves most of a GPU idle for long.
+static bool isOnFewBlocks(const KernelInfo &info, const Use &use) {
+  return info.launch->grid < fewBlocks && use.bytes >= manyBytes;
+}
+
+/// Registers, spilled bytes, shared memory and occupancy; unknown without machine code.
+static void printResources(const Cubin &cubin, const KernelInfo &info, raw_ostream &out) {
+  auto found = cubin.resources.find(info.symbol);
+  if (found == cubin.resources.end()) {
+    out << "    ?     ?      ?         ?";
+    return;
+  }
+  const KernelResources &taken = found->second;
+  out << llvm::format("%5u %5u %6u %7u %%", taken.registers, unsigned(taken.spillBytes),
+                      unsigned(taken.sharedBytes), occupancy(cubin.sm, info.launch->threads, taken));
+}
+
 void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, raw_ostream &out) {
-  StringMap<Use> uses = collectUses(bundle);
-  StringSet<> seen;
-  uint64_t spilled = 0;
   if (kernels.device != "cuda") {
     out << "kernels of a GPU: none; this bundle is for " << kernels.device << "\n";
     return;
@@ -77,32 +132,34 @@ void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, 
   if (kernels.cubins.empty())
     out << "no ptxas was found (on the PATH, in /usr/local/cuda/bin, or as PAR_PTXAS says): registers are "
            "not known\n";
-  out << "gpu     symbol    blocks threads  regs spill shared occupancy  B/element launches  kernel\n";
+  StringMap<Use> uses = collectUses(bundle);
+  StringMap<Accesses> accesses = countAccesses(kernels.ptx);
+  StringSet<> seen;
+  uint64_t spilled = 0, few = 0;
+  out << "gpu     symbol    blocks threads  regs spill shared occupancy  B/element  16 B at once launches  kernel\n";
   for (const Cubin &cubin :
        kernels.cubins.empty() ? std::vector<Cubin>{{kernels.isa, "", {}}} : kernels.cubins) {
     seen.clear();
+    few = 0;
     for (const KernelInfo &info : kernels.kernels) {
       if (!seen.insert(info.symbol).second)
         continue;
       const Use &use = uses[info.symbol];
+      const Accesses &made = accesses[info.symbol];
       out << left_justify(cubin.sm, 7) << " " << left_justify(info.symbol, 8)
           << llvm::format("%8u %7u ", info.launch->grid, info.launch->threads);
-      auto found = cubin.resources.find(info.symbol);
-      if (found == cubin.resources.end()) {
-        out << "    ?     ?      ?         ?";
-      } else {
-        const KernelResources &taken = found->second;
-        spilled += taken.spillBytes > 0;
-        out << llvm::format("%5u %5u %6u %7u %%", taken.registers, unsigned(taken.spillBytes),
-                      unsigned(taken.sharedBytes), occupancy(cubin.sm, info.launch->threads, taken));
-      }
-      out << llvm::format(" %10.1f %8u  @", double(use.bytes) / use.elements, use.launches) << info.kernel << "\n";
+      printResources(cubin, info, out);
+      out << llvm::format(" %10.1f %11u %% %8u  @", double(use.bytes) / use.elements,
+                          unsigned(made.wide * 100 / std::max<uint64_t>(made.all, 1)), use.launches)
+          << info.kernel << (isOnFewBlocks(info, use) ? "  few blocks" : "") << "\n";
+      spilled += cubin.resources.lookup(info.symbol).spillBytes > 0;
+      few += isOnFewBlocks(info, use);
     }
   }
   out << seen.size() << " kernels";
   if (!kernels.cubins.empty())
     out << ", " << spilled << " that spill";
-  out << "\n";
+  out << ", " << few << " on few blocks\n";
 }
 
 } // namespace par

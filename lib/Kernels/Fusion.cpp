@@ -19,8 +19,9 @@ enum class Pattern {
 /// the greatest depth among what it reads.
 class Fuser {
 public:
-  Fuser(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf, std::vector<std::unique_ptr<Group>> &groups)
-      : block(block), groupOf(groupOf), groups(groups) {}
+  Fuser(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
+        std::vector<std::unique_ptr<Group>> &groups)
+      : block(block), gpu(gpu), groupOf(groupOf), groups(groups) {}
 
   void run();
 
@@ -48,6 +49,7 @@ private:
   void merge(Group *into, Group *from);
 
   BlockOp block;
+  bool gpu;
   llvm::DenseMap<Operation *, Group *> &groupOf;
   std::vector<std::unique_ptr<Group>> &groups;
   llvm::DenseMap<Group *, State> states;
@@ -257,9 +259,13 @@ void Fuser::visit(Operation *op) {
   state.elementwise &= pattern == Pattern::Elementwise;
 }
 
+/// On a CPU also what only such ops read, which then is a kernel by itself.
 void Fuser::findCloned() {
+  llvm::DenseSet<Operation *> inCalls;
+  for (auto &group : groups)
+    inCalls.insert(group->clones.begin(), group->clones.end());
   for (Operation &op : llvm::reverse(block.getBody().front()))
-    if (isKernelOp(&op) && !groupOf.contains(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+    if (isKernelOp(&op) && !groupOf.contains(&op) && (!gpu || inCalls.contains(&op)) && llvm::all_of(op.getUsers(), [&](Operation *user) {
           Group *group = groupOf.lookup(user);
           return cloned.contains(user) || (group && group->clones.contains(&op));
         }))
@@ -286,9 +292,9 @@ void Fuser::run() {
   }
 }
 
-void fuseGroups(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
+void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups) {
-  Fuser(block, groupOf, groups).run();
+  Fuser(block, gpu, groupOf, groups).run();
 }
 
 } // namespace par

@@ -171,7 +171,7 @@ void Former::require(Value value) {
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
   for (auto dot : block.getOps<DotOp>())
-    if (auto group = formProduct(dot, isTaken))
+    if (auto group = formProduct(dot, /*narrow=*/gpu, isTaken))
       add(std::move(group));
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
@@ -179,7 +179,9 @@ std::vector<std::unique_ptr<Group>> Former::run() {
     if (auto group = formBuiltin(&op, isTaken))
       add(std::move(group));
   }
-  fuseGroups(block, groupOf, groups);
+  if (gpu)
+    splitSums(block, isTaken);
+  fuseGroups(block, gpu, groupOf, groups);
   if (gpu)
     refineForGpu(block, groupOf, groups);
   for (Operation &op : block.getBody().front())

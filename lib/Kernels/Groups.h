@@ -41,8 +41,8 @@ bool isEarlyLoad(mlir::Operation *op);
 /// holds that a sum goes back to, or what another group has made before.
 AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTaken);
 /// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
-/// express; null if there is none.
-std::unique_ptr<Group> formProduct(DotOp dot, IsTaken isTaken);
+/// express, and, if calls may be `narrow`, with its operands and its result kept in bf16 or f16; null if there is none.
+std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken);
 /// The group of an op that the runtime has a kernel for; null for other ops.
 std::unique_ptr<Group> formBuiltin(mlir::Operation *op, IsTaken isTaken);
 /// Lets a result take over an argument that is read here for the last time.
@@ -50,9 +50,11 @@ void tieAccumulator(Group &group);
 
 /// Forms the groups of all generated ops that no group computes yet: as many ops in one as share their loops. Linear in
 /// the number of ops.
-void fuseGroups(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups);
 
+/// Makes reductions that would run on few blocks of a GPU two: of parts, and of what these give. Their results stay.
+void splitSums(BlockOp block, IsTaken isTaken);
 /// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for itself
 /// that take more bytes to read than what they are computed from, and no group has more operands than registers hold.
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,

@@ -28,13 +28,28 @@ struct Body {
 
 } // namespace
 
-/// Follows transposes and reshapes up to an argument; the view of `value` in that argument's buffer.
+/// From bf16 or f16 to f32, or back: a call does that with what it reads and writes.
+static bool isConversion(Operation *op) {
+  auto convert = dyn_cast_or_null<ConvertOp>(op);
+  if (!convert)
+    return false;
+  Type from = convert.getOperand().getType().getElementType(), to = convert.getType().getElementType();
+  auto isNarrow = [](Type type) { return type.isBF16() || type.isF16(); };
+  return (isNarrow(from) && to.isF32()) || (from.isF32() && isNarrow(to));
+}
+
+static Type elementOf(Value value) { return getTensorType(value.getType()).getElementType(); }
+
+/// Follows transposes, reshapes and widenings up to an argument; the view of `value` in that argument's buffer.
 static std::optional<StridedView> traceArgument(Value value, BlockArgument &argument) {
   SmallVector<Operation *> path;
   while (Operation *op = value.getDefiningOp()) {
     if (op->getNumOperands() != 1)
       return std::nullopt;
-    path.push_back(op);
+    if (!isConversion(op))
+      path.push_back(op);
+    else if (!elementOf(op->getResult(0)).isF32())
+      return std::nullopt;
     value = op->getOperand(0);
   }
   argument = cast<BlockArgument>(value);
@@ -75,6 +90,12 @@ static std::optional<Body> readBody(KernelOp kernel) {
         return std::nullopt;
       continue;
     }
+    if (isConversion(op)) {
+      if (elementOf(op->getResult(0)).isF32() || body.accumulator) // what is added to is rounded by itself
+        return std::nullopt;
+      value = op->getOperand(0);
+      continue;
+    }
     view = viewBackward(op, *view);
     if (op->getNumOperands() != 1)
       return std::nullopt;
@@ -87,8 +108,11 @@ static std::optional<Body> readBody(KernelOp kernel) {
   if (!view || !a || !b)
     return std::nullopt;
   for (Value number : {body.dot.getLhs(), body.dot.getRhs(), body.dot.getResult()})
-    if (!getTensorType(number.getType()).getElementType().isF32())
+    if (!elementOf(number).isF32())
       return std::nullopt;
+  Type operands = elementOf(body.lhs), result = elementOf(kernel.getTerminator()->getOperand(0));
+  if (operands != elementOf(body.rhs) || (!result.isF32() && result != operands))
+    return std::nullopt;
   body.a = *a, body.b = *b, body.c = *view;
   return body;
 }
@@ -212,6 +236,8 @@ std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
   if (!call)
     return std::nullopt;
   call->lhs = lhs, call->rhs = rhs;
+  call->operandType = elementOf(body->lhs);
+  call->resultType = elementOf(kernel.getTerminator()->getOperand(0));
   call->accumulator = body->accumulator;
   return call;
 }

@@ -7,36 +7,45 @@ namespace par {
 
 static bool isMovement(Operation *op) { return isa_and_nonnull<TransposeOp, ReshapeOp>(op); }
 
+/// How much of what stands around a product is tried to be part of its call.
+struct Folding {
+  bool operands, result; ///< movements
+  bool narrow;           ///< conversions of bf16 and f16
+};
+
 /// The movements of its result that nobody but the next one reads; leaves the last value in `value`.
-static SmallVector<Operation *> followResult(Value &value) {
+static SmallVector<Operation *> followResult(Value &value, Folding folding) {
   SmallVector<Operation *> path;
-  while (value.hasOneUse() && isMovement(*value.getUsers().begin())) {
-    path.push_back(*value.getUsers().begin());
-    value = path.back()->getResult(0);
+  while (value.hasOneUse()) {
+    Operation *user = *value.getUsers().begin();
+    bool narrows = folding.narrow && isa<ConvertOp>(user) && !isFree(user);
+    if (!(folding.result && isMovement(user)) && !narrows)
+      break;
+    path.push_back(user);
+    value = user->getResult(0);
   }
   return path;
 }
 
-static void foldOperand(Group &group, Value operand, IsTaken isTaken) {
-  while (isMovement(operand.getDefiningOp()) && !isTaken(operand.getDefiningOp())) {
-    group.clones.insert(operand.getDefiningOp());
-    operand = operand.getDefiningOp()->getOperand(0);
+static void foldOperand(Group &group, Value operand, Folding folding, IsTaken isTaken) {
+  for (Operation *op = operand.getDefiningOp(); op && !isTaken(op); op = operand.getDefiningOp()) {
+    bool widens = folding.narrow && isa<ConvertOp>(op) && isFree(op);
+    if (!(folding.operands && isMovement(op)) && !widens)
+      break;
+    group.clones.insert(op);
+    operand = op->getOperand(0);
   }
 }
 
-static std::unique_ptr<Group> buildProduct(DotOp dot, bool foldsOperands, bool foldsResult,
-                                           IsTaken isTaken) {
+static std::unique_ptr<Group> buildProduct(DotOp dot, Folding folding, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   group->implementation = "library:matmul";
   group->anchor = dot;
-  if (foldsOperands) {
-    foldOperand(*group, dot.getLhs(), isTaken);
-    foldOperand(*group, dot.getRhs(), isTaken);
-  }
+  foldOperand(*group, dot.getLhs(), folding, isTaken);
+  foldOperand(*group, dot.getRhs(), folding, isTaken);
   group->ops.push_back(dot);
   Value value = dot.getResult(), accumulator;
-  if (foldsResult)
-    group->ops.append(followResult(value));
+  group->ops.append(followResult(value, folding));
   if (AddOp add = findAccumulation(value, accumulator, isTaken)) {
     group->ops.push_back(add);
     value = add.getResult();
@@ -54,13 +63,15 @@ static bool fits(const Group &group) {
   return describeMatmul(*kernel).has_value();
 }
 
-std::unique_ptr<Group> formProduct(DotOp dot, IsTaken isTaken) {
+std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken) {
   if (dot->use_empty())
     return nullptr;
-  for (bool foldsOperands : {true, false})
-    for (bool foldsResult : {true, false})
-      if (auto group = buildProduct(dot, foldsOperands, foldsResult, isTaken); fits(*group))
-        return group;
+  for (bool conversions : {true, false})
+    for (bool operands : {true, false})
+      for (bool result : {true, false})
+        if (narrow || !conversions)
+          if (auto group = buildProduct(dot, {operands, result, conversions}, isTaken); fits(*group))
+            return group;
   return nullptr;
 }
 

@@ -19,9 +19,9 @@ static int64_t productTime(const Call &call, const Hardware &hardware) {
   for (int64_t dim : call.batch)
     batch *= dim;
   // Operands that repeat over the batch are counted as often as they are read.
-  int64_t elements = call.m * call.k + call.k * call.n + call.m * call.n * (call.beta == 0 ? 1 : 2);
-  return hardware.localTime(2 * batch * call.m * call.n * call.k, batch * elements * sizeOf(call.type),
-                            call.type);
+  int64_t bytes = (call.m * call.k + call.k * call.n) * sizeOf(call.type) +
+                  call.m * call.n * (call.beta == 0 ? 1 : 2) * sizeOf(call.typeC);
+  return hardware.localTime(2 * batch * call.m * call.n * call.k, batch * bytes, call.type);
 }
 
 /// Operations of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,

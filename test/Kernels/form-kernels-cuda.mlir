@@ -12,6 +12,13 @@ par.program @p on @s0 ranks [0] {
   par.buffer @w temp : tensor<8x8xf32>
   par.buffer @b temp : tensor<4x8xbf16>
   par.buffer @c temp : tensor<4x8xbf16>
+  par.buffer @v temp : tensor<8x8xbf16>
+  par.buffer @g temp : tensor<8x8xf32>
+  par.buffer @tall temp : tensor<1024x96xf32>
+  par.buffer @long temp : tensor<65536xf32>
+  par.buffer @columns temp : tensor<96xf32>
+  par.buffer @one temp : tensor<f32>
+  par.buffer @other temp : tensor<f32>
 
   // Two values of x are read by the product and by what follows it: the latter computes both from x.
   // CHECK-LABEL: par.block @again
@@ -64,5 +71,51 @@ par.program @p on @s0 ranks [0] {
     %1 = par.add %cw, %h : tensor<4x8xf32>
     par.store %0 to @y : tensor<4x8xf32>
     par.store %1 to @z : tensor<4x8xf32>
+  }
+
+  // Products read bf16 as it is kept, and write it where the result is narrowed; what is added to stays f32.
+  // CHECK-LABEL: par.block @narrow
+  // CHECK-COUNT-3: par.load
+  // CHECK-NEXT: %[[D:.*]] = par.launch @dot.{{[0-9]+}}({{.*}}) : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+  // CHECK-NEXT: par.store %[[D]] to @c
+  // CHECK-NEXT: %[[G:.*]] = par.launch @dot.{{[0-9]+}}({{.*}}) : (tensor<4x8xbf16>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK-NEXT: par.store %[[G]] to @g
+  // CPU-LABEL: par.block @narrow
+  // CPU: par.launch @dot.{{[0-9]+}}({{.*}}) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  par.block @narrow {
+    %b = par.load @b : tensor<4x8xbf16>
+    %v = par.load @v : tensor<8x8xbf16>
+    %sum = par.load @g : tensor<8x8xf32>
+    %bw = par.convert %b : tensor<4x8xbf16> to tensor<4x8xf32>
+    %vw = par.convert %v : tensor<8x8xbf16> to tensor<8x8xf32>
+    %turned = par.transpose %vw [1, 0] : tensor<8x8xf32> to tensor<8x8xf32>
+    %d = par.dot %bw, %turned contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %c = par.convert %d : tensor<4x8xf32> to tensor<4x8xbf16>
+    par.store %c to @c : tensor<4x8xbf16>
+    %g = par.dot %bw, %bw contracting [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+    %all = par.add %sum, %g : tensor<8x8xf32>
+    par.store %all to @g : tensor<8x8xf32>
+  }
+
+  // Three blocks would add up 96 columns, one a whole tensor: many add up parts first.
+  // CHECK-LABEL: par.block @sums
+  // CHECK: par.launch @{{.*}} : (tensor<1024x96xf32>) -> tensor<16x96xf32>
+  // CHECK: par.launch @{{.*}} : (tensor<16x96xf32>) -> tensor<96xf32>
+  // CHECK: par.launch @{{.*}} : (tensor<1024x96xf32>) -> tensor<1024xf32>
+  // CHECK: par.launch @{{.*}} : (tensor<1024xf32>) -> tensor<f32>
+  // CHECK: par.launch @{{.*}} : (tensor<65536xf32>) -> tensor<32xf32>
+  // CHECK: par.launch @{{.*}} : (tensor<32xf32>) -> tensor<f32>
+  // CPU-LABEL: par.block @sums
+  // CPU: par.launch @{{.*}} : (tensor<65536xf32>) -> tensor<f32>
+  par.block @sums {
+    %tall = par.load @tall : tensor<1024x96xf32>
+    %long = par.load @long : tensor<65536xf32>
+    %0 = par.reduce sum %tall dims [0] : tensor<1024x96xf32> to tensor<96xf32>
+    %1 = par.exp %tall : tensor<1024x96xf32>
+    %2 = par.reduce max %1 dims [0, 1] : tensor<1024x96xf32> to tensor<f32>
+    %3 = par.reduce sum %long dims [0] : tensor<65536xf32> to tensor<f32>
+    par.store %0 to @columns : tensor<96xf32>
+    par.store %2 to @one : tensor<f32>
+    par.store %3 to @other : tensor<f32>
   }
 }

@@ -13,6 +13,8 @@ namespace par {
 /// been turned round, C^T = B^T A^T, so A need not be the dot's first operand). C is the kernel's one result.
 struct MatmulCall {
   unsigned lhs = 0, rhs = 1;
+  /// Of A and B: f32, or bf16 or f16 where C may be f32 all the same. Sums are of f32.
+  mlir::Type operandType, resultType;
   /// The argument tied to the result, whose value the product is added to (beta = 1); none: beta = 0.
   std::optional<unsigned> accumulator;
   mlir::SmallVector<int64_t> batch;
@@ -26,8 +28,9 @@ struct MatmulCall {
 };
 
 /// The call that a kernel's body amounts to: one f32 dot, transposes and reshapes of its operands and of its result
-/// folded into strides, and, where the result is tied, an add of that argument. None if the body is something else, or
-/// if no strides of the call express the layout.
+/// folded into strides, widenings of both operands from bf16 or f16 and perhaps a narrowing of the result to the same, and,
+/// where the result is tied, an add of that argument. None if the body is something else, or if no strides of the call
+/// express the layout.
 std::optional<MatmulCall> describeMatmul(KernelOp kernel);
 
 } // namespace par

@@ -45,8 +45,8 @@ uint32_t alignmentOf(const format::Program &program, uint32_t call) {
 /// All that an algorithm depends on, as one word.
 std::string keyOf(const format::Call &call, uint32_t alignment) {
   std::ostringstream key;
-  key << format::toString(call.type) << (call.transA ? 't' : 'n') << (call.transB ? 't' : 'n') << call.m
-      << 'x' << call.n << 'x' << call.k << ',' << call.lda << ',' << call.ldb << ',' << call.ldc << ','
+  key << format::toString(call.type) << format::toString(call.typeC) << (call.transA ? 't' : 'n')
+      << (call.transB ? 't' : 'n') << call.m << 'x' << call.n << 'x' << call.k << ',' << call.lda << ',' << call.ldb << ',' << call.ldc << ','
       << (call.beta != 0) << call.bias << ',' << call.workspace << ',' << alignment;
   for (size_t i = 0; i < call.batch.size(); ++i)
     key << ',' << call.batch[i] << ':' << call.strideA[i] << ':' << call.strideB[i] << ':' << call.strideC[i];

@@ -20,8 +20,8 @@ constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, prefer
 constexpr uint32_t reductionInF32 = 2;
 constexpr int mostProposals = 8;
 
-int typeOf(const format::Call &call) {
-  switch (call.type) {
+int typeOf(const format::Call &call, DType type) {
+  switch (type) {
   case DType::F32:
     return typeF32;
   case DType::F16:
@@ -30,7 +30,7 @@ int typeOf(const format::Call &call) {
     return typeBF16;
   default:
     throw Failure::at("", Message::unsupportedInstruction, "call \"" + call.name + "\"",
-                      "a product of " + std::string(format::toString(call.type)));
+                      "a product of " + std::string(format::toString(type)));
   }
 }
 
@@ -70,7 +70,7 @@ BatchFold foldBatch(const format::Call &call) {
 Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment)
     : blas(blas), call(call), batch(foldBatch(call)), alignment(alignment),
       alpha(static_cast<float>(call.alpha)), beta(static_cast<float>(call.beta)) {
-  int type = typeOf(call);
+  int type = typeOf(call, call.type), typeC = typeOf(call, call.typeC);
   auto check = [&](int status, const char *what) { blas.check(status, call.name, what); };
   try {
     check(blas.descriptorCreate(&descriptor, computeF32, typeF32), "cublasLtMatmulDescCreate");
@@ -85,17 +85,16 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
       check(blas.descriptorSet(descriptor, descriptorEpilogue, &epilogue, sizeof epilogue), "bias");
       check(blas.descriptorSet(descriptor, descriptorBiasType, &type, sizeof type), "bias");
     }
-    auto layout = [&](BlasLayout &to, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
+    auto layout = [&](BlasLayout &to, int of, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
       auto count = static_cast<int32_t>(batch.count);
-      check(
-          blas.layoutCreate(&to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
-          "cublasLtMatrixLayoutCreate");
+      check(blas.layoutCreate(&to, of, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
+            "cublasLtMatrixLayoutCreate");
       check(blas.layoutSet(to, layoutBatch, &count, sizeof count), "batch");
       check(blas.layoutSet(to, layoutStride, &stride, sizeof stride), "batch");
     };
-    layout(a, call.transA ? call.m : call.k, call.transA ? call.k : call.m, call.lda, batch.strideA);
-    layout(b, call.transB ? call.k : call.n, call.transB ? call.n : call.k, call.ldb, batch.strideB);
-    layout(c, call.n, call.m, call.ldc, batch.strideC);
+    layout(a, type, call.transA ? call.m : call.k, call.transA ? call.k : call.m, call.lda, batch.strideA);
+    layout(b, type, call.transB ? call.k : call.n, call.transB ? call.n : call.k, call.ldb, batch.strideB);
+    layout(c, typeC, call.n, call.m, call.ldc, batch.strideC);
   } catch (...) {
     destroyAll();
     throw;
@@ -150,10 +149,11 @@ void Product::run(void *const *operands, Stream stream) {
   }
   auto *result = static_cast<std::byte *>(*operands++);
   void *workspace = call.workspace ? *operands : nullptr;
-  auto size = static_cast<int64_t>(format::sizeOf(call.type));
+  auto size = static_cast<int64_t>(format::sizeOf(call.type)),
+       sizeC = static_cast<int64_t>(format::sizeOf(call.typeC));
   for (const BatchFold::Offset &at : batch.outer)
     blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a,
-                           &beta, result + at.c * size, c, result + at.c * size, c, &chosen, workspace,
+                           &beta, result + at.c * sizeC, c, result + at.c * sizeC, c, &chosen, workspace,
                            call.workspace, stream),
                call.name, "cublasLtMatmul");
 }

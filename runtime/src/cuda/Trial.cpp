@@ -25,7 +25,7 @@ std::vector<uint64_t> operandBytes(const format::Call &call) {
   std::vector<uint64_t> bytes = {call.extent('a') * size, call.extent('b') * size};
   if (call.bias)
     bytes.push_back(static_cast<uint64_t>(call.n) * size);
-  bytes.push_back(call.extent('c') * size);
+  bytes.push_back(call.extent('c') * format::sizeOf(call.typeC));
   if (call.workspace)
     bytes.push_back(call.workspace);
   return bytes;

@@ -100,7 +100,7 @@ Status Checker::product(const Instruction &it, const std::string &place) const {
   wanted.push_back({Access::Read, call.extent('b') * size});
   if (call.bias)
     wanted.push_back({Access::Read, uint64_t(call.n) * size});
-  wanted.push_back({call.beta == 0 ? Access::Write : Access::Accumulate, call.extent('c') * size});
+  wanted.push_back({call.beta == 0 ? Access::Write : Access::Accumulate, call.extent('c') * sizeOf(call.typeC)});
   if (call.workspace)
     wanted.push_back({Access::Write, call.workspace});
   if (it.operands.size() != wanted.size())
@@ -109,13 +109,14 @@ Status Checker::product(const Instruction &it, const std::string &place) const {
   for (size_t i = 0; i < wanted.size(); ++i) {
     const Buffer &buffer = program.buffers[it.operands[i].buffer];
     bool scratch = call.workspace && i + 1 == wanted.size();
+    DType type = i == (call.bias ? 3 : 2) ? call.typeC : call.type;
     if (it.operands[i].access != wanted[i].first)
       return fail(place, "operand " + number(i) + " of call '" + call.name + "' is '" +
                              std::string(toString(wanted[i].first)) + "', got '" +
                              describe(program, it.operands[i]) + "'");
-    if (wanted[i].second > buffer.bytes() || (!scratch && buffer.type != call.type))
+    if (wanted[i].second > buffer.bytes() || (!scratch && buffer.type != type))
       return fail(place, "operand " + number(i) + " of call '" + call.name + "' touches " +
-                             number(wanted[i].second) + " bytes of " + std::string(toString(call.type)) +
+                             number(wanted[i].second) + " bytes of " + std::string(toString(type)) +
                              ", '" + buffer.name + "' is " + describe(buffer));
   }
   return {};

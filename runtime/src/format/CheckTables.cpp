@@ -103,6 +103,10 @@ Status Checker::call(const Call &call) const {
   if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 &&
       call.type != DType::F16)
     return fail(place, "a product of " + std::string(toString(call.type)) + " is not supported");
+  bool narrow = call.type == DType::BF16 || call.type == DType::F16;
+  if (call.typeC != call.type && !(narrow && call.typeC == DType::F32 && !call.bias))
+    return fail(place, "a product of " + std::string(toString(call.type)) + " into " +
+                           std::string(toString(call.typeC)) + " is not supported");
   size_t dims = call.batch.size();
   if (call.strideA.size() != dims || call.strideB.size() != dims || call.strideC.size() != dims)
     return fail(place, "every batch dim needs a stride of A, B and C");

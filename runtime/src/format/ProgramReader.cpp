@@ -135,13 +135,14 @@ void Reader::readKernels(const Node &list) {
 
 void Reader::readCalls(const Node &list) {
   for (const Node &node : list.list()) {
-    node.only({"name", "kind", "type", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc",
+    node.only({"name", "kind", "type", "type_c", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc",
                "stride_a", "stride_b", "stride_c", "alpha", "beta", "bias", "workspace"});
     Call call;
     call.name = node.at("name").name();
     calls.add(node, call.name);
     call.kind = node.at("kind").text();
     call.type = node.at("type").word<DType>("type");
+    call.typeC = node.has("type_c") ? node.at("type_c").word<DType>("type") : call.type;
     call.batch = node.at("batch").integers(1);
     call.m = node.at("m").integer(1), call.n = node.at("n").integer(1), call.k = node.at("k").integer(1);
     call.transA = node.at("trans_a").boolean(), call.transB = node.at("trans_b").boolean();

@@ -38,6 +38,8 @@ static void write(Writer &w, const Program &, const Kernel &kernel) {
 
 static void write(Writer &w, const Program &, const Call &call) {
   w.raw("{").key("name").text(call.name).key("kind").text(call.kind).key("type").text(nameOf(call.type));
+  if (call.typeC != call.type)
+    w.key("type_c").text(nameOf(call.typeC));
   w.key("batch").numbers(call.batch).key("m").number(call.m).key("n").number(call.n).key("k").number(call.k);
   w.key("trans_a").boolean(call.transA).key("trans_b").boolean(call.transB);
   w.key("lda").number(call.lda).key("ldb").number(call.ldb).key("ldc").number(call.ldc);

@@ -45,7 +45,7 @@ void Collector::product() {
   whole(i++, call.extent('b') * size);
   if (call.bias)
     whole(i++, uint64_t(call.n) * size);
-  whole(i++, call.extent('c') * size);
+  whole(i++, call.extent('c') * sizeOf(call.typeC));
   if (call.workspace)
     whole(i++, call.workspace);
 }

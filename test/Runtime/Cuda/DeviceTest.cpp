@@ -95,7 +95,7 @@ TEST_F(DeviceTest, multipliesInNarrowTypes) {
     for (format::Buffer &buffer : b.program.buffers)
       buffer.type = type;
     b.product("product", 2, 2, 3, false, false, 1, 1);
-    b.program.calls[0].type = type;
+    b.program.calls[0].type = b.program.calls[0].typeC = type;
     b.block("all");
     b.fill("compute", 4, 1, "w");
     b.fill("compute", 6, 1.5, "x");
@@ -114,6 +114,39 @@ TEST_F(DeviceTest, multipliesInNarrowTypes) {
         uint16_t bits;
         std::memcpy(&bits, w.data() + 2 * i, 2);
         EXPECT_EQ(bits, ten) << format::toString(type);
+      }
+    });
+  }
+}
+
+/// The same, added to sums of f32.
+TEST_F(DeviceTest, accumulatesNarrowProductsInF32) {
+  for (format::DType type : {format::DType::BF16, format::DType::F16}) {
+    format::Bundle bundle = toy::training();
+    toy::ProgramBuilder b("narrow", {"compute"});
+    b.buffer("w", format::BufferKind::State, {2, 2}, format::Index::None, 1, "w");
+    b.buffer("x", format::BufferKind::Temp, {2, 3});
+    b.buffer("y", format::BufferKind::Temp, {3, 2});
+    b.program.buffers[1].type = b.program.buffers[2].type = type;
+    b.product("product", 2, 2, 3, false, false, 1, 1);
+    b.program.calls[0].type = type;
+    b.block("all");
+    b.fill("compute", 4, 1.00048828125, "w"); // neither format has it
+    b.fill("compute", 6, 1.5, "x");
+    b.fill("compute", 6, 2, "y");
+    b.call("compute", "product", {"x", "y", "w"});
+    b.run("train", "all");
+    bundle.programs[0] = b.program;
+    bundle.manifest.tensors.resize(1);
+    bundle.manifest.hypers.clear();
+    toy::runOn("cuda", bundle, [&](core::Session &session) {
+      session.run("train", {});
+      core::HostBytes w = session.tensor("w");
+      ASSERT_EQ(w.size(), 16u);
+      for (int i = 0; i < 4; ++i) {
+        float value;
+        std::memcpy(&value, w.data() + 4 * i, 4);
+        EXPECT_EQ(value, 10.00048828125f) << format::toString(type);
       }
     });
   }

@@ -92,6 +92,8 @@ TEST(Check, Buffers) {
 TEST(Check, CallsEventsEntries) {
   expectRefused({
       {[](Program &p) { p.calls[0].type = DType::I32; }, "calls.product: a product of i32 is not supported"},
+      {[](Program &p) { p.calls[0].typeC = DType::BF16; },
+       "calls.product: a product of f32 into bf16 is not supported"},
       {[](Program &p) { p.calls[0].batch = {2}; },
        "calls.product: every batch dim needs a stride of A, B and C"},
       {[](Program &p) {

@@ -147,6 +147,8 @@ struct Call {
   /// "matmul" is the only kind of this version.
   std::string kind = "matmul";
   DType type = DType::F32;
+  /// Of C: `type`, or F32 where that is BF16 or F16. Sums are of f32 in any case.
+  DType typeC = DType::F32;
   std::vector<int64_t> batch;
   int64_t m = 0, n = 0, k = 0;
   bool transA = false, transB = false;

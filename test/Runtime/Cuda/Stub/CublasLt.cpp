@@ -74,18 +74,23 @@ uint16_t narrow(float value, bool brain) {
   return static_cast<uint16_t>((wide >> 16 & 0x8000) | (tiny ? 0 : (size + 0xfff + (size >> 13 & 1)) >> 13));
 }
 
-/// The product of f32 on widened copies, which add in f32 as the library does.
-void runNarrow(const cpu::Matmul &product, const format::Call &call, bool brain, const void *a, const void *b,
-               const void *bias, void *c) {
+/// The product of f32 on widened copies, which add in f32 as the library does; C is narrow, or f32.
+void runNarrow(const cpu::Matmul &product, const format::Call &call, bool brain, bool narrowC, const void *a,
+               const void *b, const void *bias, void *c) {
   auto wide = [&](const void *from, uint64_t n) {
     std::vector<float> values(n);
     for (uint64_t i = 0; from && i < n; ++i)
       values[i] = widen(static_cast<const uint16_t *>(from)[i], brain);
     return values;
   };
-  std::vector<float> result = wide(c, call.extent('c')), row = wide(bias, static_cast<uint64_t>(call.n));
-  product.run(wide(a, call.extent('a')).data(), wide(b, call.extent('b')).data(), bias ? row.data() : nullptr,
-              result.data(), nullptr);
+  std::vector<float> first = wide(a, call.extent('a')), second = wide(b, call.extent('b')),
+                     row = wide(bias, static_cast<uint64_t>(call.n));
+  if (!narrowC) {
+    product.run(first.data(), second.data(), nullptr, static_cast<float *>(c), nullptr);
+    return;
+  }
+  std::vector<float> result = wide(c, call.extent('c'));
+  product.run(first.data(), second.data(), bias ? row.data() : nullptr, result.data(), nullptr);
   for (uint64_t i = 0; i < result.size(); ++i)
     static_cast<uint16_t *>(c)[i] = narrow(result[i], brain);
 }
@@ -211,21 +216,24 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
                                                         std::to_string(stream->id) + " algorithm " +
                                                         std::to_string(algorithm[2])))
     return injected;
-  if (c != result || la->type != lc->type || lb->type != lc->type || algorithm[0] != algorithmWord ||
+  bool typed = la->type == lb->type && (lc->type == la->type || (lc->type == 0 && d->epilogue == 1));
+  if (c != result || !typed || algorithm[0] != algorithmWord ||
       algorithm[1] != lc->rows * 65536 + lc->columns || (algorithm[2] == greedy && workspace < workspaceStep))
     return notSupported;
   uint64_t takes = algorithm[2] == machine.fastest ? 5 : 10 + 10 * algorithm[2];
-  uint64_t size = lc->type == 0 ? sizeof(float) : sizeof(uint16_t), last = call.extent('c') * size;
+  auto sizeOf = [](const Layout *layout) { return layout->type == 0 ? sizeof(float) : sizeof(uint16_t); };
+  uint64_t size = sizeOf(la), last = call.extent('c') * sizeOf(lc);
   if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
       machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
       machine.checkRange(reinterpret_cast<uint64_t>(a), call.extent('b') * size))
     return invalidValue;
   std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
   const void *bias = call.bias ? d->bias : nullptr;
-  if (int type = lc->type; type != 0) {
+  if (int type = la->type; type != 0) {
+    bool narrowC = lc->type != 0;
     machine.enqueue(*stream, {nullptr, [=, &machine] {
                                 machine.extra += takes;
-                                runNarrow(*product, call, type == 14, b, a, bias, result);
+                                runNarrow(*product, call, type == 14, narrowC, b, a, bias, result);
                               }});
     return 0;
   }
