@@ -78,6 +78,10 @@ static format::Call callOf(const MatmulCall &call) {
   made.strideB = toVector(call.strideB);
   made.strideC = toVector(call.strideC);
   made.beta = call.getBeta();
+  if (call.epilogue) {
+    made.bias = call.epilogue->bias.has_value();
+    made.epilogue = *format::epilogueOf(std::string_view(call.epilogue->name));
+  }
   return made;
 }
 
@@ -97,8 +101,15 @@ LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   };
   read(call->lhs);
   read(call->rhs);
+  MatmulEpilogue epilogue = call->epilogue.value_or(MatmulEpilogue());
+  if (epilogue.bias)
+    read(*epilogue.bias);
+  if (epilogue.auxArgument)
+    read(*epilogue.auxArgument);
+  if (epilogue.auxResult)
+    it.operands.push_back(operand(format::Access::Write, bufferOf(launch.getResult(*epilogue.auxResult))));
   it.operands.push_back(operand(call->accumulator ? format::Access::Accumulate : format::Access::Write,
-                                bufferOf(launch.getResult(0))));
+                                bufferOf(launch.getResult(epilogue.result))));
   return success();
 }
 

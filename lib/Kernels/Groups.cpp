@@ -192,6 +192,8 @@ std::vector<std::unique_ptr<Group>> Former::run() {
     for (Value argument : SmallVector<Value>(groups[index]->arguments))
       require(argument);
   dropUnread();
+  if (gpu)
+    fuseEpilogues(block, groupOf, groups);
   return std::move(groups);
 }
 

@@ -60,6 +60,11 @@ void splitSums(BlockOp block, IsTaken isTaken);
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                   std::vector<std::unique_ptr<Group>> &groups);
 
+/// Gives products of the library what a fused group does to their results, where the library can do that and nobody else
+/// reads them. Groups have their results by then.
+void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                   std::vector<std::unique_ptr<Group>> &groups);
+
 /// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu);
 

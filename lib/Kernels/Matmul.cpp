@@ -1,5 +1,6 @@
 #include "par/Kernels/Matmul.h"
 
+#include "Epilogues.h"
 #include "StridedView.h"
 
 using namespace mlir;
@@ -75,11 +76,10 @@ static bool traceAccumulator(AddOp add, KernelOp kernel, const StridedView &resu
   return false;
 }
 
-static std::optional<Body> readBody(KernelOp kernel) {
-  if (kernel.getResultTypes().size() != 1)
-    return std::nullopt;
+/// How the kernel computes `value`.
+static std::optional<Body> readBody(KernelOp kernel, Value value) {
   Body body;
-  Value value = kernel.getTerminator()->getOperand(0);
+  Value written = value;
   std::optional<StridedView> view = StridedView::dense(getTensorType(value.getType()).getShape());
   while (!(body.dot = value.getDefiningOp<DotOp>())) {
     Operation *op = value.getDefiningOp();
@@ -110,7 +110,7 @@ static std::optional<Body> readBody(KernelOp kernel) {
   for (Value number : {body.dot.getLhs(), body.dot.getRhs(), body.dot.getResult()})
     if (!elementOf(number).isF32())
       return std::nullopt;
-  Type operands = elementOf(body.lhs), result = elementOf(kernel.getTerminator()->getOperand(0));
+  Type operands = elementOf(body.lhs), result = elementOf(written);
   if (operands != elementOf(body.rhs) || (!result.isF32() && result != operands))
     return std::nullopt;
   body.a = *a, body.b = *b, body.c = *view;
@@ -218,8 +218,9 @@ static std::optional<MatmulCall> chooseCall(const Space &space) {
   return best;
 }
 
-std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
-  std::optional<Body> body = readBody(kernel);
+/// The call that computes `value`, up to what is done to it then.
+static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
+  std::optional<Body> body = readBody(kernel, value);
   if (!body)
     return std::nullopt;
   Space space = readSpace(*body);
@@ -237,9 +238,50 @@ std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
     return std::nullopt;
   call->lhs = lhs, call->rhs = rhs;
   call->operandType = elementOf(body->lhs);
-  call->resultType = elementOf(kernel.getTerminator()->getOperand(0));
+  call->resultType = elementOf(value);
   call->accumulator = body->accumulator;
   return call;
+}
+
+/// The last value that is the product alone, moved and rounded.
+static Value findProduct(KernelOp kernel) {
+  auto dots = kernel.getBlock().getOps<DotOp>();
+  if (!llvm::hasSingleElement(dots))
+    return {};
+  Value value = (*dots.begin()).getResult();
+  while (value.hasOneUse()) {
+    Operation *user = *value.getUsers().begin();
+    bool rounds = isConversion(user) && !elementOf(user->getResult(0)).isF32();
+    if (!rounds && !isa<TransposeOp, ReshapeOp>(user))
+      break;
+    value = user->getResult(0);
+  }
+  return value;
+}
+
+/// A product that an epilogue changes: rows of C without gaps, as long as the row that is added, all of one format.
+static std::optional<MatmulCall> describeFinished(KernelOp kernel) {
+  Value product = findProduct(kernel);
+  std::optional<MatmulCall> call = product ? describeProduct(kernel, product) : std::nullopt;
+  constexpr int64_t wholeRows = 8; // what the library asks of the stride of aux
+  if (!call || call->accumulator || kernel.getTied() || !call->batch.empty() || call->ldc != call->n ||
+      call->n != getTensorType(product.getType()).getShape().back() || call->n % wholeRows)
+    return std::nullopt;
+  call->epilogue = describeEpilogue(kernel, product);
+  if (!call->epilogue)
+    return std::nullopt;
+  call->resultType = elementOf(kernel.getTerminator()->getOperand(call->epilogue->result));
+  auto isOther = [&](Type type) { return getTensorType(type).getElementType() != call->operandType; };
+  if (llvm::any_of(kernel.getArgumentTypes(), isOther) || llvm::any_of(kernel.getResultTypes(), isOther))
+    return std::nullopt;
+  return call;
+}
+
+std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
+  std::optional<MatmulCall> call;
+  if (kernel.getResultTypes().size() == 1)
+    call = describeProduct(kernel, kernel.getTerminator()->getOperand(0));
+  return call ? call : describeFinished(kernel);
 }
 
 } // namespace par

@@ -64,6 +64,9 @@ LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &
     : pool(options.threads) {
   bindKernels(options);
   for (const format::Call &call : options.program().calls) {
+    if (call.epilogue != format::Epilogue::None)
+      throw Failure::at(options.folder, Message::unsupportedInstruction, "call \"" + call.name + "\"",
+                        "epilogue " + std::string(format::toString(call.epilogue)) + " on the CPU");
     auto choice = choices.find(shapeKey(call));
     calls.push_back(
         {makeMatmul(call, choice == choices.end() ? MatmulChoice::Sgemm : choice->second, options.folder),

@@ -12,13 +12,30 @@ namespace {
 // Values of cublasLt.h and library_types.h.
 constexpr int typeF32 = 0, typeF16 = 2, typeBF16 = 14, computeF32 = 68, transpose = 1;
 constexpr int descriptorTransA = 3, descriptorTransB = 4, descriptorEpilogue = 7, descriptorBias = 8,
-              descriptorBiasType = 26;
+              descriptorAux = 11, descriptorAuxLeading = 12, descriptorBiasType = 26;
 constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, preferenceAlignment = 5,
-              epilogueBias = 4, preferenceReduction = 3, notSupported = 15;
+              preferenceReduction = 3, notSupported = 15;
 /// Parts of a sum over k lie in f32 in the workspace and are added in order: neither by atomics in C, nor
 /// rounded to C's type.
 constexpr uint32_t reductionInF32 = 2;
 constexpr int mostProposals = 8;
+/// Members of cublasLtEpilogue_t, which are sums of these.
+constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128;
+
+int epilogueOf(const format::Call &call) {
+  int bias = call.bias ? epilogueBias : 0;
+  switch (call.epilogue) {
+  case format::Epilogue::None:
+    return call.bias ? epilogueBias : epilogueNone;
+  case format::Epilogue::Gelu:
+    return epilogueGelu + bias;
+  case format::Epilogue::GeluAux:
+    return epilogueGelu + epilogueAux + bias;
+  case format::Epilogue::GeluGrad:
+    return epilogueGeluGrad + epilogueAux;
+  }
+  return epilogueNone;
+}
 
 int typeOf(const format::Call &call, DType type) {
   switch (type) {
@@ -80,11 +97,7 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
           "cublasLtMatmulDescSetAttribute");
     check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second),
           "cublasLtMatmulDescSetAttribute");
-    if (call.bias) {
-      int epilogue = epilogueBias;
-      check(blas.descriptorSet(descriptor, descriptorEpilogue, &epilogue, sizeof epilogue), "bias");
-      check(blas.descriptorSet(descriptor, descriptorBiasType, &type, sizeof type), "bias");
-    }
+    finish(type);
     auto layout = [&](BlasLayout &to, int of, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
       auto count = static_cast<int32_t>(batch.count);
       check(blas.layoutCreate(&to, of, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
@@ -98,6 +111,26 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
   } catch (...) {
     destroyAll();
     throw;
+  }
+}
+
+/// What is done to the product before it is written. The heuristic wants to see pointers, as aligned as those of runs.
+void Product::finish(int type) {
+  auto set = [&](int name, const auto &value) {
+    blas.check(blas.descriptorSet(descriptor, name, &value, sizeof value), call.name, "epilogue");
+  };
+  int epilogue = epilogueOf(call);
+  if (epilogue == epilogueNone)
+    return;
+  auto *place = reinterpret_cast<void *>(static_cast<uintptr_t>(alignment));
+  set(descriptorEpilogue, epilogue);
+  if (call.bias) {
+    set(descriptorBiasType, type);
+    set(descriptorBias, place);
+  }
+  if (call.hasAux()) {
+    set(descriptorAuxLeading, call.ldc);
+    set(descriptorAux, place);
   }
 }
 
@@ -146,6 +179,10 @@ void Product::run(void *const *operands, Stream stream) {
   if (call.bias) {
     void *bias = *operands++;
     blas.check(blas.descriptorSet(descriptor, descriptorBias, &bias, sizeof bias), call.name, "bias");
+  }
+  if (call.hasAux()) {
+    void *aux = *operands++;
+    blas.check(blas.descriptorSet(descriptor, descriptorAux, &aux, sizeof aux), call.name, "aux");
   }
   auto *result = static_cast<std::byte *>(*operands++);
   void *workspace = call.workspace ? *operands : nullptr;

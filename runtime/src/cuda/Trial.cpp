@@ -25,7 +25,10 @@ std::vector<uint64_t> operandBytes(const format::Call &call) {
   std::vector<uint64_t> bytes = {call.extent('a') * size, call.extent('b') * size};
   if (call.bias)
     bytes.push_back(static_cast<uint64_t>(call.n) * size);
-  bytes.push_back(call.extent('c') * format::sizeOf(call.typeC));
+  uint64_t result = call.extent('c') * format::sizeOf(call.typeC);
+  if (call.hasAux())
+    bytes.push_back(result);
+  bytes.push_back(result);
   if (call.workspace)
     bytes.push_back(call.workspace);
   return bytes;

@@ -12,6 +12,7 @@ using namespace par::format;
 
 static constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
 /// Instructions that one entry may expand to.
+static constexpr int64_t kAuxMultiple = 8; ///< what libraries want of the leading stride of aux
 static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
 
 static std::string number(uint64_t n) { return std::to_string(n); }
@@ -107,6 +108,13 @@ Status Checker::call(const Call &call) const {
   if (call.typeC != call.type && !(narrow && call.typeC == DType::F32 && !call.bias))
     return fail(place, "a product of " + std::string(toString(call.type)) + " into " +
                            std::string(toString(call.typeC)) + " is not supported");
+  bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
+  if (call.epilogue != Epilogue::None && (!plain || call.ldc % kAuxMultiple || call.type == DType::F64))
+    return fail(place, "epilogue " + std::string(toString(call.epilogue)) +
+                           " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
+                           number(kAuxMultiple));
+  if (call.epilogue == Epilogue::GeluGrad && call.bias)
+    return fail(place, "epilogue gelu_grad has no bias");
   size_t dims = call.batch.size();
   if (call.strideA.size() != dims || call.strideB.size() != dims || call.strideC.size() != dims)
     return fail(place, "every batch dim needs a stride of A, B and C");

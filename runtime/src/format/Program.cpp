@@ -29,6 +29,8 @@ uint64_t par::format::sizeOf(DType type) {
 std::string_view par::format::toString(DType type) { return nameOf(type); }
 std::string_view par::format::toString(Op op) { return nameOf(op); }
 std::string_view par::format::toString(CollKind kind) { return nameOf(kind); }
+std::string_view par::format::toString(Epilogue epilogue) { return nameOf(epilogue); }
+std::optional<Epilogue> par::format::epilogueOf(std::string_view word) { return valueOf<Epilogue>(word); }
 std::string_view par::format::toString(Reduction reduction) { return nameOf(reduction); }
 std::string_view par::format::toString(Access access) { return nameOf(access); }
 std::string_view par::format::toString(Space space) { return nameOf(space); }

@@ -136,7 +136,7 @@ void Reader::readKernels(const Node &list) {
 void Reader::readCalls(const Node &list) {
   for (const Node &node : list.list()) {
     node.only({"name", "kind", "type", "type_c", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc",
-               "stride_a", "stride_b", "stride_c", "alpha", "beta", "bias", "workspace"});
+               "stride_a", "stride_b", "stride_c", "alpha", "beta", "bias", "epilogue", "workspace"});
     Call call;
     call.name = node.at("name").name();
     calls.add(node, call.name);
@@ -153,6 +153,8 @@ void Reader::readCalls(const Node &list) {
     call.strideC = node.at("stride_c").integers();
     call.alpha = node.at("alpha").number(), call.beta = node.at("beta").number();
     call.bias = node.at("bias").boolean();
+    if (node.has("epilogue"))
+      call.epilogue = node.at("epilogue").word<Epilogue>("epilogue");
     call.workspace = uint64_t(node.at("workspace").integer());
     program.calls.push_back(std::move(call));
   }

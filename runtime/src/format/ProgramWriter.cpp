@@ -50,6 +50,8 @@ static void write(Writer &w, const Program &, const Call &call) {
       .key("stride_c")
       .numbers(call.strideC);
   w.key("alpha").real(call.alpha).key("beta").real(call.beta).key("bias").boolean(call.bias);
+  if (call.epilogue != Epilogue::None)
+    w.key("epilogue").text(nameOf(call.epilogue));
   w.key("workspace").number(int64_t(call.workspace)).raw("}");
 }
 

@@ -45,6 +45,8 @@ void Collector::product() {
   whole(i++, call.extent('b') * size);
   if (call.bias)
     whole(i++, uint64_t(call.n) * size);
+  if (call.hasAux())
+    whole(i++, call.extent('c') * sizeOf(call.typeC));
   whole(i++, call.extent('c') * sizeOf(call.typeC));
   if (call.workspace)
     whole(i++, call.workspace);

@@ -152,6 +152,44 @@ TEST_F(DeviceTest, accumulatesNarrowProductsInF32) {
   }
 }
 
+/// C = gelu(1.5 + 0.5) beside 2, then the gradient's: 3 gelu'(2).
+TEST_F(DeviceTest, computesGeluBesideProducts) {
+  format::Bundle bundle = toy::training();
+  toy::ProgramBuilder b("epilogues", {"compute"});
+  b.buffer("w", format::BufferKind::State, {3, 2, 8}, format::Index::None, 1, "w");
+  b.alias("y", "w", {2, 8}, 0);
+  b.alias("kept", "w", {2, 8}, 64);
+  b.alias("z", "w", {2, 8}, 128);
+  b.buffer("a", format::BufferKind::Temp, {2, 3});
+  b.buffer("b", format::BufferKind::Temp, {3, 8});
+  b.buffer("row", format::BufferKind::Temp, {8});
+  b.product("forward", 2, 8, 3, false, false, 1, 0);
+  b.product("backward", 2, 8, 3, false, false, 1, 0);
+  b.program.calls[0].bias = true, b.program.calls[0].epilogue = format::Epilogue::GeluAux;
+  b.program.calls[1].epilogue = format::Epilogue::GeluGrad;
+  b.block("all");
+  b.fill("compute", 6, 0.5, "a");
+  b.fill("compute", 24, 1, "b");
+  b.fill("compute", 8, 0.5, "row");
+  b.call("compute", "forward", {"a", "b", "row", "kept", "y"}).operands[3].access = format::Access::Write;
+  b.fill("compute", 6, 1, "a");
+  b.call("compute", "backward", {"a", "b", "kept", "z"});
+  b.run("train", "all");
+  bundle.programs[0] = b.program;
+  bundle.manifest.tensors.resize(1);
+  bundle.manifest.hypers.clear();
+  toy::runOn("cuda", bundle, [&](core::Session &session) {
+    session.run("train", {});
+    core::HostBytes w = session.tensor("w");
+    ASSERT_EQ(w.size(), 192u);
+    for (int i = 0; i < 48; ++i) {
+      float value;
+      std::memcpy(&value, w.data() + 4 * i, 4);
+      EXPECT_NEAR(value, i < 16 ? 1.954597694 : i < 32 ? 2 : 3 * 1.086099, 1e-5) << i;
+    }
+  });
+}
+
 TEST_F(DeviceTest, foldsBatchesOfProducts) {
   format::Call call;
   call.m = call.n = call.k = 4;

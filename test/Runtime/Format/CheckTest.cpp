@@ -94,6 +94,13 @@ TEST(Check, CallsEventsEntries) {
       {[](Program &p) { p.calls[0].type = DType::I32; }, "calls.product: a product of i32 is not supported"},
       {[](Program &p) { p.calls[0].typeC = DType::BF16; },
        "calls.product: a product of f32 into bf16 is not supported"},
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::Gelu, p.calls[0].ldc = 12; },
+       "calls.product: epilogue gelu needs one product with alpha 1, beta 0, C of the operands' type and ldc a "
+       "multiple of 8"},
+      {[](Program &p) {
+         p.calls[0].epilogue = Epilogue::GeluGrad, p.calls[0].ldc = 8, p.calls[0].beta = 0, p.calls[0].bias = true;
+       },
+       "calls.product: epilogue gelu_grad has no bias"},
       {[](Program &p) { p.calls[0].batch = {2}; },
        "calls.product: every batch dim needs a stride of A, B and C"},
       {[](Program &p) {

@@ -103,10 +103,11 @@ public:
   /// 0 if the library takes this algorithm for the product and the call's workspace suffices, else a status.
   int check(const BlasAlgorithm &algorithm) const;
   void choose(const BlasAlgorithm &algorithm) { chosen = algorithm; }
-  /// Operands in the call's order: A, B, bias if any, C, workspace if any.
+  /// Operands in the call's order: A, B, bias if any, aux if any, C, workspace if any.
   void run(void *const *operands, Stream stream);
 
 private:
+  void finish(int type);
   void destroyAll();
 
   const Blas &blas;

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,9 +139,20 @@ struct Kernel {
   Launch launch = {};
 };
 
+/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second matrix of C's shape, type and
+/// strides, aux. gelu is the approximation by tanh.
+enum class Epilogue : uint8_t {
+  None,
+  Gelu,    ///< C = gelu(P)
+  GeluAux, ///< C = gelu(P), aux = P
+  GeluGrad ///< C = P gelu'(aux)
+};
+std::string_view toString(Epilogue epilogue);
+std::optional<Epilogue> epilogueOf(std::string_view word);
+
 /// C[m,n] = alpha * op(A) op(B) + beta * C (+ bias[n]), for each index of `batch`. Row-major. op(A) is [m,k]:
 /// A is stored [m,k] with leading stride lda, or [k,m] when transA; likewise B [k,n]. Strides in elements.
-/// Operands in this order: r A, r B, r bias (if bias), C (`w` when beta = 0, else `acc`), `w` workspace (if
+/// Operands in this order: r A, r B, r bias (if bias), aux (if the epilogue has one: `w`, or `r` of GeluGrad), C (`w` when beta = 0, else `acc`), `w` workspace (if
 /// workspace > 0, a buffer of at least that many bytes).
 struct Call {
   std::string name;
@@ -157,6 +169,10 @@ struct Call {
   std::vector<int64_t> strideA, strideB, strideC;
   double alpha = 1, beta = 0;
   bool bias = false;
+  /// Of a bundle for cuda: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8.
+  Epilogue epilogue = Epilogue::None;
+  bool writesAux() const { return epilogue == Epilogue::GeluAux; }
+  bool hasAux() const { return writesAux() || epilogue == Epilogue::GeluGrad; }
   /// Cap of the library's workspace in bytes; a library that wants more is an error at load.
   uint64_t workspace = 0;
 

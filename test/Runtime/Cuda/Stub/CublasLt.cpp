@@ -4,6 +4,7 @@
 #include "par/cpu/Matmul.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 using namespace par;
@@ -17,9 +18,14 @@ constexpr uint64_t algorithmWord = 0x5eed;
 /// The last of them adds by atomics, which the reduction scheme "in place" stands for.
 constexpr uint64_t algorithms = 5, inPlace = 1, greedy = 3, atomic = 4, workspaceStep = 1 << 20;
 
+/// Members of cublasLtEpilogue_t are sums of these.
+constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128;
+
 struct Descriptor {
   int32_t transA = 0, transB = 0, epilogue = 1, biasType = 0;
   const void *bias = nullptr;
+  void *aux = nullptr;
+  int64_t auxLeading = 0;
 };
 struct Layout {
   int type = 0;
@@ -52,7 +58,7 @@ format::Call rowMajor(const Descriptor &d, const Layout &a, const Layout &b, con
     call.batch = {c.batch};
     call.strideA = {b.stride}, call.strideB = {a.stride}, call.strideC = {c.stride};
   }
-  call.bias = d.epilogue == 4;
+  call.bias = d.epilogue & epilogueBias;
   return call;
 }
 
@@ -74,9 +80,45 @@ uint16_t narrow(float value, bool brain) {
   return static_cast<uint16_t>((wide >> 16 & 0x8000) | (tiny ? 0 : (size + 0xfff + (size >> 13 & 1)) >> 13));
 }
 
+bool isKnown(int epilogue) {
+  for (int known : {epilogueNone, epilogueBias, epilogueGelu, epilogueGelu + epilogueBias,
+                    epilogueGelu + epilogueAux, epilogueGelu + epilogueAux + epilogueBias,
+                    epilogueGeluGrad + epilogueAux})
+    if (epilogue == known)
+      return true;
+  return false;
+}
+
+/// As the library approximates it: by tanh; and its derivative.
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double geluDerivative(double x) {
+  double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+/// What stands between the sums in f32 and the result, element by element of C; numbers of aux as `read` and `write` have
+/// them.
+template <typename Read, typename Write>
+void finish(const Descriptor &d, const format::Call &call, float *c, Read read, Write write) {
+  if (!(d.epilogue & (epilogueGelu | epilogueGeluGrad)))
+    return;
+  for (int64_t row = 0; row < call.m; ++row)
+    for (int64_t column = 0; column < call.n; ++column) {
+      float &value = c[row * call.ldc + column];
+      int64_t at = row * d.auxLeading + column;
+      if (d.epilogue & epilogueGeluGrad) {
+        value = static_cast<float>(value * geluDerivative(read(d.aux, at)));
+        continue;
+      }
+      if (d.epilogue & epilogueAux)
+        write(d.aux, at, value);
+      value = static_cast<float>(gelu(value));
+    }
+}
+
 /// The product of f32 on widened copies, which add in f32 as the library does; C is narrow, or f32.
-void runNarrow(const cpu::Matmul &product, const format::Call &call, bool brain, bool narrowC, const void *a,
-               const void *b, const void *bias, void *c) {
+void runNarrow(const cpu::Matmul &product, const format::Call &call, const Descriptor &d, bool brain, bool narrowC,
+               const void *a, const void *b, void *c) {
   auto wide = [&](const void *from, uint64_t n) {
     std::vector<float> values(n);
     for (uint64_t i = 0; from && i < n; ++i)
@@ -84,15 +126,28 @@ void runNarrow(const cpu::Matmul &product, const format::Call &call, bool brain,
     return values;
   };
   std::vector<float> first = wide(a, call.extent('a')), second = wide(b, call.extent('b')),
-                     row = wide(bias, static_cast<uint64_t>(call.n));
+                     row = wide(call.bias ? d.bias : nullptr, static_cast<uint64_t>(call.n));
   if (!narrowC) {
     product.run(first.data(), second.data(), nullptr, static_cast<float *>(c), nullptr);
     return;
   }
   std::vector<float> result = wide(c, call.extent('c'));
-  product.run(first.data(), second.data(), bias ? row.data() : nullptr, result.data(), nullptr);
+  product.run(first.data(), second.data(), call.bias ? row.data() : nullptr, result.data(), nullptr);
+  finish(
+      d, call, result.data(), [&](void *aux, int64_t i) { return widen(static_cast<uint16_t *>(aux)[i], brain); },
+      [&](void *aux, int64_t i, float value) { static_cast<uint16_t *>(aux)[i] = narrow(value, brain); });
   for (uint64_t i = 0; i < result.size(); ++i)
     static_cast<uint16_t *>(c)[i] = narrow(result[i], brain);
+}
+
+void runWide(const cpu::Matmul &product, const format::Call &call, const Descriptor &d, const void *a, const void *b,
+             void *c) {
+  auto *result = static_cast<float *>(c);
+  product.run(static_cast<const float *>(a), static_cast<const float *>(b),
+              static_cast<const float *>(call.bias ? d.bias : nullptr), result, nullptr);
+  finish(
+      d, call, result, [](void *aux, int64_t i) { return static_cast<float *>(aux)[i]; },
+      [](void *aux, int64_t i, float value) { static_cast<float *>(aux)[i] = value; });
 }
 
 } // namespace
@@ -128,6 +183,10 @@ int cublasLtMatmulDescSetAttribute(Descriptor *d, int name, const void *from, si
     return take(d->epilogue, from, bytes);
   case 8:
     return take(d->bias, from, bytes);
+  case 11:
+    return take(d->aux, from, bytes);
+  case 12:
+    return take(d->auxLeading, from, bytes);
   case 26:
     return take(d->biasType, from, bytes);
   default:
@@ -213,7 +272,8 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
   call.alpha = *alpha, call.beta = *beta;
   if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) +
                                                         " " + std::to_string(call.k) + " stream " +
-                                                        std::to_string(stream->id) + " algorithm " +
+                                                        std::to_string(stream->id) + " epilogue " +
+                                                        std::to_string(d->epilogue) + " algorithm " +
                                                         std::to_string(algorithm[2])))
     return injected;
   bool typed = la->type == lb->type && (lc->type == la->type || (lc->type == 0 && d->epilogue == 1));
@@ -227,21 +287,23 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
       machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
       machine.checkRange(reinterpret_cast<uint64_t>(a), call.extent('b') * size))
     return invalidValue;
+  if (!isKnown(d->epilogue))
+    return notSupported;
+  if (call.bias && machine.checkRange(reinterpret_cast<uint64_t>(d->bias), static_cast<uint64_t>(call.n) * size))
+    return invalidValue;
+  // As the library's documentation asks: a leading stride of whole 8 elements, pointers of whole 16 bytes.
+  auto aux = reinterpret_cast<uint64_t>(d->aux);
+  if ((d->epilogue & epilogueAux) && (d->auxLeading % 8 || d->auxLeading < call.n || aux % 16 || lc->batch > 1 ||
+                                      machine.checkRange(aux, last) || *beta != 0))
+    return invalidValue;
   std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
-  const void *bias = call.bias ? d->bias : nullptr;
-  if (int type = la->type; type != 0) {
-    bool narrowC = lc->type != 0;
-    machine.enqueue(*stream, {nullptr, [=, &machine] {
-                                machine.extra += takes;
-                                runNarrow(*product, call, type == 14, narrowC, b, a, bias, result);
-                              }});
-    return 0;
-  }
-  machine.enqueue(*stream, {nullptr, [=, &machine] {
+  bool brain = la->type == 14, wide = la->type == 0, narrowC = lc->type != 0;
+  machine.enqueue(*stream, {nullptr, [=, &machine, d = *d] {
                               machine.extra += takes;
-                              product->run(static_cast<const float *>(b), static_cast<const float *>(a),
-                                           static_cast<const float *>(bias), static_cast<float *>(result),
-                                           nullptr);
+                              if (wide)
+                                runWide(*product, call, d, b, a, result);
+                              else
+                                runNarrow(*product, call, d, brain, narrowC, b, a, result);
                             }});
   return 0;
 }

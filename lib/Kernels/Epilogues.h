@@ -1,0 +1,16 @@
+// What a library's product may do to its sums before it writes them, found by values: whatever ops compute it.
+#ifndef PAR_LIB_KERNELS_EPILOGUES_H
+#define PAR_LIB_KERNELS_EPILOGUES_H
+
+#include "par/Kernels/Matmul.h"
+
+namespace par {
+
+/// What the kernel does to `product`, a value of its body, on the way to its results: element by element one of the
+/// library's epilogues, with a row that is added and another tensor of the same shape perhaps. None if it is another
+/// function, or cannot be told.
+std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, mlir::Value product);
+
+} // namespace par
+
+#endif

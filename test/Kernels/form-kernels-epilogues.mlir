@@ -1,0 +1,110 @@
+// What follows a product on a GPU is part of the library's call where the library can do it: GELU by tanh with a row
+// added before and the sum kept beside, and its gradient. It is told by its values, not by its ops.
+// RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
+// RUN: par-opt %s --par-form-kernels | FileCheck %s --check-prefix=CPU
+// RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
+
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x temp : tensor<2x4x8xf32>
+  par.buffer @w temp : tensor<8x16xf32>
+  par.buffer @b temp : tensor<16xf32>
+  par.buffer @y temp : tensor<2x4x16xf32>
+  par.buffer @z temp : tensor<2x4x16xf32>
+  par.buffer @v temp : tensor<16x8xf32>
+  par.buffer @odd temp : tensor<8x12xf32>
+  par.buffer @u temp : tensor<2x4x12xf32>
+
+  // CPU-LABEL: par.block @forward
+  // CPU-COUNT-2: par.launch
+  // CHECK-LABEL: par.block @forward
+  // CHECK: par.launch @gelu.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @forward {
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %b = par.load @b : tensor<16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
+    %s = par.add %p, %r : tensor<2x4x16xf32>
+    %y = par.gelu %s {tanh = true} : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+
+  // The sum is kept for the backward part; GELU stands as exporters write it.
+  // CHECK-LABEL: par.block @kept
+  // CHECK: par.launch @{{.*}} -> (tensor<2x4x16xf32>, tensor<2x4x16xf32>)
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @kept {
+    %half = par.constant dense<5.000000e-01> : tensor<2x4x16xf32>
+    %cubic = par.constant dense<4.471500e-02> : tensor<2x4x16xf32>
+    %root = par.constant dense<0.797884583> : tensor<2x4x16xf32>
+    %one = par.constant dense<1.000000e+00> : tensor<2x4x16xf32>
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %b = par.load @b : tensor<16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
+    %s = par.add %r, %p : tensor<2x4x16xf32>
+    %0 = par.multiply %s, %s : tensor<2x4x16xf32>
+    %1 = par.multiply %0, %s : tensor<2x4x16xf32>
+    %2 = par.multiply %1, %cubic : tensor<2x4x16xf32>
+    %3 = par.add %s, %2 : tensor<2x4x16xf32>
+    %4 = par.multiply %3, %root : tensor<2x4x16xf32>
+    %5 = par.tanh %4 : tensor<2x4x16xf32>
+    %6 = par.add %5, %one : tensor<2x4x16xf32>
+    %7 = par.multiply %s, %half : tensor<2x4x16xf32>
+    %8 = par.multiply %7, %6 : tensor<2x4x16xf32>
+    par.store %s to @z : tensor<2x4x16xf32>
+    par.store %8 to @y : tensor<2x4x16xf32>
+  }
+
+  // CHECK-LABEL: par.block @backward
+  // CHECK: par.launch @{{.*}} : (tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @backward {
+    %ct = par.load @x : tensor<2x4x8xf32>
+    %v = par.load @v : tensor<16x8xf32>
+    %z = par.load @z : tensor<2x4x16xf32>
+    %p = par.dot %ct, %v contracting [2] x [1] : (tensor<2x4x8xf32>, tensor<16x8xf32>) -> tensor<2x4x16xf32>
+    %y = par.gelu_grad %p, %z {tanh = true} : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+
+  // GELU itself is another function.
+  // CHECK-LABEL: par.block @exact
+  // CHECK-COUNT-2: par.launch
+  par.block @exact {
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %y = par.gelu %p : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+
+  // Rows that are not whole steps of 8 elements are nothing for the library.
+  // CHECK-LABEL: par.block @short
+  // CHECK-COUNT-2: par.launch
+  par.block @short {
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @odd : tensor<8x12xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x12xf32>) -> tensor<2x4x12xf32>
+    %y = par.gelu %p {tanh = true} : tensor<2x4x12xf32>
+    par.store %y to @u : tensor<2x4x12xf32>
+  }
+
+  // Nor is a product that somebody else reads.
+  // CHECK-LABEL: par.block @shared
+  // CHECK-COUNT-2: par.launch
+  par.block @shared {
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %y = par.gelu %p {tanh = true} : tensor<2x4x16xf32>
+    par.store %p to @z : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+}

@@ -1,0 +1,62 @@
+"""Trains a language model as a bundle for a GPU on stub libraries and as one for the CPU, and tells how far the losses are
+apart and which epilogues the products of the former had: on_stubs.py MODEL FOLDER PRECISION..."""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+STEPS = 4
+MODEL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+LIBRARIES = pathlib.Path(os.environ["PAR_HOME"]) / "lib"
+STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so"}
+
+
+def compile_bundle(name, precision, *flags):
+    bundle = FOLDER / f"{name}.par"
+    subprocess.run(["par-compile", MODEL, "--set", "train={loss: cross_entropy}", "--set", "dims={batch: 2, seq: 32}",
+                    "--set", f"precision={precision}", *flags, "-q", "-o", bundle], check=True,
+                   env={**os.environ, "PAR_PTXAS": ""})
+    return bundle
+
+
+def losses(bundle, environment, *flags):
+    metrics = FOLDER / "metrics.jsonl"
+    subprocess.run(["par-run", bundle, "--init", "--text", FOLDER / "text", "--order", "sequential", "--steps", str(STEPS),
+                    "--metrics", metrics, "-q", *flags], check=True, env={**os.environ, **environment})
+    return [json.loads(line)["loss"] for line in metrics.read_text().splitlines()]
+
+
+def epilogues(bundle):
+    """By word: calls of a step, among the instructions of the program."""
+    program = json.loads((bundle / "role-0.json").read_text())
+    word = {call["name"]: call.get("epilogue", "none") for call in program["calls"]}
+    return collections.Counter(word[instruction["lib"]] for block in program["blocks"].values() for instruction in block
+                               if instruction["op"] == "call")
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "text").write_text("".join(chr(97 + i * i % 23) for i in range(2000)))
+    (FOLDER / "image").write_bytes(b"\x50\xed\x55\xba")  # as much of the builtins as the stub looks at
+    for precision in sys.argv[3:]:
+        cpu = compile_bundle("cpu", precision)
+        cuda = compile_bundle("cuda", precision, "--target", "cuda")
+        twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code")
+        log = FOLDER / "calls.jsonl"
+        log.unlink(missing_ok=True)
+        environment = {name: str(LIBRARIES / file) for name, file in STUBS.items()}
+        environment.update(PAR_CUDA_BUILTINS=str(FOLDER / "image"), PAR_STUB_BUNDLE=str(twin), PAR_STUB_LOG=str(log),
+                           PAR_CUDA_GRAPHS="0")
+        wanted, found = losses(cpu, {}), losses(cuda, environment, "--no-tuning")
+        far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
+        called = collections.Counter(json.loads(line)["arguments"].split()[6] for line in open(log)
+                                     if '"cublasLtMatmul"' in line)
+        words = epilogues(cuda)
+        print(f"{precision}: losses within {'1e-5' if far < 1e-5 else '1e-2' if far < 1e-2 else far}; in the program",
+              " ".join(f"{word} {words[word]}" for word in sorted(words)), "; on the stub",
+              " ".join(f"{code} {called[code] // STEPS}" for code in sorted(called, key=int)))
+
+
+main()
