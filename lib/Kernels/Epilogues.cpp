@@ -261,6 +261,25 @@ static void addRows(const Group &group, llvm::DenseMap<Operation *, Group *> &gr
   }
 }
 
+void roundRowsFirst(BlockOp block) {
+  for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
+    auto broadcast = convert.getOperand().getDefiningOp<BroadcastInDimOp>();
+    Type element = getElementTypeOrSelf(convert.getType());
+    if (!broadcast || !isa<FloatType>(element) || element.isF32() ||
+        getTensorType(broadcast.getOperand().getType()).getRank() != 1)
+      continue;
+    OpBuilder builder(convert);
+    Value row = buildConvert(builder, convert.getLoc(), broadcast.getOperand(), element);
+    Operation *copy = builder.clone(*broadcast);
+    copy->setOperand(0, row);
+    copy->getResult(0).setType(cast<RankedTensorType>(convert.getType()));
+    convert.replaceAllUsesWith(copy->getResult(0));
+    convert.erase();
+    if (broadcast->use_empty())
+      broadcast.erase();
+  }
+}
+
 void fuseEpilogues(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
                    std::vector<std::unique_ptr<Group>> &groups) {
   llvm::DenseMap<Value, unsigned> readers;

@@ -170,6 +170,8 @@ void Former::require(Value value) {
 
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
+  if (gpu)
+    roundRowsFirst(block);
   for (auto dot : block.getOps<DotOp>())
     if (auto group = formProduct(dot, /*narrow=*/gpu, isTaken))
       add(std::move(group));

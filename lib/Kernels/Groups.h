@@ -60,6 +60,8 @@ void splitSums(BlockOp block, IsTaken isTaken);
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                   std::vector<std::unique_ptr<Group>> &groups);
 
+/// Narrows rows before they are repeated: fewer numbers to round, and the library adds rows of the product's format.
+void roundRowsFirst(BlockOp block);
 /// Gives products of the library what a fused group does to their results, where the library can do that and nobody else
 /// reads them. Groups have their results by then.
 void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
