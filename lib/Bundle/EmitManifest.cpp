@@ -291,7 +291,7 @@ LogicalResult ManifestEmitter::emitInterface() {
 
 LogicalResult ManifestEmitter::emit() {
   for (const format::Program &program : bundle.programs) {
-    out.peak.push_back({program.arena.state, program.arena.pool, 0});
+    out.peak.push_back({program.arena.state, program.arena.pool, 0, program.arena.host});
     for (const format::Entry &entry : program.entries)
       for (const format::Run &run : entry.runs)
         out.microbatches = std::max<uint64_t>(out.microbatches, run.microbatch + 1);

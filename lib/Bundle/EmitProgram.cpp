@@ -1,5 +1,6 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
+#include "par/Dialect/Space.h"
 #include "par/Import/Provenance.h"
 
 #include <set>
@@ -56,6 +57,7 @@ void ProgramEmitter::emitBuffers() {
   for (BufferOp buffer : program.getOps<BufferOp>()) {
     format::Buffer made;
     made.name = buffer.getSymName();
+    made.space = isOnHost(buffer) ? format::Space::Host : format::Space::Dev;
     made.kind = kindOf(buffer.getKind());
     made.type = dtypeOf(buffer.getTensorType().getElementType());
     made.shape = shapeOf(buffer.getTensorType());
@@ -210,15 +212,18 @@ FailureOr<format::Program> ProgramEmitter::emit() {
       return buffer.emitError() << "has no offsets; a bundle is made after Memory";
   out.name = program.getStage();
   ArenaSize arena = getArenaSize(program);
-  out.arena = {static_cast<uint64_t>(arena.state), static_cast<uint64_t>(arena.pool), 0};
+  out.arena = {static_cast<uint64_t>(arena.state), static_cast<uint64_t>(arena.pool),
+               static_cast<uint64_t>(arena.host)};
   out.queues = {"compute"};
   emitBuffers();
   findFeeds();
   for (BlockOp block : program.getOps<BlockOp>())
     if (failed(emitBlock(block)))
       return failure();
-  for (format::Block &block : out.blocks)
+  for (format::Block &block : out.blocks) {
     emitWaits(block);
+    giveCopiesAQueue(block);
+  }
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);
   return std::move(out);

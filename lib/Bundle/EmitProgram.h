@@ -58,6 +58,9 @@ private:
   /// Before each touch of what such a collective reduces, compute waits.
   void emitWaits(format::Block &block) const;
 
+  /// Copies between device and host go beside compute, in their order, each ordered with what touches its bytes.
+  void giveCopiesAQueue(format::Block &block);
+
   /// A new instruction at the end of the block, on the current queue.
   format::Instruction &append(mlir::Operation *op, format::Op kind);
   /// Begins a group of `count` communications, if there are several.

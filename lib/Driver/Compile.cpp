@@ -117,6 +117,8 @@ bool Compilation::readPlanFor() {
       importing.nameAllLost = options.verbose;
     }
   }
+  if (!errors.any() && !findHardware())
+    return false;
   errors.forEachInOrder(
       [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
         Finding finding = findingAt(where);
@@ -279,7 +281,9 @@ int Compilation::prove(const format::Bundle &bundle, std::string &line) {
 bool Compilation::findHardware() {
   llvm::Expected<Hardware> found = Hardware::find(*model.plan.target.hardware);
   if (!found) {
-    report(options.model, llvm::toString(found.takeError()));
+    Finding finding = findingAt(model.plan.target.hardware.origin);
+    finding.message = "target.hardware: " + llvm::toString(found.takeError());
+    sink(finding);
     return false;
   }
   hardware = *found;
@@ -318,8 +322,6 @@ int Compilation::finish() {
   std::optional<format::Bundle> bundle = makeBundle();
   if (!bundle)
     return WrongInput;
-  if (!findHardware())
-    return Bug;
   if (options.emitKernels) {
     printKernels(kernels, *bundle, out);
     return Done;

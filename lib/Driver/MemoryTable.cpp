@@ -30,6 +30,8 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
     for (const format::Rank &rank : bundle.manifest.ranks)
       role.ranks += rank.role == index;
     for (const format::Buffer &buffer : program.buffers) {
+      if (buffer.space == format::Space::Host)
+        continue;
       uint64_t bytes = buffer.bytes() * buffer.at.size();
       if (buffer.kind == format::BufferKind::State) {
         const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
@@ -43,6 +45,7 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
       }
     }
     role.peak = program.arena.state + program.arena.pool;
+    role.host = program.arena.host;
     // Lives that do not meet share bytes, so the columns may explain more than there is.
     uint64_t explained = role.params + role.grads + role.states + role.saved;
     if (explained > role.peak)
@@ -55,13 +58,17 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
 }
 
 void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_ostream &os) {
-  os << "memory per rank        params      grads     states      saved    buffers       peak   limit\n";
+  bool host = llvm::any_of(roles, [](const RoleMemory &role) { return role.host > 0; });
+  os << "memory per rank        params      grads     states      saved    buffers       peak"
+     << (host ? "       host" : "") << "   limit\n";
   for (const RoleMemory &role : roles) {
     std::string name = "  stage " + StringRef(role.name).ltrim('s').str() + " (" +
                        std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
     os << left_justify(name, 19);
     for (uint64_t bytes : {role.params, role.grads, role.states, role.saved, role.buffers, role.peak})
       os << right_justify(humanBytes(double(bytes)), 11);
+    if (host)
+      os << right_justify(humanBytes(double(role.host)), 11);
     os << "   " << (limit ? humanBytes(double(*limit)) : "none");
     if (&role == &roles.back())
       os << "   (a bound, not an estimate)";

@@ -8,18 +8,19 @@
 
 namespace par {
 
-/// Bytes of one rank of a role by what they are for. `buffers` is what of the peak no other column explains.
+/// Bytes of one rank of a role by what they are for. `buffers` is what of the peak no other column explains;
+/// `host` are those in the host's memory, which no other column counts.
 struct RoleMemory {
   std::string name;
   size_t ranks = 0;
-  uint64_t params = 0, grads = 0, states = 0, saved = 0, buffers = 0, peak = 0;
+  uint64_t params = 0, grads = 0, states = 0, saved = 0, buffers = 0, peak = 0, host = 0;
 };
 
 /// One row a role: state by its tensor's kind; accumulators of gradients; what has a slot for each
 /// microbatch.
 std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
 
-/// The lines `memory per rank ...`, one a role.
+/// The lines `memory per rank ...`, one a role; with a column of the host's memory where some role uses it.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 
 /// Error 12 for every role above the limit, at the place of `place`. Returns whether all fit.

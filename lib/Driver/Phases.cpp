@@ -66,7 +66,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       manager.addPass(createVerifyCollectivesPass(verify));
                     }});
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
-  phases.push_back({"memory", [](OpPassManager &manager) { buildMemoryPipeline(manager, MemoryOptions()); }});
+  MemoryOptions memory;
+  memory.offloadStates = *plan.offloadStates;
+  phases.push_back({"memory", [memory](OpPassManager &manager) { buildMemoryPipeline(manager, memory); }});
   return phases;
 }
 

@@ -1,4 +1,5 @@
 #include "Storage.h"
+#include "par/Dialect/Space.h"
 
 using namespace mlir;
 
@@ -46,7 +47,7 @@ void Storage::takeBytes(BufferOp buffer, int64_t slot) {
   int64_t begin = (*buffer.getAt())[slot], end = begin + bytes(buffer);
   for (auto &[key, other] : slots) {
     auto owner = cast<BufferOp>(key.first);
-    if (!owner.getAt() || (owner == buffer && key.second == slot) || other.shards.empty())
+    if (isOnHost(owner) != isOnHost(buffer) || !owner.getAt() || (owner == buffer && key.second == slot) || other.shards.empty())
       continue;
     int64_t from = (*owner.getAt())[key.second];
     if (from >= end || from + bytes(owner) <= begin)

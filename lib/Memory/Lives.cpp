@@ -1,3 +1,4 @@
+#include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 
 #include <set>
@@ -22,6 +23,10 @@ ArenaSize getArenaSize(ProgramOp program) {
   };
   int64_t whole = 0;
   for (BufferOp buffer : program.getOps<BufferOp>()) {
+    if (isOnHost(buffer)) {
+      size.host = end(buffer, size.host);
+      continue;
+    }
     whole = end(buffer, whole);
     if (buffer.getKind() == BufferKind::state)
       size.state = end(buffer, size.state);

@@ -1,3 +1,4 @@
+#include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 #include "par/Memory/Passes.h"
 #include "par/Solver/Packing.h"
@@ -11,11 +12,11 @@ namespace par {
 
 static int64_t align(int64_t bytes) { return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment; }
 
-/// State lies one after the other from offset 0.
-static int64_t placeState(ProgramOp program) {
+/// State of one space lies one after the other from offset 0.
+static int64_t placeState(ProgramOp program, bool onHost) {
   int64_t at = 0;
   for (BufferOp buffer : program.getOps<BufferOp>()) {
-    if (buffer.getKind() != BufferKind::state)
+    if (buffer.getKind() != BufferKind::state || isOnHost(buffer) != onHost)
       continue;
     SmallVector<int64_t> slots;
     for (uint64_t slot = 0; slot < buffer.getDepth(); ++slot) {
@@ -75,7 +76,8 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
 
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      int64_t state = placeState(program);
+      placeState(program, /*onHost=*/true);
+      int64_t state = placeState(program, /*onHost=*/false);
       FailureOr<int64_t> pool = placePool(program, state);
       if (failed(pool))
         return signalPassFailure();

@@ -1,3 +1,4 @@
+#include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 #include "par/Memory/Passes.h"
 
@@ -23,17 +24,37 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     return success();
   }
 
+  /// Kernels, calls and communication work on the device's memory.
+  LogicalResult verifySpace(Operation *op, const SymbolTable &names) {
+    if (isa<StoreOp>(op))
+      return success();
+    SmallVector<Value> values(op->getOperands());
+    llvm::append_range(values, op->getResults());
+    for (Value value : values)
+      if (BufferOp buffer = getBuffer(value, names); buffer && isOnHost(buffer)) {
+        InFlightDiagnostic error = op->emitError();
+        error << "touches " << buffer.getSymNameAttr()
+              << ", which lies in the host's memory; copies alone may";
+        return error.attachNote(buffer.getLoc()) << "the buffer is here";
+      }
+    return success();
+  }
+
   LogicalResult verifyProgram(ProgramOp program, const SymbolTable &kernels) {
     SymbolTable names(program);
     for (BufferOp buffer : program.getOps<BufferOp>())
       if (!buffer.getAt())
         return buffer.emitError() << "has no offsets after Memory";
+      else if (isOnHost(buffer) && buffer.getKind() != BufferKind::state)
+        return buffer.emitError() << "is no state and lies in the host's memory, which is not supported";
     WalkResult result = program.walk([&](Operation *op) -> WalkResult {
       if (isa<LoadOp, BlockOp>(op))
         return WalkResult::advance();
       for (Value value : op->getResults())
         if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
           return op->emitError() << "gives a value that is not stored at once after Memory";
+      if (failed(verifySpace(op, names)))
+        return WalkResult::interrupt();
       return verifyTied(op, names, kernels);
     });
     return failure(result.wasInterrupted());
@@ -50,6 +71,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 
 void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
   manager.addPass(createAssignBuffersPass());
+  if (options.offloadStates)
+    manager.addPass(createOffloadStatesPass());
   PackMemoryPassOptions pack;
   pack.limit = options.limit;
   manager.addPass(createPackMemoryPass(pack));

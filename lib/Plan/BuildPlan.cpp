@@ -45,6 +45,7 @@ Plan PlanBuilder::run() {
     train(plan.train.emplace(), entry->origin);
   precision(plan.precision);
   shards(plan);
+  offload(plan);
   pipeline(plan);
   recompute(plan);
   plan.collectives.bucket = {25ull << 20, Origin()};
@@ -86,7 +87,7 @@ void PlanBuilder::target(PlanTarget &target) {
     target.device = {node->text, node->origin};
   if (*target.device == "h100-sxm")
     target.device.value = "cuda";
-  target.hardware = {*target.device == "cuda" ? "h100-sxm" : "cpu", Origin()};
+  target.hardware = word("target.hardware", *target.device == "cuda" ? "h100-sxm" : "cpu");
   if (const PlanNode *node = root.at("target.memory"))
     target.memory = {*parseSize(node->text), node->origin};
   target.isa = word("target.isa", "native");
@@ -168,6 +169,18 @@ void PlanBuilder::shards(Plan &plan) {
     }
     plan.shard.push_back(std::move(rule));
   }
+}
+
+void PlanBuilder::offload(Plan &plan) {
+  plan.offloadStates = {false, Origin()};
+  const PlanNode *what = shorthand("offload", "what");
+  if (!what)
+    return;
+  for (const PlanNode &item : what->items)
+    if (item.isWord("states"))
+      plan.offloadStates = {true, what->origin};
+    else
+      errors.error(item.origin, PlanMessage::valueNotYet, "offload", item.describe(), "states");
 }
 
 void PlanBuilder::pipeline(Plan &plan) {

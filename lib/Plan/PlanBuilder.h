@@ -75,6 +75,7 @@ private:
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);
   void shards(Plan &plan);
+  void offload(Plan &plan);
   void pipeline(Plan &plan);
   void cuts(PlanPipeline &pipeline);
   void recompute(Plan &plan);

@@ -67,6 +67,8 @@ public:
       train(*plan.train);
     precision(plan.precision);
     shard();
+    if (*plan.offloadStates)
+      line(0, "offload", "[states]", plan.offloadStates.origin);
     pipeline();
     if (plan.recompute.each) {
       open(0, "recompute");
@@ -134,6 +136,8 @@ private:
   void targetMeshDims() {
     open(0, "target");
     text(1, "device", plan.target.device);
+    if (plan.target.hardware.given())
+      text(1, "hardware", plan.target.hardware);
     if (plan.target.memory->has_value())
       line(1, "memory", formatSize(**plan.target.memory), plan.target.memory.origin);
     text(1, "isa", plan.target.isa);

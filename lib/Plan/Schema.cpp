@@ -17,7 +17,7 @@ static const PlanKey modelKeys[] = {
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
   {"target", "cpu|cuda|h100-sxm|!<text>|<map>", "cpu", "what the bundle runs on; cuda is h100-sxm"},
   {"target.device", "cpu|cuda", "cpu", "the kind of device"},
-  {"target.hardware", "!", "", "a hardware file"},
+  {"target.hardware", "<text>", "(of the device)", "a hardware file: cpu, h100-sxm, or the path of a .yaml"},
   {"target.memory", "<size>", "(unlimited)", "most bytes a rank may use"},
   {"target.host_memory", "!", "", "most bytes a rank may use on its host"},
   {"target.isa", "<text>", "native", "instruction set of generated code: x86-64-v3, sm_90, or all"},
@@ -110,7 +110,9 @@ static const PlanKey layoutKeys[] = {
   {"shard.<pattern>.partial", "none|!<axes>", "none", "may stay an unreduced sum over these"},
   {"shard.<pattern>.blocks", "<int>", "(found)", "the sharded dim is this many concatenated parts"},
   {"zero", "0|!<int>|!<map>", "0", "shards states, gradients, parameters over data parallelism"},
-  {"offload", "!", "[]", "what lives in host memory"},
+  {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states"},
+  {"offload.what", "<patterns>", "[]", "what lives in host memory: states"},
+  {"offload.update", "device|!host", "device", "where states are updated"},
 };
 
 /// Stages, and what runs when.

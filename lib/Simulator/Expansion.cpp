@@ -70,7 +70,8 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
   result.nodes.push_back(
-      {rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex, communicates(first.op), 0, 0});
+      {rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
+                          communicates(first.op) || crossesSpaces(*program, first), 0, 0});
   result.before.push_back({lastOnQueue[first.queue], -1});
   result.joint.push_back(node);
   lastOnQueue[first.queue] = node;

@@ -75,6 +75,7 @@ struct llvm::yaml::MappingTraits<Hardware> {
     io.mapOptional("cores", cores);
     hardware.cores = cores.count;
     io.mapOptional("ranks", hardware.ranks);
+    io.mapOptional("host", hardware.host);
     io.mapOptional("capacity", hardware.capacity);
     io.mapOptional("reserve", hardware.reserve);
   }
@@ -103,7 +104,7 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
   for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
                             std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
                             std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
-                            std::pair("peak.f16", hardware.f16)})
+                            std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host)})
     if (value < 0 || value > int64_t(1) << 40)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
   return hardware;
@@ -155,6 +156,10 @@ int64_t Hardware::peak(format::DType type) const {
 
 int64_t Hardware::localTime(int64_t flops, int64_t bytes, format::DType type) const {
   return launch + std::max(nanoseconds(flops, peak(type)), nanoseconds(bytes, memory));
+}
+
+int64_t Hardware::hostTime(int64_t bytes) const {
+  return host ? launch + nanoseconds(bytes, host) : localTime(0, 2 * bytes);
 }
 
 int64_t Hardware::transferTime(int64_t bytes) const { return latency + nanoseconds(bytes, link); }

@@ -36,6 +36,11 @@ static int64_t builtinFlops(const Kernel &kernel, const Instruction &instruction
   return flops;
 }
 
+bool par::crossesSpaces(const Program &program, const Instruction &instruction) {
+  auto space = [&](const Operand &operand) { return program.buffers[operand.buffer].space; };
+  return instruction.op == Op::Copy && space(instruction.operands[0]) != space(instruction.operands[1]);
+}
+
 int64_t par::instructionTime(const Program &program, const Instruction &instruction, int64_t members,
                              const Hardware &hardware) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);
@@ -51,6 +56,9 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
   case Op::Recv:
     return hardware.transferTime(bytes);
   case Op::Copy:
+    if (crossesSpaces(program, instruction))
+      return hardware.hostTime(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));
+    [[fallthrough]];
   case Op::Fill:
   case Op::Feed:
   case Op::Fetch: {

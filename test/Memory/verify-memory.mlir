@@ -57,3 +57,24 @@ par.program @stage0 on @s0 ranks [0] {
     par.store %u to @w : tensor<4xf32>
   }
 }
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @stage0 on @s0 ranks [0] {
+  // expected-note @below {{the buffer is here}}
+  par.buffer @m state of "m" : tensor<4xf32> at [0] {host}
+  par.block @update {
+    %m = par.load @m : tensor<4xf32>
+    // expected-error @below {{touches "m", which lies in the host's memory; copies alone may}}
+    par.fetch %m as "m" : tensor<4xf32>
+  }
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.program @stage0 on @s0 ranks [0] {
+  // expected-error @below {{is no state and lies in the host's memory, which is not supported}}
+  par.buffer @t temp : tensor<4xf32> at [0] {host}
+}

@@ -14,9 +14,9 @@ int64_t getBytes(mlir::RankedTensorType type);
 inline constexpr int64_t arenaAlignment = 256;
 
 /// Bytes of a program's arena: state, and the pool behind it. `lowerBound`: the most pool bytes alive at one
-/// position.
+/// position. `host`: bytes of the arena in the host's memory.
 struct ArenaSize {
-  int64_t state = 0, pool = 0, lowerBound = 0;
+  int64_t state = 0, pool = 0, lowerBound = 0, host = 0;
 };
 ArenaSize getArenaSize(ProgramOp program);
 

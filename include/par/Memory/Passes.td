@@ -20,11 +20,28 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
   }];
 }
 
+def OffloadStatesPass : Pass<"par-offload-states", "::mlir::ModuleOp"> {
+  let summary = "moves the optimizer's states into the host's memory";
+  let description = [{
+    Expects: programs after -par-assign-buffers. Leaves: every buffer of a variable of kind `state` with the mark
+    `host`; each block that uses it copies it into a temporary buffer and back if it has changed. A copy in stands
+    before the op that uses the state before this one, so that it may run beside that op; a copy out behind the last
+    use. Bundle gives these copies a queue of their own.
+    Fails: never on its own; the gate -par-verify-memory checks the outcome.
+
+    ```
+    par.buffer @m state of "m" : tensor<4xf32> {host}
+    par.buffer @m.dev temp : tensor<4xf32>
+    ```
+  }];
+}
+
 def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its offsets in the arena";
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer: state first, one after the other; all else
-    packed in one pool by the positions of the flattened entries at which each slot is alive.
+    packed in one pool by the positions of the flattened entries at which each slot is alive. Buffers in the host's
+    memory lie one after the other from offset 0 of its own arena.
     Fails: if a rank of a role needs more than `limit` bytes.
 
     ```
@@ -38,7 +55,8 @@ def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Memory";
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
-    stored at once, or one that takes over an operand and lies in another buffer than that.
+    stored at once, or one that takes over an operand and lies in another buffer than that; at an op other than a
+    copy that touches the host's memory, and a buffer there that is not state.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error

@@ -37,7 +37,7 @@ using PlanAxes = std::vector<std::string>;
 
 struct PlanTarget {
   Said<std::string> device;             ///< "cpu" or "cuda"
-  Said<std::string> hardware;           ///< name of a hardware file, which follows from the device
+  Said<std::string> hardware;           ///< name or path of a hardware file; default: that of the device
   Said<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
   Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3", "sm_90"
 };
@@ -166,6 +166,7 @@ struct Plan {
   std::optional<PlanTrain> train; ///< none: inference
   PlanPrecision precision;
   std::vector<PlanShard> shard;
+  Said<bool> offloadStates; ///< the optimizer's states live in host memory
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;

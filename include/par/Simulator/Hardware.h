@@ -21,7 +21,8 @@ struct Hardware {
   int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in products; 0: as f32
   int64_t memory = 1;                          ///< bytes per microsecond
   int64_t link = 1;                            ///< bytes per microsecond between two ranks
-  int64_t latency = 0;                         ///< ns of one message
+  int64_t host = 0;    ///< bytes per microsecond between a device and its host's memory; 0: as memory
+  int64_t latency = 0; ///< ns of one message
   int64_t launch = 0;                          ///< ns to issue one instruction
   bool overlap = true; ///< communication runs beside compute; otherwise it takes the rank's one engine
   int64_t cores = 0;   ///< of a host, which its ranks share; 0: each rank has its own; HostCores: see there
@@ -43,6 +44,8 @@ struct Hardware {
   /// ns of a local op: the larger of computing `flops` and moving `bytes` (read plus written), and the
   /// launch.
   int64_t localTime(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
+  /// ns to copy `bytes` between a device and its host's memory.
+  int64_t hostTime(int64_t bytes) const;
   /// ns of `bytes` from one rank to another.
   int64_t transferTime(int64_t bytes) const;
   /// ns of a collective among `members`; `bytes` is that of the instruction's n. Ring and recursive halving

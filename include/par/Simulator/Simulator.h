@@ -20,7 +20,7 @@ struct PlayedInstruction {
   uint32_t rank, queue;
   uint32_t block, instruction; ///< of the rank's program
   uint32_t run;                ///< of the entry
-  bool communication = false;
+  bool communication = false; ///< or a copy between device and host
   int64_t start = 0, duration = 0; ///< ns
   int64_t waited = 0;              ///< ns before the start that it could have run had a core been free
 };
