@@ -127,6 +127,12 @@ bool Compilation::readPlanFor() {
         finding.notes = notes.vec();
         sink(finding);
       });
+  for (const auto &[where, message] : errors.warnings()) {
+    Finding finding = findingAt(where);
+    finding.warning = true;
+    finding.message = message;
+    sink(finding);
+  }
   return !errors.any();
 }
 

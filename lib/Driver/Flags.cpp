@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Driver/Flags.h"
+#include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -40,14 +42,7 @@ static const Flag *findFlag(ArrayRef<Flag> table, StringRef name) {
 
 /// The flag nearest to a mistyped one; empty if none is near.
 static StringRef nearestFlag(ArrayRef<Flag> table, StringRef name) {
-  StringRef nearest;
-  unsigned best = 3;
-  for (const Flag &flag : table)
-    if (unsigned distance = name.edit_distance(flag.name); distance < best) {
-      best = distance;
-      nearest = flag.name;
-    }
-  return nearest;
+  return nearestWord(name, llvm::map_to_vector(table, [](const Flag &flag) { return StringRef(flag.name); }), 2);
 }
 
 bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arguments &arguments,

@@ -43,11 +43,21 @@ std::string formatSize(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
+/// Whether `word` is `text` with letters left out.
+static bool leavesOut(StringRef text, StringRef word) {
+  for (char letter : word)
+    text.consume_front(StringRef(&letter, 1));
+  return text.empty();
+}
+
 StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters) {
   StringRef nearest;
   unsigned best = std::max(letters, text.size() / 3) + 1;
   for (StringRef word : words) {
     unsigned distance = text.edit_distance(word);
+    // Of a short word more letters are left out ("adm" for "adamw") than mistaken.
+    if (text.size() > 2 && leavesOut(text, word))
+      distance = (distance + 1) / 2;
     if (distance < best) {
       best = distance;
       nearest = word;
@@ -158,6 +168,8 @@ private:
       errors.error(entry.origin, PlanMessage::unknownKeyForeign, entry.key, in, foreign);
       return;
     }
+    if (reportElsewhere(in, entry))
+      return;
     SmallVector<StringRef> segments;
     for (const PlanKey *key : known)
       segments.push_back(lastSegment(*key));
@@ -168,6 +180,21 @@ private:
     std::string all =
         llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
     errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
+  }
+
+  /// A key of another mapping, "clip" for "train.clip", or of none.
+  bool reportElsewhere(StringRef in, const PlanEntry &entry) {
+    SmallVector<StringRef> paths;
+    for (const PlanKey &key : planKeys())
+      if (StringRef path = key.path; lastSegment(key) == entry.key && !path.contains('<'))
+        paths.push_back(path);
+    if (paths.empty())
+      return false;
+    if (paths.front() == entry.key)
+      errors.error(entry.origin, PlanMessage::unknownKeyTop, entry.key, in);
+    else
+      errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, llvm::join(paths, "\" or \""));
+    return true;
   }
 
   void checkPattern(StringRef text, const Origin &origin) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Tree.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -180,6 +181,36 @@ static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, 
   return false;
 }
 
+/// "dp 2 (base.yaml:2)": an entry of a mapping as it was said.
+static std::string spell(const PlanEntry &entry) {
+  std::string value = entry.value.kind == PlanNode::Scalar ? " " + entry.value.text : "";
+  return entry.key + value + " (" + entry.origin.comment() + ")";
+}
+
+/// Says what else stands in a mapping that the command line replaces by its shorthand or, of the mesh, adds to.
+void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, const PlanNode &value) {
+  std::string path = llvm::join(keys, ".");
+  const PlanNode *old = merged.at(path);
+  StringRef inner = shorthandKey(path);
+  bool replaces = value.kind == PlanNode::Scalar && !value.isWord("none") && !inner.empty();
+  bool merges = value.kind == PlanNode::Map && path == "mesh";
+  if (!old || old->kind != PlanNode::Map || !(replaces || merges))
+    return;
+  std::vector<std::string> others;
+  StringRef last;
+  for (const PlanEntry &entry : old->entries)
+    if (replaces ? entry.key != inner : !value.find(entry.key)) {
+      others.push_back(spell(entry));
+      last = entry.key;
+    }
+  if (others.empty())
+    return;
+  if (replaces)
+    errors.warning(origin, PlanMessage::setDrops, path, llvm::join(others, ", "), inner, value.text);
+  else
+    errors.warning(origin, PlanMessage::setKeeps, llvm::join(others, ", "), path, last);
+}
+
 void PlanLayers::addSet(StringRef setting) {
   std::string place = ("--set " + setting).str();
   Origin origin{Origin::Set, place, 0, 0};
@@ -196,6 +227,7 @@ void PlanLayers::addSet(StringRef setting) {
     parsed->kind = PlanNode::Null;
   if (keys.size() == 1 && keys.front() == "use")
     return replaceUses(*parsed);
+  warnOfSet(origin, keys, *parsed);
   PlanNode layer = std::move(*parsed);
   for (const std::string &key : llvm::reverse(keys)) {
     PlanNode outer = PlanNode::map(origin);

@@ -66,6 +66,13 @@ public:
           llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
   }
 
+  /// What is right and may yet surprise. Warnings are no errors for any() and size().
+  template <typename... Args>
+  void warning(const Origin &where, PlanMessage message, Args &&...args) {
+    warned.emplace_back(where, llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+  }
+  llvm::ArrayRef<std::pair<Origin, std::string>> warnings() const { return warned; }
+
   /// Hands on every error with its place, message and notes, in the order found.
   template <typename Fn>
   void forEach(Fn fn) const {
@@ -102,6 +109,7 @@ private:
   std::string showLine(const Origin &where) const;
 
   std::vector<Entry> errors;
+  std::vector<std::pair<Origin, std::string>> warned;
   bool dropNotes = false;         // the last error was said already
   std::vector<std::string> files; // in the order read, which is the order of printing
   llvm::StringMap<std::string> sources;

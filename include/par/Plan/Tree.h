@@ -79,6 +79,7 @@ private:
   void addUses(const PlanNode &names, llvm::StringRef folder);
   void addUsed(const PlanNode &name, llvm::StringRef folder);
   void replaceUses(const PlanNode &names);
+  void warnOfSet(const Origin &origin, llvm::ArrayRef<std::string> keys, const PlanNode &value);
 
   PlanErrors &errors;
   PlanNode merged;
