@@ -7,6 +7,7 @@
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <functional>
 #include <map>
 
 using namespace llvm;
@@ -29,10 +30,29 @@ public:
       }
     for (ResolvedShard &shard : resolved)
       check(shard);
+    for (const Mistake &mistake : mistakes)
+      mistake.say(mistake.more ? formatv("{0} (and {1} more)", mistake.name, mistake.more).str() : mistake.name);
     return std::move(resolved);
   }
 
 private:
+  /// What is wrong with a rule, for the first name that met it and how many more: a model has many layers.
+  struct Mistake {
+    std::string rule, name;
+    std::function<void(StringRef)> say;
+    int64_t more = 0;
+  };
+
+  void found(const Origin &where, PlanMessage message, int64_t dim, const ResolvedShard &shard,
+             std::function<void(StringRef)> say) {
+    std::string rule = formatv("{0} {1} {2}", where.place(), static_cast<int>(message), dim);
+    auto known = llvm::find_if(mistakes, [&](const Mistake &mistake) { return mistake.rule == rule; });
+    if (known == mistakes.end())
+      mistakes.push_back({rule, nameOf(shard), std::move(say)});
+    else
+      ++known->more;
+  }
+
   void applyRule(const PlanShard &rule) {
     PatternMatches matches = resolvePattern(rule.name, names, errors);
     if (!matches.empty())
@@ -101,7 +121,9 @@ private:
     if (const std::vector<int64_t> *shape = shapeOf(shard)) {
       int64_t rank = shape->size();
       if (dim < -rank || dim >= rank) {
-        errors.error(axes.origin, PlanMessage::noSuchDim, nameOf(shard), rank, dim);
+        found(axes.origin, PlanMessage::noSuchDim, dim, shard, [this, axes, rank, dim](StringRef name) {
+          errors.error(axes.origin, PlanMessage::noSuchDim, name, rank, dim);
+        });
         return;
       }
       dim = dim < 0 ? dim + rank : dim;
@@ -121,12 +143,16 @@ private:
       for (size_t j = 0; j < i; ++j)
         for (const std::string &axis : *axes)
           if (llvm::is_contained(*shard.dims[j].second, axis))
-            errors.error(axes.origin, PlanMessage::axisTwoDims, axis, shard.dims[j].first, dim,
-                         nameOf(shard));
+            found(axes.origin, PlanMessage::axisTwoDims, dim, shard,
+                  [this, axes, axis, other = shard.dims[j].first, dim](StringRef name) {
+                    errors.error(axes.origin, PlanMessage::axisTwoDims, axis, other, dim, name);
+                  });
       const std::vector<int64_t> *shape = shapeOf(shard);
       if (shape && (*shape)[dim] < plan.axesSize(*axes))
-        errors.error(axes.origin, PlanMessage::dimSmaller, dim, nameOf(shard), (*shape)[dim],
-                     formatv("{0} (axis \"{1}\")", plan.axesSize(*axes), llvm::join(*axes, "\" x \"")).str());
+        found(axes.origin, PlanMessage::dimSmaller, dim, shard, [this, axes, dim, size = (*shape)[dim]](StringRef name) {
+          errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
+                       formatv("{0} (axis \"{1}\")", plan.axesSize(*axes), llvm::join(*axes, "\" x \"")).str());
+        });
     }
   }
 
@@ -161,6 +187,7 @@ private:
   const NameTable &names;
   PlanErrors &errors;
   std::vector<ResolvedShard> resolved;
+  std::vector<Mistake> mistakes;
   std::map<std::tuple<ResolvedShard::Kind, unsigned, unsigned>, size_t> places;
   std::vector<std::string> metRecipes;
 };

@@ -130,9 +130,9 @@ TEST(Names, ShardsOutsideTheTensor) {
   std::string errors = check("mesh: {tp: 2, big: 512}\nbatch: {over: big}\nshard:\n  mlp.c_fc.weight: {2: tp}\n"
                              "  mlp.c_fc.bias: {0: big}\n  attn.c_attn.weight: {0: tp}\n")
                            .errors;
-  EXPECT_NE(errors.find("plan.yaml:4:24: error: transformer.h.0.mlp.c_fc.weight has 2 dims, so there is no dim 2\n"),
+  EXPECT_NE(errors.find("plan.yaml:4:24: error: transformer.h.0.mlp.c_fc.weight (and 1 more) has 2 dims, so there is no dim 2\n"),
             std::string::npos);
-  EXPECT_NE(errors.find("plan.yaml:5:22: error: dim 0 of transformer.h.0.mlp.c_fc.bias is 256, smaller than 512 "
+  EXPECT_NE(errors.find("plan.yaml:5:22: error: dim 0 of transformer.h.0.mlp.c_fc.bias (and 1 more) is 256, smaller than 512 "
                         "(axis \"big\")\n"),
             std::string::npos);
 }
