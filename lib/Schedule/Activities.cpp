@@ -224,6 +224,21 @@ void Activities::addFetch(Value value, StringAttr name, LoopOp loop, bool backwa
   list[index].fetches.push_back({value, name});
 }
 
+/// What a stacked result is used whole by. Such is the gradient of a parameter that has a row for each sample.
+static InFlightDiagnostic refuseWhole(LoopOp loop, unsigned result, Operation *user) {
+  std::optional<ArrayAttr> labels = loop.getLabels();
+  StringRef name = labels && result < labels->size() ? cast<StringAttr>((*labels)[result]).getValue() : "";
+  if (name.empty())
+    return user->emitError() << "uses a stacked result whole: not supported yet by Schedule";
+  InFlightDiagnostic error = user->emitError()
+                             << "the gradient of \"" << name
+                             << "\" comes microbatch by microbatch, since it has a row for each sample of the batch, and "
+                                "is used whole: not supported yet by Schedule";
+  error.attachNote() << "give \"" << name << "\" the shape of one sample, which is broadcast, or do not train it: "
+                     << "train.freeze: [" << name << "]";
+  return error;
+}
+
 /// Sums are added by whoever makes the summand, stacked results that the step returns are handed out there.
 LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
   auto step = loop->getParentOfType<StepOp>();
@@ -233,7 +248,7 @@ LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
         if (isa<LoopOp>(use.getOwner()))
           continue;
         if (!isa<ReturnOp>(use.getOwner()) || !step.getOutputs())
-          return use.getOwner()->emitError() << "uses a stacked result whole: not supported yet by Schedule";
+          return refuseWhole(loop, result.getResultNumber(), use.getOwner());
         addFetch(value, cast<StringAttr>((*step.getOutputs())[use.getOperandNumber()]), loop, backward);
       }
       continue;

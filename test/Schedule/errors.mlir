@@ -91,3 +91,22 @@ par.step @eval(%x: !x) {
   par.run @f(%s) : (!x) -> ()
   par.return
 }
+
+// -----
+
+// A parameter with a row for each sample: nn.Parameter(torch.zeros(batch, 4)).
+par.stage @s0 <> ranks [0]
+par.fragment @f(%x: tensor<2x4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<update>, local} {
+  par.return
+}
+!x = !par.dist<tensor<2x4xf32>, @s0, [{}, {}]>
+par.step @train(%x: !x) {
+  %s = par.loop 2 (%x) {labels = ["offset"]} : (!x) -> !x {
+  ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<4xf32>, @s0, [{}]>):
+    par.yield [stack] %xi : !par.dist<tensor<4xf32>, @s0, [{}]>
+  }
+  // expected-error @below {{the gradient of "offset" comes microbatch by microbatch, since it has a row for each sample of the batch, and is used whole: not supported yet by Schedule}}
+  // expected-note @below {{give "offset" the shape of one sample, which is broadcast, or do not train it: train.freeze: [offset]}}
+  par.run @f(%s) : (!x) -> ()
+  par.return
+}
