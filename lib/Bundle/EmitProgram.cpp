@@ -19,11 +19,9 @@ int32_t BundleTables::provenanceOf(Location location) {
   std::optional<Provenance> known = getProvenance(location);
   if (!known)
     return -1;
-  // A module computes many values; the path of the node says which.
-  Provenance node = *known;
-  if (!node.path.empty())
-    node.module = node.path;
-  std::string line = describe(node);
+  std::string line = describe(*known);
+  if (line.empty())
+    line = (known->path.empty() ? known->node : known->path).str(); // a model without modules
   if (line.empty())
     return -1;
   auto [found, fresh] = provenanceIndex.try_emplace(line, provenance.size());

@@ -48,15 +48,18 @@ Value buildFirstLargest(OpBuilder &builder, Location loc, Value operand, Value l
 
 namespace {
 
+/// The largest element of every window.
+Value buildLargest(OpBuilder &builder, Location loc, Value operand, const Windows &windows) {
+  TypedAttr smallest = getSmallest(builder, getElementTypeOrSelf(operand.getType()));
+  Term patches(builder, loc, buildPatches(builder, loc, operand, windows, smallest));
+  int64_t rank = patches.getType().getRank();
+  return patches.reduce(ReduceKind::max, dimRange(rank - windows.rank(), rank));
+}
+
 struct MaxPoolDecomposition : DecomposableOpInterface::ExternalModel<MaxPoolDecomposition, MaxPoolOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto pool = cast<MaxPoolOp>(op);
-    Windows windows = Windows::of(pool, pool.getWindow());
-    TypedAttr smallest = getSmallest(builder, getElementTypeOrSelf(pool.getOperand().getType()));
-    Term patches(builder, op->getLoc(),
-                 buildPatches(builder, op->getLoc(), pool.getOperand(), windows, smallest));
-    int64_t rank = patches.getType().getRank();
-    return {patches.reduce(ReduceKind::max, dimRange(rank - windows.rank(), rank))};
+    return {buildLargest(builder, op->getLoc(), pool.getOperand(), Windows::of(pool, pool.getWindow()))};
   }
 };
 
@@ -64,8 +67,10 @@ struct MaxPoolGradDecomposition : DecomposableOpInterface::ExternalModel<MaxPool
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto grad = cast<MaxPoolGradOp>(op);
     Windows windows = Windows::of(grad, grad.getWindow());
+    // Of the operand as it is here: it may have been computed again since the result was saved.
+    Value largest = buildLargest(builder, op->getLoc(), grad.getOperand(), windows);
     Term first(builder, op->getLoc(),
-               buildFirstLargest(builder, op->getLoc(), grad.getOperand(), grad.getLargest(), windows));
+               buildFirstLargest(builder, op->getLoc(), grad.getOperand(), largest, windows));
     ArrayRef<int64_t> shape = first.getShape();
     Term ct = first.with(grad.getCotangent()).broadcast(dimRange(0, int64_t(shape.size()) - 1), shape);
     SmallVector<int64_t> apart(shape.drop_back());

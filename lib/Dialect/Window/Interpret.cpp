@@ -188,23 +188,23 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
     auto made = cast<MaxPoolGradOp>(op);
     Windows windows = Windows::of(made, made.getWindow());
     Tensor result(resultType(op));
-    ArrayRef<double> ct = operands[0].floats(), x = operands[1].floats(), y = operands[2].floats();
+    ArrayRef<double> ct = operands[0].floats(), x = operands[1].floats();
     MutableArrayRef<double> to = result.mutableFloats();
     ArrayRef<int64_t> lengths = result.getShape().take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
     int64_t inner = ShapedType::getNumElements(lengths),
             outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = ct.size() / outer; part < parts; ++part) {
-      int64_t found = -1; // the last window whose largest element has been met
+      // Of each window the place of the first largest element or the last NaN, as in PyTorch; -1: none lies inside.
+      std::vector<int64_t> found(outer, -1);
       for (const Tap &tap : taps) {
-        int64_t window = part * outer + tap.window, position = part * inner + tap.position;
-        double here = tap.position < 0 ? -std::numeric_limits<double>::infinity() : x[position];
-        if (found == tap.window || here != y[window])
-          continue;
-        found = tap.window;
-        if (tap.position >= 0)
-          to[position] += ct[window];
+        int64_t &best = found[tap.window], position = part * inner + tap.position;
+        if (tap.position >= 0 && (best < 0 || x[position] > x[best] || std::isnan(x[position])))
+          best = position;
       }
+      for (int64_t window = 0; window < outer; ++window)
+        if (found[window] >= 0)
+          to[found[window]] += ct[part * outer + window];
     }
     return SmallVector<Tensor>{result};
   }
