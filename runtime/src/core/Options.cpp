@@ -138,11 +138,7 @@ const std::vector<Flag> &flags() {
   std::vector<std::string_view> names;
   for (const Flag &flag : flags())
     names.push_back(flag.name);
-  Failure failure = Failure::at("par-run", Message::unknownFlag, name).exitsWith(exitUsage);
-  std::string_view nearest = format::nearestWord(name, names);
-  if (nearest.empty())
-    throw failure;
-  throw std::move(failure).note(core::format("did you mean \"{}\"?", nearest));
+  throw Failure::at("par-run", Message::unknownFlag, name, format::didYouMean(name, names)).exitsWith(exitUsage);
 }
 
 /// Flags of plan.md that are not there yet.

@@ -22,7 +22,7 @@ static size_t distanceOf(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string_view nearestWord(std::string_view text, std::span<const std::string_view> words) {
+std::string didYouMean(std::string_view text, std::span<const std::string_view> words) {
   std::string_view nearest;
   size_t best = std::max<size_t>(2, text.size() / 3) + 1;
   for (std::string_view word : words)
@@ -30,11 +30,6 @@ std::string_view nearestWord(std::string_view text, std::span<const std::string_
       best = distance;
       nearest = word;
     }
-  return nearest;
-}
-
-std::string didYouMean(std::string_view text, std::span<const std::string_view> words) {
-  std::string_view nearest = nearestWord(text, words);
   return nearest.empty() ? "" : "; did you mean \"" + std::string(nearest) + "\"?";
 }
 

@@ -94,7 +94,7 @@ struct MessageText {
   M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
   M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
-  M(unknownFlag, "unknown flag \"{}\"")                                                                                \
+  M(unknownFlag, "unknown flag \"{}\"{}")                                                                              \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
   M(exportChanged, "--export to .onnx needs the model that was compiled; {} is another one ({})")                      \
   M(exportOnModel, "is the model that was compiled, or its weights; give --export another name or folder")             \

@@ -7,10 +7,8 @@
 
 namespace par::format {
 
-/// The word of `words` that takes the fewest inserted, dropped and changed letters, the first one of several; empty if
-/// that is more than two letters and more than a third of the text's.
-std::string_view nearestWord(std::string_view text, std::span<const std::string_view> words);
-/// `; did you mean "WORD"?` with the nearest word, or nothing.
+/// `; did you mean "WORD"?` with the word of `words` that takes the fewest inserted, dropped and changed letters, the
+/// first one of several; nothing if that is more than two letters and more than a third of the text's.
 std::string didYouMean(std::string_view text, std::span<const std::string_view> words);
 
 } // namespace par::format
