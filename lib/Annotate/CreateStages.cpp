@@ -48,14 +48,12 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
     const Plan &plan = model.plan;
     MeshAttr mesh = stageMesh(plan, &getContext());
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    for (int64_t stage = 0; stage < *plan.pipeline.stages; ++stage) {
-      SmallVector<int64_t> ranks;
-      for (int64_t rank = 0; rank < *plan.ranks; ++rank)
-        if (coordinateOn(plan, *plan.pipeline.over, rank) == stage)
-          ranks.push_back(rank);
+    std::vector<SmallVector<int64_t>> members(*plan.pipeline.stages);
+    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
+      members[coordinateOn(plan, *plan.pipeline.over, rank)].push_back(rank);
+    for (const auto &[stage, ranks] : llvm::enumerate(members))
       StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage),
                       mesh, ranks);
-    }
     return success();
   }
 };
