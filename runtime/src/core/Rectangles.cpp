@@ -3,6 +3,7 @@
 #include "par/core/Failure.h"
 #include "par/core/Random.h"
 #include "par/core/Safetensors.h"
+#include "par/kernels/Narrow.h"
 
 #include <algorithm>
 #include <cstring>
@@ -94,6 +95,12 @@ void store(std::byte *to, format::DType type, int64_t at, double value) {
   switch (type) {
   case format::DType::F32:
     reinterpret_cast<float *>(to)[at] = static_cast<float>(value);
+    break;
+  case format::DType::BF16:
+    reinterpret_cast<uint16_t *>(to)[at] = kernels::toBF16(static_cast<float>(value));
+    break;
+  case format::DType::F16:
+    reinterpret_cast<uint16_t *>(to)[at] = kernels::toF16(static_cast<float>(value));
     break;
   case format::DType::F64:
     reinterpret_cast<double *>(to)[at] = value;

@@ -2,6 +2,7 @@
 #include "par/core/Failure.h"
 #include "par/core/Random.h"
 #include "par/core/Rectangles.h"
+#include "par/kernels/Narrow.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -57,14 +58,28 @@ TEST(Random, initialValuesDoNotDependOnTheSharding) {
   EXPECT_NE(all[0], all[1]);
 }
 
-TEST(Random, initialValuesOfHalfPrecisionAreRefused) {
+TEST(Random, initialValuesOfHalfPrecisionAreRounded) {
+  format::Layout whole{{4}, {4}, {{{0}, {4}, {0}}}};
+  format::InitRule rule{format::InitRule::Normal, 0, 1};
+  float single[4];
+  uint16_t bf16[4], f16[4];
+  core::initialize(reinterpret_cast<std::byte *>(single), format::DType::F32, whole, whole.parts[0], rule, "w", 1);
+  core::initialize(reinterpret_cast<std::byte *>(bf16), format::DType::BF16, whole, whole.parts[0], rule, "w", 1);
+  core::initialize(reinterpret_cast<std::byte *>(f16), format::DType::F16, whole, whole.parts[0], rule, "w", 1);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(bf16[i], kernels::toBF16(single[i]));
+    EXPECT_EQ(f16[i], kernels::toF16(single[i]));
+  }
+}
+
+TEST(Random, initialValuesOfOtherTypesAreRefused) {
   format::Layout whole{{1}, {1}, {{{0}, {1}, {0}}}};
   std::byte half[2];
   try {
-    core::initialize(half, format::DType::F16, whole, whole.parts[0], {format::InitRule::Normal, 0, 1}, "w", 1);
+    core::initialize(half, format::DType::I16, whole, whole.parts[0], {format::InitRule::Normal, 0, 1}, "w", 1);
     FAIL();
   } catch (const core::Failure &failure) {
-    EXPECT_NE(std::string(failure.what()).find("initial values of type f16 is not supported yet"), std::string::npos)
+    EXPECT_NE(std::string(failure.what()).find("initial values of type i16 is not supported yet"), std::string::npos)
         << failure.what();
   }
 }
