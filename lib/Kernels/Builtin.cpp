@@ -1,4 +1,5 @@
 #include "par/Kernels/Builtin.h"
+#include "par/Dialect/Attention.h"
 
 using namespace mlir;
 
@@ -120,13 +121,16 @@ std::optional<BuiltinCall> CallBuilder::finish() {
   if (!call.kernel || call.immediates.size() != call.kernel->immediates.size() ||
       call.operands.size() > call.kernel->operands.size())
     return std::nullopt;
-  unsigned arguments = 0, results = 0;
+  llvm::SmallDenseSet<unsigned> arguments; // one may stand for several operands
+  unsigned results = 0;
   for (auto [value, expected] : llvm::zip(call.operands, call.kernel->operands)) {
     bool updates = value.access == Access::Update || (value.access == Access::Accumulate && value.argument);
     bool writes = updates || value.access != Access::Read, reads = updates || value.access == Access::Read;
     if (reads != value.argument.has_value() || writes != value.result.has_value() || value.access != expected.access)
       return std::nullopt;
-    arguments += reads, results += writes;
+    if (reads)
+      arguments.insert(*value.argument);
+    results += writes;
     Type type = reads ? kernel.getArgumentTypes()[*value.argument] : kernel.getResultTypes()[*value.result];
     if (!hasType(getTensorType(type).getElementType(), expected.type))
       return std::nullopt;
@@ -136,7 +140,7 @@ std::optional<BuiltinCall> CallBuilder::finish() {
     if (tied != (updates ? int64_t(*value.argument) : -1))
       return std::nullopt;
   }
-  if (arguments + leftOut != kernel.getArgumentTypes().size() || results != kernel.getResultTypes().size())
+  if (arguments.size() + leftOut != kernel.getArgumentTypes().size() || results != kernel.getResultTypes().size())
     return std::nullopt;
   return call;
 }
@@ -372,6 +376,47 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolGradOp op) {
       .finish();
 }
 
+/// The form of an attention builtin for the op's format, and its immediates.
+template <typename Op> static CallBuilder attentionCall(KernelOp kernel, Op op, StringRef name) {
+  Heads heads(op);
+  return CallBuilder(kernel, (name + (heads.element.isBF16() ? "_bf16" : "_f16")).str());
+}
+
+template <typename Op> static std::optional<BuiltinCall> finishAttention(CallBuilder &call, Op op) {
+  Heads heads(op);
+  Value mask = op.getMask();
+  SmallVector<int64_t> dims(4, 1);
+  if (mask) {
+    call.read(mask);
+    dims.assign(shapeOf(mask).begin(), shapeOf(mask).end());
+  }
+  return call
+      .integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
+                 op.getCausal(), mask != nullptr})
+      .reals({real(op.getScaleAttr())})
+      .integers(dims)
+      .finish();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
+  if (!Heads(op).isLibraryCall())
+    return std::nullopt;
+  CallBuilder call = attentionCall(kernel, op, "attention");
+  call.read(op.getQuery()).read(op.getKey()).read(op.getValue()).write(op.getResult()).write(op.getLse());
+  return finishAttention(call, op);
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) {
+  if (!Heads(op).isLibraryCall())
+    return std::nullopt;
+  CallBuilder call = attentionCall(kernel, op, "attention_backward");
+  for (Value operand : op->getOperands().take_front(6))
+    call.read(operand);
+  for (Value result : op.getResults())
+    call.write(result);
+  return finishAttention(call, op);
+}
+
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   // The op before the return; at most a gradient's scaling, what is accumulated, or a widening before that.
   Operation *op = kernel.getTerminator()->getPrevNode();
@@ -380,7 +425,8 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, ReduceOp, GatherOp, ScatterAddOp, AddOp,
-            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
+            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp,
+            AttentionOp, AttentionGradOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([](Operation *) { return Call(); });
 }

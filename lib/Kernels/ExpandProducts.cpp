@@ -9,9 +9,13 @@ namespace par {
 #define GEN_PASS_DEF_EXPANDPRODUCTSPASS
 #include "par/Kernels/Passes.h.inc"
 
-/// The decomposition has products, which a generated kernel would compute element by element.
-static bool hasProducts(DecomposableOpInterface composite) {
-  return isa<AttentionOp, AttentionGradOp>(composite.getOperation());
+/// The decomposition has products, which a generated kernel would compute element by element, and no library has
+/// one call for all of it.
+static bool expands(DecomposableOpInterface composite) {
+  if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
+    return !Heads(attention).isLibraryCall();
+  auto grad = dyn_cast<AttentionGradOp>(composite.getOperation());
+  return grad && !Heads(grad).isLibraryCall();
 }
 
 static void expand(DecomposableOpInterface composite) {
@@ -26,7 +30,7 @@ struct ExpandProductsPass : impl::ExpandProductsPassBase<ExpandProductsPass> {
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       for (BlockOp block : program.getOps<BlockOp>())
         for (auto op : llvm::make_early_inc_range(block.getBody().front().getOps<DecomposableOpInterface>()))
-          if (hasProducts(op))
+          if (expands(op))
             expand(op);
   }
 };

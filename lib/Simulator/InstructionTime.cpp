@@ -24,9 +24,29 @@ static int64_t productTime(const Call &call, const Hardware &hardware) {
   return hardware.localTime(2 * batch * call.m * call.n * call.k, batch * bytes, call.type);
 }
 
+/// Operations of the products of an attention, whose immediates begin with batch, heads, groups of heads, queries,
+/// keys and both head dims: two products of the scores forward, five backward. Half of them where it is causal.
+static int64_t attentionFlops(const Kernel &kernel, const Instruction &instruction) {
+  auto imm = [&](size_t at) { return instruction.imms[at].value; };
+  bool backward = kernel.symbol.rfind("attention_backward", 0) == 0;
+  int64_t scores = imm(0) * imm(1) * imm(3) * imm(4), each = backward ? 3 * imm(5) + 2 * imm(6) : imm(5) + imm(6);
+  return 2 * scores * each / (imm(7) ? 2 : 1);
+}
+
+/// The format of a builtin's operands, by its name.
+static DType formatOf(const Kernel &kernel) {
+  if (!kernel.builtin)
+    return DType::F32;
+  std::string_view name = kernel.symbol;
+  return name.ends_with("_bf16") ? DType::BF16 : name.ends_with("_f16") ? DType::F16 : DType::F32;
+}
+
 /// Operations of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,
 /// channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10 (par/kernels/Builtins.h).
 static int64_t builtinFlops(const Kernel &kernel, const Instruction &instruction) {
+  if (kernel.builtin && kernel.symbol.rfind("attention", 0) == 0 &&
+      instruction.imms.size() == kernels::table::attentionImmediates.size())
+    return attentionFlops(kernel, instruction);
   if (!kernel.builtin || kernel.symbol.rfind("convolution", 0) != 0 ||
       instruction.imms.size() != kernels::convolutionImmediateCount)
     return 0;
@@ -47,7 +67,8 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
   switch (instruction.op) {
   case Op::Kernel:
     return hardware.localTime(builtinFlops(program.kernels[instruction.kernel], instruction),
-                              movedBytes(program.kernels[instruction.kernel]));
+                              movedBytes(program.kernels[instruction.kernel]),
+                              formatOf(program.kernels[instruction.kernel]));
   case Op::Call:
     return productTime(program.calls[instruction.call], hardware);
   case Op::Coll:

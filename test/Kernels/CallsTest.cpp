@@ -155,4 +155,50 @@ TEST_F(Calls, NarrowLogitsAreReadAndWrittenAsTheyAreKept) {
     })")));
 }
 
+TEST_F(Calls, AttentionWithAMask) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%q: tensor<2x4x5x8xbf16>, %k: tensor<2x2x7x8xbf16>, %v: tensor<2x2x7x16xbf16>, %m: tensor<2x1x1x7xf32>)
+        -> (tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>) attributes {implementation = "builtin:attention_bf16"} {
+      %0, %1 = par.attention %q, %k, %v mask %m scale 0.5
+        : (tensor<2x4x5x8xbf16>, tensor<2x2x7x8xbf16>, tensor<2x2x7x16xbf16>, tensor<2x1x1x7xf32>) -> (tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>)
+      par.return %0, %1 : tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kernel->name, "attention_bf16");
+  ASSERT_EQ(call->operands.size(), 6u);
+  EXPECT_EQ(call->operands[1].argument, 1u);
+  EXPECT_EQ(call->operands[4].result, 1u);
+  EXPECT_EQ(call->operands[5].argument, 3u);
+  EXPECT_EQ(call->immediates,
+            (SmallVector<uint64_t>{2, 4, 2, 5, 7, 8, 16, 0, 1, par::kernels::realImmediate(0.5), 2, 1, 1, 7}));
+}
+
+TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>)
+        -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) attributes {implementation = "builtin:attention_backward_f16"} {
+      %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse scale 1.0 {causal = true}
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>)
+          -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
+      par.return %0, %1, %2 : tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kernel->name, "attention_backward_f16");
+  ASSERT_EQ(call->operands.size(), 9u);
+  EXPECT_EQ(call->operands[2].argument, 0u);
+  EXPECT_EQ(call->operands[4].argument, 1u);
+  EXPECT_EQ(call->operands[8].result, 2u);
+  EXPECT_EQ(call->immediates,
+            (SmallVector<uint64_t>{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1}));
+}
+
+TEST_F(Calls, NoCallForHeadDimsThatNoTileHolds) {
+  EXPECT_FALSE(par::describeBuiltin(parse(R"(
+    par.kernel @k(%q: tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>) attributes {implementation = "generated"} {
+      %0, %1 = par.attention %q, %q, %q scale 1.0
+        : (tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>)
+      par.return %0, %1 : tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>
+    })")));
+}
+
 } // namespace

@@ -1,5 +1,11 @@
-// What no library computes as a whole is products, which are calls of their own, and the ops between them.
+// What no library computes as a whole is products, which are calls of their own, and the ops between them. What one does,
+// stays, also where f32 is all that computes, and is a kernel of its own.
 // RUN: par-opt %s --par-expand-products | FileCheck %s
+// RUN: par-opt %s --par-expand-products --par-widen-arithmetic --par-form-kernels='device=cuda' --par-verify-kernels \
+// RUN:   | FileCheck %s --check-prefix=KERNELS
+
+// KERNELS-DAG: par.kernel @attention.0(%{{.*}}: tensor<2x4x8x16xbf16>, %{{.*}}: tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>) attributes {implementation = "builtin:attention_bf16"}
+// KERNELS-DAG: par.kernel @attention_grad.0({{.*}}) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) attributes {implementation = "builtin:attention_backward_bf16"}
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
@@ -35,5 +41,35 @@ par.program @p on @s0 ranks [0] {
     %a = par.add %dq, %dk : tensor<2x4x8x16xf32>
     %b = par.add %a, %dv : tensor<2x4x8x16xf32>
     par.store %b to @o : tensor<2x4x8x16xf32>
+  }
+  par.buffer @n temp : tensor<2x4x8x16xbf16>
+  par.buffer @m temp : tensor<2x8xf32>
+  // CHECK-LABEL: par.block @narrow
+  // CHECK: par.attention %
+  // CHECK: par.attention_grad %
+  // CHECK-NOT: par.dot
+  // Head dims that no tile holds:
+  // CHECK-LABEL: par.block @odd
+  // CHECK-NOT: par.attention
+  // CHECK-COUNT-2: par.dot
+  par.block @narrow {
+    %n = par.load @n : tensor<2x4x8x16xbf16>
+    %m = par.load @m : tensor<2x8xf32>
+    %mask = par.reshape %m : tensor<2x8xf32> to tensor<2x1x1x8xf32>
+    %o, %lse = par.attention %n, %n, %n mask %mask scale 0.25
+        : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+    %dq, %dk, %dv = par.attention_grad %n, %n, %n, %n, %o, %lse mask %mask scale 0.25
+        : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>, tensor<2x1x1x8xf32>)
+        -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>)
+    %a = par.add %dq, %dk : tensor<2x4x8x16xbf16>
+    %b = par.add %a, %dv : tensor<2x4x8x16xbf16>
+    par.store %b to @n : tensor<2x4x8x16xbf16>
+  }
+  par.buffer @twelve temp : tensor<2x4x8x12xbf16>
+  par.block @odd {
+    %n = par.load @twelve : tensor<2x4x8x12xbf16>
+    %o, %lse = par.attention %n, %n, %n scale 0.25
+        : (tensor<2x4x8x12xbf16>, tensor<2x4x8x12xbf16>, tensor<2x4x8x12xbf16>) -> (tensor<2x4x8x12xbf16>, tensor<2x4x8xf32>)
+    par.store %o to @twelve : tensor<2x4x8x12xbf16>
   }
 }

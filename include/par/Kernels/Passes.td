@@ -29,7 +29,8 @@ def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
     ```
     %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
     ```
-    becomes, because the library knows attention of bf16 and f16 alone, two par.dot and the ops of a softmax.
+    becomes, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and at most
+    128, two par.dot and the ops of a softmax.
   }];
 }
 
@@ -57,7 +58,8 @@ def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
   let summary = "computes in f32 what bf16 and f16 values enter";
   let description = [{
     Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 in buffers, communication, movements and
-    converts alone; every other op on them computes in f32, between converts, and its result is rounded once. Products,
+    converts alone; every other op on them computes in f32, between converts, and its result is rounded once, but attentions, whose library
+    knows the narrow formats. Products,
     builtins and generated kernels need no form of their own for narrow formats, at the price of an f32 copy of what a
     library call reads.
     Fails: never.

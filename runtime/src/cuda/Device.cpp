@@ -2,6 +2,7 @@
 
 #include "comm/Engine.h"
 #include "cuda/Agree.h"
+#include "cuda/Attention.h"
 #include "cuda/Convolutions.h"
 #include "cuda/Graphs.h"
 #include "cuda/Stamps.h"
@@ -113,7 +114,8 @@ Device::~Device() {
 
 /// Of what rank 0 chooses from for the others, too: an engine's number means nothing to another version.
 std::string Device::libraries() const {
-  return driver.version() + (anyConvolution(*options.bundle) ? ", " + Dnn::installed() : "");
+  bool usesDnn = anyConvolution(*options.bundle) || anyAttention(*options.bundle);
+  return driver.version() + (usesDnn ? ", " + Dnn::installed() : "");
 }
 
 void Device::connect(comm::Control &newControl) {
@@ -134,9 +136,10 @@ void Device::connect(comm::Control &newControl) {
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   kernels.emplace(*gpu, options);
-  if (anyConvolution(*options.bundle)) {
+  if (anyConvolution(*options.bundle) || anyAttention(*options.bundle)) {
     dnn.emplace();
     agreeOnConvolutions(*dnn, options, *control, *kernels);
+    agreeOnAttentions(*dnn, options, *control, *kernels);
   }
   if (anyProduct(*options.bundle)) {
     blas.emplace();

@@ -24,6 +24,10 @@ PAR_KERNEL(layerNormBackward)
 PAR_KERNEL(convolution)
 PAR_KERNEL(convolutionInputGrad)
 PAR_KERNEL(convolutionFilterGrad)
+PAR_KERNEL(attentionBF16)
+PAR_KERNEL(attentionF16)
+PAR_KERNEL(attentionBackwardBF16)
+PAR_KERNEL(attentionBackwardF16)
 PAR_KERNEL(maxPool)
 PAR_KERNEL(maxPoolGrad)
 #undef PAR_KERNEL
@@ -64,6 +68,10 @@ KernelFunction builtinFunction(std::string_view name) {
       {"convolution", convolution},
       {"convolution_input_grad", convolutionInputGrad},
       {"convolution_filter_grad", convolutionFilterGrad},
+      {"attention_bf16", attentionBF16},
+      {"attention_f16", attentionF16},
+      {"attention_backward_bf16", attentionBackwardBF16},
+      {"attention_backward_f16", attentionBackwardF16},
       {"max_pool", maxPool},
       {"max_pool_grad", maxPoolGrad},
   };

@@ -1,9 +1,12 @@
 // Where cuDNN itself is installed, it plans what the runtime asks of it, for an H100 that is only described:
 // the stub's rules are no stricter and no laxer than they should be.
+#include "AttentionShapes.h"
 #include "ConvolutionShapes.h"
+#include "cuda/Attention.h"
 #include "cuda/Convolutions.h"
 #include "par/core/Failure.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 using namespace par;
@@ -40,6 +43,64 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
       auto planned = cuda::makeConvolution(*dnn, builtin, shape.immediates(), 256, builtin, shape.name);
       EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << " " << shape.name;
     }
+}
+
+/// Of models as they are trained: each takes seconds, in which the library makes its code.
+const toy::Attention models[] = {
+    {"GPT-2", 8, 12, 12, 1024, 1024, 64, 64, true},
+    {"Llama with a mask, in f16", 2, 32, 8, 2048, 2048, 128, 128, true, {2, 1, 1, 2048}, false},
+};
+
+/// Engines of attention ask for the driver's library when they are looked up. The toolkit's has its name and
+/// can do nothing: engines say that they can compute the graph and make their code, and only loading it
+/// fails.
+class Driver {
+public:
+  Driver() : handle(dlopen(PAR_TEST_DRIVER, RTLD_NOW | RTLD_LOCAL)) {}
+  ~Driver() {
+    if (handle)
+      dlclose(handle);
+  }
+  explicit operator bool() const { return handle; }
+
+private:
+  void *handle;
+};
+
+/// What is wrong with an attention's plan but for loading it.
+std::string planAttention(const cuda::Dnn &dnn, const std::string &builtin, const toy::Attention &shape) {
+  try {
+    auto planned =
+        cuda::makeAttention(dnn, builtin + shape.format(), shape.immediates(), 256, builtin, shape.name);
+    return planned->workspace() <= cuda::attentionWorkspace ? "" : "its workspace";
+  } catch (const core::Failure &failure) {
+    std::string text = failure.what();
+    bool made = text.find("cannot be planned: ") != std::string::npos &&
+                text.find("cuLibraryLoadData returned error") != std::string::npos &&
+                text.find("; ") == text.find("; compile it for cpu");
+    return made ? "" : text;
+  }
+}
+
+TEST(DnnLibraryTest, hasEnginesForAttention) {
+  Driver driver;
+  std::string why = "no driver library of the toolkit";
+  std::unique_ptr<cuda::Dnn> dnn = driver ? open(why) : nullptr;
+  if (!dnn)
+    GTEST_SKIP() << why;
+  for (const toy::Attention &shape : models)
+    for (const char *builtin : {"attention", "attention_backward"})
+      EXPECT_EQ(planAttention(*dnn, builtin, shape), "") << builtin << " " << shape.name;
+}
+
+TEST(DnnLibraryTest, hasNoEngineForOddHeadDims) {
+  Driver driver;
+  std::string why = "no driver library of the toolkit";
+  std::unique_ptr<cuda::Dnn> dnn = driver ? open(why) : nullptr;
+  if (!dnn)
+    GTEST_SKIP() << why;
+  std::string text = planAttention(*dnn, "attention", {"odd", 2, 3, 3, 64, 64, 12, 12});
+  EXPECT_NE(text.find("none was proposed; compile it for cpu"), std::string::npos) << text;
 }
 
 TEST(DnnLibraryTest, refusesShapesThatDoNotFit) {

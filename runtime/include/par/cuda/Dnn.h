@@ -13,7 +13,8 @@ using DnnDescriptor = void *; ///< cudnnBackendDescriptor_t
 namespace dnn {
 
 /// Members of cudnnDataType_t.
-inline constexpr int dataF32 = 0, dataF64 = 1, dataF16 = 2, dataI32 = 4, dataBF16 = 9, dataI64 = 10;
+inline constexpr int dataF32 = 0, dataF64 = 1, dataF16 = 2, dataI32 = 4, dataBF16 = 9, dataI64 = 10,
+                     dataBoolean = 11;
 /// Of cudnnConvolutionMode_t: windows are not mirrored.
 inline constexpr int crossCorrelation = 1;
 
@@ -37,6 +38,7 @@ enum class Kind : int {
   MatmulOperation = 19,
   Reduction = 21,
   ReductionOperation = 22,
+  ReshapeOperation = 31,
   Device = 38,
   AttentionForward = 41,
   AttentionBackward = 43,
@@ -63,6 +65,9 @@ enum class Type : int {
 
 /// CUDNN_ATTR_....
 enum class Attribute : int {
+  PointwiseMode = 0,
+  PointwiseComputeType = 1,
+  PointwiseAxis = 9,
   ConvolutionComputeType = 100,
   ConvolutionMode = 101,
   ConvolutionDilations = 102,
@@ -100,6 +105,11 @@ enum class Attribute : int {
   FilterGradDw = 715,
   FilterGradX = 716,
   FilterGradDy = 717,
+  PointwiseDescriptor = 750,
+  PointwiseX = 751,
+  PointwiseB = 752,
+  PointwiseY = 753,
+  PointwiseT = 758,
   GraphHandle = 800,
   GraphOperations = 801,
   TensorAlignment = 900,
@@ -116,8 +126,27 @@ enum class Attribute : int {
   EngineIndex = 1301,
   EngineNotes = 1303,
   EngineDevice = 1307,
+  MatmulComputeType = 1500,
+  MatmulA = 1520,
+  MatmulB = 1521,
+  MatmulC = 1522,
+  MatmulDescriptor = 1523,
+  ReductionOperator = 1600,
+  ReductionComputeType = 1601,
+  ReductionX = 1610,
+  ReductionY = 1611,
+  ReductionDescriptor = 1612,
+  ReshapeX = 2200,
+  ReshapeY = 2201,
   DeviceProperties = 2702,
 };
+
+/// CUDNN_POINTWISE_...: exp(x), log(x), x + b and so on; x >= b; the index along an axis; x where t holds, else b.
+inline constexpr int pointwiseAdd = 0, pointwiseMultiply = 1, pointwiseDivide = 6, pointwiseSubtract = 9,
+                     pointwiseExp = 13, pointwiseLog = 15, pointwiseAtLeast = 303, pointwiseIndex = 501,
+                     pointwiseSelect = 601;
+/// CUDNN_REDUCE_TENSOR_....
+inline constexpr int reduceAdd = 0, reduceMax = 3;
 
 /// CUDNN_HEUR_MODE_...: the best first; what always works.
 inline constexpr int heuristicBest = 3, heuristicFallback = 2;

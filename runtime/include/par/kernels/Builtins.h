@@ -143,6 +143,27 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
                                                           O{"dy", Read, "f32", convolutionOutput},
                                                           O{"dw", Write, "f32", convolutionFilter}};
 
+// Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum e^s,
+// out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims are those
+// of s or 1.
+inline constexpr std::string_view attentionQuery = "b x h x sq x d", attentionKey = "b x g x sk x d",
+                                  attentionValue = "b x g x sk x e", attentionResult = "b x h x sq x e",
+                                  attentionMask = "m0 x m1 x m2 x m3";
+template <const std::string_view &type> inline constexpr std::array attentionOperands{
+    O{"q", Read, type, attentionQuery},      O{"k", Read, type, attentionKey},
+    O{"v", Read, type, attentionValue},      O{"out", Write, type, attentionResult},
+    O{"lse", Write, "f32", "b x h x sq"}, O{"mask", Read, "f32", attentionMask, 8}};
+template <const std::string_view &type> inline constexpr std::array attentionBackwardOperands{
+    O{"dout", Read, type, attentionResult}, O{"q", Read, type, attentionQuery},
+    O{"k", Read, type, attentionKey},       O{"v", Read, type, attentionValue},
+    O{"out", Read, type, attentionResult},  O{"lse", Read, "f32", "b x h x sq"},
+    O{"dq", Write, type, attentionQuery},   O{"dk", Write, type, attentionKey},
+    O{"dv", Write, type, attentionValue},   O{"mask", Read, "f32", attentionMask, 8}};
+inline constexpr std::array attentionImmediates{I{"b"},      I{"h"},        I{"g"},           I{"sq"}, I{"sk"},
+                                                I{"d"},      I{"e"},        I{"causal"},      I{"has_mask"},
+                                                I{"scale", true}, I{"m0"}, I{"m1"}, I{"m2"}, I{"m3"}};
+inline constexpr std::string_view bf16 = "bf16", f16 = "f16";
+
 /// The same operands, those that are whole rows in another type.
 template <size_t n> constexpr std::array<O, n> rowsIn(std::string_view type, std::array<O, n> operands) {
   for (O &operand : operands)
@@ -194,6 +215,12 @@ inline constexpr std::array all{
                   convolutionImmediates},
     BuiltinKernel{"convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands,
                   convolutionImmediates},
+    BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates},
+    BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates},
+    BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
+                  attentionImmediates},
+    BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
+                  attentionImmediates},
     BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1},
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
                   poolImmediates, 0, 1},

@@ -10,7 +10,8 @@ import sys
 STEPS = 4
 MODEL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 LIBRARIES = pathlib.Path(os.environ["PAR_HOME"]) / "lib"
-STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so"}
+STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so",
+         "PAR_CUDNN_LIBRARY": "libcudnn-stub.so"}
 
 
 def compile_bundle(name, precision, *flags):
@@ -36,27 +37,38 @@ def epilogues(bundle):
                                if instruction["op"] == "call")
 
 
-def main():
+def prepare():
+    """A text to train on, and as much of the builtins as the stub looks at."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "text").write_text("".join(chr(97 + i * i % 23) for i in range(2000)))
-    (FOLDER / "image").write_bytes(b"\x50\xed\x55\xba")  # as much of the builtins as the stub looks at
+    (FOLDER / "image").write_bytes(b"\x50\xed\x55\xba")
+
+
+def losses_on_stub(precision, *flags):
+    """Of a bundle for cuda, named so, and the calls of libraries in the order in which they were made."""
+    cuda = compile_bundle("cuda", precision, "--target", "cuda", *flags)
+    twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code", *flags)
+    log = FOLDER / "calls.jsonl"
+    log.unlink(missing_ok=True)
+    environment = {name: str(LIBRARIES / file) for name, file in STUBS.items()}
+    environment.update(PAR_CUDA_BUILTINS=str(FOLDER / "image"), PAR_STUB_BUNDLE=str(twin), PAR_STUB_LOG=str(log),
+                       PAR_CUDA_GRAPHS="0")
+    found = losses(cuda, environment, "--no-tuning", "--comm", "inproc")
+    return found, [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def main():
+    prepare()
     for precision in sys.argv[3:]:
-        cpu = compile_bundle("cpu", precision)
-        cuda = compile_bundle("cuda", precision, "--target", "cuda")
-        twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code")
-        log = FOLDER / "calls.jsonl"
-        log.unlink(missing_ok=True)
-        environment = {name: str(LIBRARIES / file) for name, file in STUBS.items()}
-        environment.update(PAR_CUDA_BUILTINS=str(FOLDER / "image"), PAR_STUB_BUNDLE=str(twin), PAR_STUB_LOG=str(log),
-                           PAR_CUDA_GRAPHS="0")
-        wanted, found = losses(cpu, {}), losses(cuda, environment, "--no-tuning")
+        wanted = losses(compile_bundle("cpu", precision), {})
+        found, calls = losses_on_stub(precision)
         far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
-        called = collections.Counter(json.loads(line)["arguments"].split()[6] for line in open(log)
-                                     if '"cublasLtMatmul"' in line)
-        words = epilogues(cuda)
+        called = collections.Counter(call["arguments"].split()[6] for call in calls if call["call"] == "cublasLtMatmul")
+        words = epilogues(FOLDER / "cuda.par")
         print(f"{precision}: losses within {'1e-5' if far < 1e-5 else '1e-2' if far < 1e-2 else far}; in the program",
               " ".join(f"{word} {words[word]}" for word in sorted(words)), "; on the stub",
               " ".join(f"{code} {called[code] // STEPS}" for code in sorted(called, key=int)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 #include "Cudnn.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 using namespace par;
@@ -230,6 +231,22 @@ DnnAnswer addresses(const Descriptor &graph, const Descriptor &pack, std::map<in
   return {};
 }
 
+/// Memory for the tensors between operations, at most 4 bytes an element.
+std::vector<std::shared_ptr<std::vector<std::byte>>> makeVirtual(const Descriptor &graph,
+                                                                 std::map<int64_t, void *> &addressOf) {
+  std::vector<std::shared_ptr<std::vector<std::byte>>> made;
+  for (auto [id, tensor] : tensorsOf(graph)) {
+    if (!tensor->has(tensorVirtual) || !tensor->one<uint8_t>(tensorVirtual))
+      continue;
+    size_t elements = 1;
+    for (int64_t size : tensor->all<int64_t>(dnnDims))
+      elements *= static_cast<size_t>(size);
+    made.push_back(std::make_shared<std::vector<std::byte>>(4 * elements));
+    addressOf[id] = made.back()->data();
+  }
+  return made;
+}
+
 } // namespace
 
 extern "C" {
@@ -354,6 +371,7 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
   auto workspace = reinterpret_cast<uint64_t>(pack->one<void *>(packWorkspace));
   if (uint64_t bytes = workspaceOf(*plan); bytes > 0 && machine.checkRange(workspace, bytes))
     return answer({2006, "the workspace is smaller than " + std::to_string(bytes) + " bytes"});
+  std::vector<std::shared_ptr<std::vector<std::byte>>> between = makeVirtual(graph, addressOf);
   std::string names;
   std::vector<std::function<void()>> work;
   for (const Descriptor *operation : graph.all<const Descriptor *>(graphOperations)) {
@@ -363,7 +381,7 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
   if (int injected =
           machine.note("cudnnBackendExecute", names + "stream " + std::to_string(handle->stream->id)))
     return answer({injected, "injected"});
-  machine.enqueue(*handle->stream, {nullptr, [work] {
+  machine.enqueue(*handle->stream, {nullptr, [work, between] {
                                       for (const auto &one : work)
                                         one();
                                     }});

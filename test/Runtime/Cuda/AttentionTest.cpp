@@ -1,0 +1,134 @@
+// Programs with attention on the device `cuda`: the graphs that cuDNN gets mean what the builtins of the CPU
+// compute.
+#include "AttentionShapes.h"
+#include "CudaFixture.h"
+#include "par/cuda/Device.h"
+#include "par/kernels/Narrow.h"
+
+#include <cmath>
+
+using namespace par;
+using toy::failureOf;
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+using Shape = toy::Attention;
+
+/// out, lse = attention(q, k, v), then dq, dk and dv for the cotangent `out`. All are state, so that they can
+/// be read.
+format::Bundle attending(const Shape &shape) {
+  using format::BufferKind;
+  toy::ProgramBuilder b("attending", {"compute"});
+  format::Bundle bundle = toy::training();
+  bundle.manifest.hypers.clear();
+  bundle.manifest.tensors.clear();
+  bundle.provenance = {"/attention of the model"};
+  auto type = shape.isBF16 ? format::DType::BF16 : format::DType::F16;
+  Dims q{shape.b, shape.h, shape.sq, shape.d}, k{shape.b, shape.g, shape.sk, shape.d},
+      v{shape.b, shape.g, shape.sk, shape.e}, out{shape.b, shape.h, shape.sq, shape.e},
+      lse{shape.b, shape.h, shape.sq};
+  std::vector<std::tuple<std::string, Dims, format::DType>> tensors{
+      {"q", q, type},  {"k", k, type},  {"v", v, type}, {"out", out, type}, {"lse", lse, format::DType::F32},
+      {"dq", q, type}, {"dk", k, type}, {"dv", v, type}};
+  if (!shape.mask.empty())
+    tensors.push_back({"mask", shape.mask, format::DType::F32});
+  for (const auto &[name, dims, element] : tensors) {
+    b.program.buffers[b.buffer(name, BufferKind::State, dims, format::Index::None, 1, name)].type = element;
+    format::Tensor tensor;
+    tensor.name = name, tensor.stored = dims, tensor.type = element;
+    tensor.layout = {dims, dims, {{Dims(dims.size()), dims, {0}}}};
+    tensor.init = {format::InitRule::Normal, 0, 1};
+    bundle.manifest.tensors.push_back(tensor);
+  }
+  b.block("all");
+  auto add = [&](std::string name, std::vector<std::string> args) {
+    if (!shape.mask.empty())
+      args.push_back("r mask");
+    format::Instruction &it = b.kernel("compute", name + shape.format(), std::move(args));
+    for (uint64_t value : shape.immediates())
+      it.imms.push_back({static_cast<int64_t>(value), "", 1});
+    it.provenance = 0;
+    b.program.kernels[it.kernel].imms = static_cast<uint32_t>(it.imms.size());
+  };
+  add("attention", {"r q", "r k", "r v", "w out", "w lse"});
+  add("attention_backward", {"r out", "r q", "r k", "r v", "r out", "r lse", "w dq", "w dk", "w dv"});
+  b.run("train", "all");
+  bundle.programs[0] = b.program;
+  return bundle;
+}
+
+/// out, lse, dq, dk and dv.
+std::vector<float> attend(const std::string &device, const Shape &shape) {
+  std::vector<float> results;
+  toy::runOn(device, attending(shape), [&](core::Session &session) {
+    session.initialize(nullptr, 7);
+    session.run("train", {});
+    for (const char *name : {"out", "lse", "dq", "dk", "dv"}) {
+      core::HostBytes bytes = session.tensor(name);
+      size_t size = std::string(name) == "lse" ? 4 : 2;
+      for (size_t at = 0; at < bytes.size(); at += size) {
+        float value = 0;
+        uint16_t narrow = 0;
+        std::memcpy(size == 4 ? static_cast<void *>(&value) : &narrow, bytes.data() + at, size);
+        results.push_back(size == 4      ? value
+                          : shape.isBF16 ? kernels::fromBF16(narrow)
+                                         : kernels::fromF16(narrow));
+      }
+    }
+  });
+  return results;
+}
+
+class AttentionTest : public toy::Cuda {};
+
+TEST_F(AttentionTest, computesWhatTheCpuDoes) {
+  for (const Shape &shape : toy::attentions)
+    for (const char *graphs : {"0", "1"}) {
+      setenv("PAR_CUDA_GRAPHS", graphs, 1);
+      machine.reset();
+      std::vector<float> expected = attend("cpu", shape), actual = attend("cuda", shape);
+      ASSERT_EQ(actual.size(), expected.size());
+      EXPECT_EQ(count("cudnnBackendExecute"), 2u) << shape.name;
+      // Roundings of 2^-9, in other places: of probabilities and of the scores' cotangents before products.
+      for (size_t i = 0; i < actual.size(); ++i)
+        ASSERT_NEAR(actual[i], expected[i], 0.02 * std::fmax(1, std::fabs(expected[i])))
+            << shape.name << " " << i;
+    }
+}
+
+TEST_F(AttentionTest, ranksCompareTheirCudnn) {
+  format::Bundle bundle = attending(toy::attentions[0]);
+  EXPECT_EQ(cuda::makeDevice({&bundle, "", 0})->libraries(), "CUDA driver 13.0, cuDNN 9.19.0");
+}
+
+TEST_F(AttentionTest, whatCudnnCannotDoIsRefusedAtLoad) {
+  format::Bundle bundle = attending(toy::attentions[0]);
+  auto load = [&] { return failureOf([&] { toy::runOn("cuda", bundle, [](core::Session &) {}); }); };
+  machine.reset("cudnnPlans:0:3000");
+  EXPECT_EQ(load(), "error: kernel \"attention_backward_bf16\" (/attention of the model): cuDNN 9.19.0 has "
+                    "no engine for it "
+                    "that gives the same bits each time, computes in f32 and needs at most 1,073,741,824 "
+                    "bytes of workspace: "
+                    "3 cannot be planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; "
+                    "compile it for "
+                    "cpu, or name another cuDNN in PAR_CUDNN_LIBRARY");
+  machine.reset();
+  ++bundle.programs[0].blocks[0].instructions[0].imms[2].value; // heads of the keys that do not divide those
+                                                                // of the queries
+  std::string text = load();
+  EXPECT_TRUE(text.starts_with(
+      "error: kernel \"attention_bf16\" (/attention of the model): cudnnBackendFinalize of a product "
+      "failed: "))
+      << text;
+  bundle = attending(toy::attentions[0]);
+  bundle.programs[0].blocks[0].instructions[0].imms[0].axis = "dp";
+  EXPECT_EQ(
+      load(),
+      "error: kernel \"attention_bf16\": attention_bf16 whose sizes depend on the rank is not supported yet");
+  setenv("PAR_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
+  text = load();
+  EXPECT_TRUE(text.starts_with("error: cuDNN cannot be opened: /nowhere/libcudnn.so.9: ")) << text;
+}
+
+} // namespace
