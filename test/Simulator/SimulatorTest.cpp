@@ -50,6 +50,32 @@ static Bundle independentRanks(unsigned ranks, int64_t bytes) {
   return bundle;
 }
 
+/// A rank that runs an attention builtin of 2 heads, 4 queries, 8 keys and head dims 8 and 16, and moves 8 bytes.
+static int64_t attentionTime(const std::string &builtin, int64_t causal) {
+  toy::ProgramBuilder b("all", {"compute"});
+  b.buffer("x", BufferKind::Temp, {2});
+  b.block("all");
+  Instruction &it = b.kernel("compute", builtin, {"w x"});
+  for (int64_t value : {int64_t(1), int64_t(2), int64_t(1), int64_t(4), int64_t(8), int64_t(8), int64_t(16), causal,
+                        int64_t(0), int64_t(0), int64_t(1), int64_t(1), int64_t(1), int64_t(1)})
+    it.imms.push_back({value, "", 1});
+  b.run("train", "all");
+  Bundle bundle;
+  bundle.programs.push_back(b.program);
+  bundle.manifest.ranks.push_back({0, {0}});
+  Hardware hardware = plainHardware();
+  hardware.bf16 = 1000;
+  auto simulation = simulate(bundle, "train", hardware);
+  return simulation ? simulation->step : -1;
+}
+
+// Products count at the peak of the builtin's format: two of the scores' size forward, five backward.
+TEST(Simulator, Attention) {
+  EXPECT_EQ(attentionTime("attention_bf16", 0), 2 * 2 * 4 * 8 * (8 + 16));
+  EXPECT_EQ(attentionTime("attention_bf16", 1), 2 * 4 * 8 * (8 + 16));
+  EXPECT_EQ(attentionTime("attention_backward_bf16", 0), 2 * 2 * 4 * 8 * (3 * 8 + 2 * 16));
+}
+
 // One core runs everything one after another; no rank waits for a core if each has its own.
 TEST(Simulator, SharedCores) {
   Bundle bundle = toy::pipeline(2);

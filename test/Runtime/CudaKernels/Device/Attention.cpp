@@ -1,0 +1,137 @@
+// Attention by cuDNN on a GPU against the CPU's builtins: the same numbers but for roundings to 16 bits, the
+// same bits each time.
+#include "cuda/Attention.h"
+#include "../../Cuda/AttentionShapes.h"
+#include "par/kernels/CudaBuiltins.h"
+#include "par/kernels/Narrow.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+
+using namespace par;
+using namespace par::kernels;
+
+namespace {
+
+/// Heads as models have them, of few tokens: the CPU's form is slow.
+const toy::Attention layers[] = {
+    {"GPT-2", 1, 3, 3, 160, 160, 64, 64, true},
+    {"Llama", 1, 4, 1, 100, 100, 128, 128, true, {}, false},
+    {"BERT", 2, 2, 2, 128, 128, 64, 64, false, {2, 1, 1, 128}},
+};
+
+using Bytes = std::vector<std::byte>;
+
+class CudaAttention : public testing::Test {
+protected:
+  /// Operands by name, which both forms share: results of the forward part go into the backward part.
+  using Operands = std::map<std::string_view, Bytes>;
+
+  static float load(const BuiltinOperand &operand, const Bytes &bytes, size_t i) {
+    float wide = 0;
+    uint16_t narrow = 0;
+    if (operand.type == "f32") {
+      std::memcpy(&wide, bytes.data() + 4 * i, 4);
+      return wide;
+    }
+    std::memcpy(&narrow, bytes.data() + 2 * i, 2);
+    return operand.type == "bf16" ? fromBF16(narrow) : fromF16(narrow);
+  }
+
+  void fill(const BuiltinOperand &operand, Bytes &bytes) {
+    std::uniform_real_distribution<float> values(-1, 1);
+    for (size_t at = 0; at < bytes.size(); at += operand.type == "f32" ? 4 : 2) {
+      float wide = values(random);
+      uint16_t narrow = operand.type == "bf16" ? toBF16(wide) : toF16(wide);
+      operand.type == "f32" ? std::memcpy(&bytes[at], &wide, 4) : std::memcpy(&bytes[at], &narrow, 2);
+    }
+  }
+
+  /// What the GPU writes, `runs` times.
+  std::vector<Operands> compute(const BuiltinKernel &kernel, const toy::Attention &shape,
+                                const Operands &given, int runs) {
+    auto planned =
+        cuda::makeAttention(dnn, kernel.name, shape.immediates(), 256, std::string(kernel.name), shape.name);
+    std::vector<cuda::Block> blocks;
+    std::vector<void *> pointers;
+    for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
+      const Bytes &bytes = given.at(kernel.operands[i].name);
+      pointers.push_back(blocks.emplace_back(gpu, bytes.size(), cuda::Block::Place::Device).data());
+      gpu->check(gpu->copyToDevice(blocks[i].address(), bytes.data(), bytes.size(), stream), "copy");
+    }
+    cuda::Block workspace(gpu, planned->workspace(), cuda::Block::Place::Device);
+    std::vector<Operands> found(static_cast<size_t>(runs));
+    for (Operands &results : found) {
+      planned->run(pointers, workspace.data(), stream);
+      for (size_t i = 0; i < pointers.size(); ++i)
+        if (kernel.operands[i].access == Access::Write) {
+          Bytes &bytes = results[kernel.operands[i].name] = given.at(kernel.operands[i].name);
+          gpu->check(gpu->copyToHost(bytes.data(), blocks[i].address(), bytes.size(), stream), "copy");
+        }
+      gpu->check(gpu->streamSynchronize(stream), "synchronize");
+    }
+    return found;
+  }
+
+  static size_t operandsOf(const BuiltinKernel &kernel, const toy::Attention &shape) {
+    return kernel.operands.size() - (shape.mask.empty() ? 1 : 0);
+  }
+
+  void check(const std::string &builtin, const toy::Attention &shape, Operands &operands) {
+    const BuiltinKernel &kernel = *findBuiltin(builtin + shape.format());
+    std::vector<uint64_t> immediates = shape.immediates();
+    std::vector<void *> pointers;
+    for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
+      const BuiltinOperand &operand = kernel.operands[i];
+      Bytes &bytes = operands[operand.name];
+      if (bytes.empty()) {
+        bytes.resize(operandElements(kernel, i, immediates) * (operand.type == "f32" ? 4 : 2));
+        fill(operand, bytes);
+      }
+      pointers.push_back(bytes.data());
+    }
+    std::vector<Operands> found = compute(kernel, shape, operands, 2);
+    EXPECT_TRUE(found[0] == found[1]) << builtin << " " << shape.name << ": other bits the second time";
+    builtinFunction(kernel.name)(pointers.data(), immediates.data(), 0, 1);
+    // Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the
+    // largest.
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      const BuiltinOperand &operand = kernel.operands[i];
+      double scale = 0, far = 0;
+      for (size_t at = 0; operand.access == Access::Write && at < operandElements(kernel, i, immediates);
+           ++at) {
+        double wanted = load(operand, operands[operand.name], at);
+        scale = std::max(scale, std::fabs(wanted));
+        far = std::max(far, std::fabs(wanted - double(load(operand, found[0][operand.name], at))));
+      }
+      EXPECT_LE(far, (operand.type == "f32" ? 1e-3 : 0.02) * scale)
+          << builtin << " " << shape.name << " " << operand.name;
+    }
+  }
+
+  void check(const toy::Attention &shape) {
+    Operands operands;
+    check("attention", shape, operands);
+    check("attention_backward", shape, operands);
+  }
+
+  cuda::Gpu gpu{0};
+  cuda::Dnn dnn;
+  cuda::Owned<cuda::Stream> stream = cuda::makeStream(gpu, false);
+  std::mt19937 random{7};
+};
+
+TEST_F(CudaAttention, isTheCpus) {
+  for (const toy::Attention &shape : toy::attentions)
+    check(shape);
+}
+
+TEST_F(CudaAttention, ofModelsIsTheCpus) {
+  for (const toy::Attention &shape : layers)
+    check(shape);
+}
+
+} // namespace
