@@ -22,7 +22,7 @@ SEQUENCE = 1024
 def cases(model, optimizers):
     """(case, optimizer, precision, ranks, plan without optimizer and target) of a model."""
     one = [("one", optimizer, "f32", 1, ONE) for optimizer in ("sgd", "adamw") if optimizer in optimizers]
-    if "adamw" in optimizers and model in ("gpt2", "mlp", "bert"):
+    if "adamw" in optimizers and model in ("bert", "cnn", "gpt2", "mlp"):
         one.append(("one", "adamw", "bf16", 1, ONE))
     several = [(case, "adamw", precision, 4, plan) for (name, case), plan in RANKS.items() if name == model
                for precision in ("f32", "bf16")]

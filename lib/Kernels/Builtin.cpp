@@ -68,6 +68,19 @@ public:
     call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
     return read(widening.getOperand());
   }
+  /// Operands that are all widened from one type, and a result that is narrowed to it: by the kernel's form for that.
+  CallBuilder &convert(ValueRange operands, Value result, ConvertOp narrowing) {
+    if (narrowing && call.kernel) {
+      std::string_view form = narrowing.getType().getElementType().isBF16() ? "_bf16" : "_f16";
+      call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
+      others += operands.size();
+    }
+    for (Value operand : operands) {
+      auto widening = narrowing ? operand.getDefiningOp<ConvertOp>() : ConvertOp();
+      read(widening ? widening.getOperand() : operand);
+    }
+    return writeRows(result, narrowing);
+  }
   /// What is narrowed before it is written.
   CallBuilder &writeRows(Value result, ConvertOp narrowing) {
     others += narrowing ? 1 : 0;
@@ -236,12 +249,6 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp o
   return describeGradient(kernel, op, {});
 }
 
-/// The narrowing of a gradient.
-static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
-  auto gradient = op.getOperand().getDefiningOp<CrossEntropyGradOp>();
-  return gradient ? describeGradient(kernel, gradient, op) : std::nullopt;
-}
-
 /// The sum of the squares of all elements. Those of small tensors are generated: the call fills its sum with zeros first.
 static std::optional<BuiltinCall> describe(KernelOp kernel, ReduceOp op) {
   constexpr int64_t fewest = 16384;
@@ -320,27 +327,37 @@ static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getTy
 
 template <typename Op>
 static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, Value input, Value filter,
-                                                      Value output) {
+                                                      Value output, ConvertOp narrowing) {
   ArrayRef<int64_t> in = shapeOf(input), window = shapeOf(filter), out = shapeOf(output);
   SmallVector<int64_t> sizes{in[0], int64_t(op.getGroups()), window[1], window[0]};
   if (!appendWindows(op, in.drop_front(2), window.drop_front(2), out.drop_front(2), sizes))
     return std::nullopt;
-  return CallBuilder(kernel, name)
-      .read(op->getOperand(0))
-      .read(op->getOperand(1))
-      .write(op.getResult())
-      .integers(sizes)
-      .finish();
+  return CallBuilder(kernel, name).convert(op->getOperands(), op.getResult(), narrowing).integers(sizes).finish();
 }
 
-static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionOp op) {
-  return describeConvolution(kernel, op, "convolution", op.getOperand(), op.getFilter(), op.getResult());
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionOp op, ConvertOp narrowing = {}) {
+  return describeConvolution(kernel, op, "convolution", op.getOperand(), op.getFilter(), op.getResult(), narrowing);
 }
-static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionInputGradOp op) {
-  return describeConvolution(kernel, op, "convolution_input_grad", op.getResult(), op.getFilter(), op.getCotangent());
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionInputGradOp op, ConvertOp narrowing = {}) {
+  return describeConvolution(kernel, op, "convolution_input_grad", op.getResult(), op.getFilter(), op.getCotangent(),
+                             narrowing);
 }
-static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGradOp op) {
-  return describeConvolution(kernel, op, "convolution_filter_grad", op.getOperand(), op.getResult(), op.getCotangent());
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGradOp op, ConvertOp narrowing = {}) {
+  return describeConvolution(kernel, op, "convolution_filter_grad", op.getOperand(), op.getResult(), op.getCotangent(),
+                             narrowing);
+}
+
+/// The narrowing of a gradient, or of what a convolution gives.
+static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
+  using Call = std::optional<BuiltinCall>;
+  Operation *source = op.getOperand().getDefiningOp();
+  if (!source)
+    return std::nullopt;
+  return llvm::TypeSwitch<Operation *, Call>(source)
+      .Case([&](CrossEntropyGradOp gradient) { return describeGradient(kernel, gradient, op); })
+      .Case<ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp>(
+          [&](auto convolution) { return describe(kernel, convolution, op); })
+      .Default([](Operation *) { return Call(); });
 }
 
 /// Planes, and the windows over them.

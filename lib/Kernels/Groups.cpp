@@ -170,15 +170,17 @@ void Former::require(Value value) {
 
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
-  if (gpu)
+  if (gpu) {
     roundRowsFirst(block);
+    roundForLibrary(block);
+  }
   for (auto dot : block.getOps<DotOp>())
     if (auto group = formProduct(dot, /*narrow=*/gpu, isTaken))
       add(std::move(group));
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
       continue;
-    if (auto group = formBuiltin(&op, isTaken))
+    if (auto group = formBuiltin(&op, gpu, isTaken))
       add(std::move(group));
   }
   if (gpu)

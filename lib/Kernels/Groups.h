@@ -43,8 +43,8 @@ AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTa
 /// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
 /// express, and, if calls may be `narrow`, with its operands and its result kept in bf16 or f16; null if there is none.
 std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken);
-/// The group of an op that the runtime has a kernel for; null for other ops.
-std::unique_ptr<Group> formBuiltin(mlir::Operation *op, IsTaken isTaken);
+/// The group of an op that the runtime has a kernel for, on a GPU perhaps a form that a CPU has not; null for other ops.
+std::unique_ptr<Group> formBuiltin(mlir::Operation *op, bool gpu, IsTaken isTaken);
 /// Lets a result take over an argument that is read here for the last time.
 void tieAccumulator(Group &group);
 
@@ -62,6 +62,9 @@ void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &gro
 
 /// Narrows rows before they are repeated: fewer numbers to round, and the library adds rows of the product's format.
 void roundRowsFirst(BlockOp block);
+/// Rounds f32 results of ops whose operands are kept in bf16 or f16 to that, where a GPU's library computes them so alone:
+/// its convolutions of narrow operands have no f32 results.
+void roundForLibrary(BlockOp block);
 /// Gives products of the library what a fused group does to their results, where the library can do that and nobody else
 /// reads them. Groups have their results by then.
 void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,

@@ -14,6 +14,11 @@ par.program @p on @s0 ranks [0] {
   par.buffer @c temp : tensor<4x8xbf16>
   par.buffer @v temp : tensor<8x8xbf16>
   par.buffer @g temp : tensor<8x8xf32>
+  par.buffer @image temp : tensor<2x4x8x8xbf16>
+  par.buffer @filter temp : tensor<6x4x3x3xbf16>
+  par.buffer @features temp : tensor<2x6x6x6xbf16>
+  par.buffer @wide temp : tensor<6x4x3x3xf32>
+  par.buffer @widefeatures temp : tensor<2x6x6x6xf32>
   par.buffer @tall temp : tensor<1024x96xf32>
   par.buffer @long temp : tensor<65536xf32>
   par.buffer @columns temp : tensor<96xf32>
@@ -117,5 +122,57 @@ par.program @p on @s0 ranks [0] {
     par.store %0 to @columns : tensor<96xf32>
     par.store %2 to @one : tensor<f32>
     par.store %3 to @other : tensor<f32>
+  }
+
+  // Convolutions too; their library has no f32 results of narrow operands, so that results are rounded. What reads a
+  // rounded result narrows it no more.
+  // CHECK-LABEL: par.block @convolutions
+  // CHECK-COUNT-4: par.load
+  // CHECK-NEXT: %[[Y:.*]] = par.launch @convolution.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xbf16>, tensor<6x4x3x3xbf16>) -> tensor<2x6x6x6xbf16>
+  // CHECK-NEXT: par.store %[[Y]] to @features
+  // CHECK-NEXT: %[[DX:.*]] = par.launch @convolution_input_grad.{{[0-9]+}}({{.*}}) : (tensor<2x6x6x6xbf16>, tensor<6x4x3x3xbf16>) -> tensor<2x4x8x8xbf16>
+  // CHECK-NEXT: par.store %[[DX]] to @image
+  // CHECK-NEXT: %[[DW:.*]] = par.launch @convolution_filter_grad.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xbf16>, tensor<2x6x6x6xbf16>) -> tensor<6x4x3x3xbf16>
+  // CHECK-NEXT: %[[SUM:.*]] = par.launch @{{.*}}(%{{.*}}, %[[DW]]) : (tensor<6x4x3x3xf32>, tensor<6x4x3x3xbf16>) -> tensor<6x4x3x3xf32>
+  // CHECK-NEXT: par.store %[[SUM]] to @wide
+  // CHECK-NEXT: par.store %[[DW]] to @filter
+  // CPU-LABEL: par.block @convolutions
+  // CPU: par.launch @convolution.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
+  // CPU: par.launch @convolution_input_grad.{{[0-9]+}}({{.*}}) : (tensor<2x6x6x6xf32>, tensor<6x4x3x3xf32>) -> tensor<2x4x8x8xf32>
+  // CPU: par.launch @convolution_filter_grad.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xf32>, tensor<2x6x6x6xf32>) -> tensor<6x4x3x3xf32>
+  par.block @convolutions {
+    %x = par.load @image : tensor<2x4x8x8xbf16>
+    %w = par.load @filter : tensor<6x4x3x3xbf16>
+    %dy = par.load @features : tensor<2x6x6x6xbf16>
+    %sum = par.load @wide : tensor<6x4x3x3xf32>
+    %xw = par.convert %x : tensor<2x4x8x8xbf16> to tensor<2x4x8x8xf32>
+    %ww = par.convert %w : tensor<6x4x3x3xbf16> to tensor<6x4x3x3xf32>
+    %dyw = par.convert %dy : tensor<2x6x6x6xbf16> to tensor<2x6x6x6xf32>
+    %y = par.convolution %xw, %ww strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 1
+      : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
+    %yn = par.convert %y : tensor<2x6x6x6xf32> to tensor<2x6x6x6xbf16>
+    par.store %yn to @features : tensor<2x6x6x6xbf16>
+    %dx = par.convolution_input_grad %dyw, %ww strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 1
+      : (tensor<2x6x6x6xf32>, tensor<6x4x3x3xf32>) -> tensor<2x4x8x8xf32>
+    %dxn = par.convert %dx : tensor<2x4x8x8xf32> to tensor<2x4x8x8xbf16>
+    par.store %dxn to @image : tensor<2x4x8x8xbf16>
+    %dw = par.convolution_filter_grad %xw, %dyw strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 1
+      : (tensor<2x4x8x8xf32>, tensor<2x6x6x6xf32>) -> tensor<6x4x3x3xf32>
+    %all = par.add %sum, %dw : tensor<6x4x3x3xf32>
+    par.store %all to @wide : tensor<6x4x3x3xf32>
+    %dwn = par.convert %dw : tensor<6x4x3x3xf32> to tensor<6x4x3x3xbf16>
+    par.store %dwn to @filter : tensor<6x4x3x3xbf16>
+  }
+
+  // One operand in f32: in f32.
+  // CHECK-LABEL: par.block @mixed
+  // CHECK: par.launch @convolution.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
+  par.block @mixed {
+    %x = par.load @image : tensor<2x4x8x8xbf16>
+    %w = par.load @wide : tensor<6x4x3x3xf32>
+    %xw = par.convert %x : tensor<2x4x8x8xbf16> to tensor<2x4x8x8xf32>
+    %y = par.convolution %xw, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 1
+      : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
+    par.store %y to @widefeatures : tensor<2x6x6x6xf32>
   }
 }

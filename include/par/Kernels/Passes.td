@@ -99,7 +99,8 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     ```
 
     For cuda also: a kernel computes elementwise values for itself that take more bytes to read than what they are
-    computed from, and reads and writes at most 48 tensors.
+    computed from, and reads and writes at most 48 tensors; products and convolutions read bf16 and f16 as they are kept.
+    A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way.
   }];
   let options = [
     Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">

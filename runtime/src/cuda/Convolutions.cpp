@@ -19,7 +19,7 @@ namespace {
 
 /// One operation of the graph API, and which operand of the builtin is which of its tensors.
 struct Pass {
-  std::string_view builtin;
+  std::string_view builtin; ///< its form in f32
   Kind kind;
   Attribute alpha, beta, convolution;
   std::array<Attribute, 3> operands;
@@ -52,12 +52,16 @@ constexpr Pass passes[] = {
 
 const Pass *passOf(std::string_view builtin) {
   auto found = std::find_if(std::begin(passes), std::end(passes),
-                            [&](const Pass &pass) { return pass.builtin == builtin; });
+                            [&](const Pass &pass) { return pass.builtin == kernels::formInF32(builtin); });
   return found == std::end(passes) ? nullptr : found;
 }
 
 const Pass *passOfKernel(const format::Kernel &kernel) {
   return kernel.builtin ? passOf(kernel.symbol) : nullptr;
+}
+
+int typeOf(std::string_view word) {
+  return word == "bf16" ? dnn::dataBF16 : word == "f16" ? dnn::dataF16 : dnn::dataF32;
 }
 
 /// The immediates of the builtin, by name, and the tensors that they describe.
@@ -88,6 +92,7 @@ struct Sizes {
 /// A convolution of the programs: all that its engine depends on, and where it is first met.
 struct Use {
   const Pass *pass = nullptr;
+  const kernels::BuiltinKernel *builtin = nullptr; ///< the form of it
   std::vector<uint64_t> imms;
   uint32_t alignment = 256;
   std::string kernel, node;
@@ -124,9 +129,10 @@ Convolution::Convolution(const Dnn &dnn, const Use &use)
       .finalize();
   std::vector<const DnnNode *> tensors;
   for (size_t i = 0; i < ids.size(); ++i)
-    tensors.push_back(&graph.tensor({ids[i], dnn::dataF32, sizes.dims(use.pass->sides[i]), {}, use.alignment},
+    tensors.push_back(&graph.tensor({ids[i], typeOf(use.builtin->operands[i].type),
+                                     sizes.dims(use.pass->sides[i]), {}, use.alignment},
                                     {use.pass->sides[i]}));
-  DnnNode &operation = graph.operation(use.pass->kind, "the " + std::string(use.pass->builtin));
+  DnnNode &operation = graph.operation(use.pass->kind, "the " + std::string(use.builtin->name));
   operation.set(use.pass->alpha, 1.0f).set(use.pass->beta, 0.0f).set(use.pass->convolution, windows);
   for (size_t i = 0; i < ids.size(); ++i)
     operation.set(use.pass->operands[i], *tensors[i]);
@@ -134,17 +140,19 @@ Convolution::Convolution(const Dnn &dnn, const Use &use)
   graph.finalize();
 }
 
-/// No engine that rounds f32 to TF32: products on cuBLASLt do not either.
+/// No engine that rounds f32 to TF32: products on cuBLASLt do not either. What is narrow already tensor cores multiply
+/// as it is.
 DnnChoice Convolution::propose() const {
   std::string why;
-  if (auto choice = graph.propose({convolutionWorkspace, false}, &why))
+  bool narrow = use.builtin->operands[0].type != "f32";
+  if (auto choice = graph.propose({convolutionWorkspace, narrow}, &why))
     return *choice;
   throw Failure::at("", Message::dnnNoEngine, use.kernel, use.node, graph.dnn.describe(),
                     core::grouped(convolutionWorkspace), why);
 }
 
-std::string keyOf(const Pass &pass, const std::vector<uint64_t> &imms) {
-  std::string key(pass.builtin);
+std::string keyOf(const kernels::BuiltinKernel &builtin, const std::vector<uint64_t> &imms) {
+  std::string key(builtin.name);
   for (uint64_t imm : imms)
     key += "," + std::to_string(imm);
   return key;
@@ -169,9 +177,10 @@ std::map<std::string, Use> usesOf(const format::Bundle &bundle, std::span<const 
                               kernel.symbol + " whose sizes depend on the rank");
           imms.push_back(static_cast<uint64_t>(imm.value));
         }
-        Use &use = uses[keyOf(*pass, imms)];
+        const kernels::BuiltinKernel *builtin = kernels::findBuiltin(kernel.symbol);
+        Use &use = uses[keyOf(*builtin, imms)];
         if (!use.pass)
-          use = {pass, imms, 256, kernel.name,
+          use = {pass, builtin, imms, 256, kernel.name,
                  instruction.provenance < 0 ? "no node"
                                             : bundle.provenance[static_cast<size_t>(instruction.provenance)]};
         use.alignment = std::min(use.alignment, alignmentOf(program, instruction));
@@ -184,7 +193,7 @@ std::map<std::string, Use> usesOf(const format::Bundle &bundle, std::span<const 
 std::unique_ptr<LibraryKernel> makeConvolution(const Dnn &dnn, std::string_view builtin,
                                                const std::vector<uint64_t> &immediates, uint32_t alignment,
                                                const std::string &kernel, const std::string &node) {
-  auto made = std::make_unique<Convolution>(dnn, Use{passOf(builtin), immediates, alignment, kernel, node});
+  auto made = std::make_unique<Convolution>(dnn, Use{passOf(builtin), kernels::findBuiltin(builtin), immediates, alignment, kernel, node});
   made->plan(made->propose());
   return made;
 }
@@ -211,7 +220,7 @@ void agreeOnConvolutions(const Dnn &dnn, const core::DeviceOptions &options, com
     // Alignments are those of all programs, as the choice was made for them.
     auto made = std::make_unique<Convolution>(dnn, uses.at(key));
     made->plan(choices.at(key));
-    kernels.adopt(own.pass->builtin, own.imms, std::move(made));
+    kernels.adopt(own.builtin->name, own.imms, std::move(made));
   }
 }
 

@@ -82,8 +82,8 @@ std::optional<DnnChoice> DnnGraph::propose(const DnnLimits &limits, std::string 
         ++reasons["give other bits each time"];
         continue;
       }
-      if (!limits.tensorCores && (candidate.has(dnn::noteTensorCore) || candidate.has(dnn::noteDownConvert) ||
-                                  candidate.has(dnn::noteReducedPrecision))) {
+      if (candidate.has(dnn::noteReducedPrecision) ||
+          (!limits.tensorCores && (candidate.has(dnn::noteTensorCore) || candidate.has(dnn::noteDownConvert)))) {
         ++reasons["round f32 to less"];
         continue;
       }

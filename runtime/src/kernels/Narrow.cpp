@@ -1,7 +1,8 @@
-// The forms of row kernels that keep some operands in bf16 or f16: the f32 kernel, row by row, on widened
-// copies.
+// The forms of kernels that keep some operands in bf16 or f16: the f32 kernel on widened copies, row by row
+// where it computes rows.
 #include "Narrow.h"
 #include "Lanes.h"
+#include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"
 
 #include <algorithm>
@@ -66,6 +67,26 @@ void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *p
       if (!wide[i].empty() && kernel.operands[i].access != Access::Read)
         narrow(wide[i].data(), reinterpret_cast<uint16_t *>(at(i)), cols, kernel.operands[i].type == "bf16");
   }
+}
+
+void runOnCopies(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm) {
+  size_t count = kernel.operands.size();
+  std::vector<std::vector<float>> wide(count);
+  std::vector<void *> pointers(ptr, ptr + count);
+  auto isNarrow = [&](size_t i) { return kernel.operands[i].type == "bf16" || kernel.operands[i].type == "f16"; };
+  for (size_t i = 0; i < count; ++i) {
+    if (!isNarrow(i))
+      continue;
+    wide[i].resize(operandElements(kernel, i, {imm, kernel.immediates.size()}));
+    pointers[i] = wide[i].data();
+    if (kernel.operands[i].access != Access::Write)
+      widen(static_cast<const uint16_t *>(ptr[i]), wide[i].data(), wide[i].size(),
+            kernel.operands[i].type == "bf16");
+  }
+  inF32(pointers.data(), imm, 0, 1);
+  for (size_t i = 0; i < count; ++i)
+    if (isNarrow(i) && kernel.operands[i].access != Access::Read)
+      narrow(wide[i].data(), static_cast<uint16_t *>(ptr[i]), wide[i].size(), kernel.operands[i].type == "bf16");
 }
 
 } // namespace par::kernels

@@ -35,15 +35,15 @@ PAR_KERNEL(maxPoolGrad)
 /// The form in bf16 or f16 that is `row` of the table, by the f32 form.
 template <size_t row> static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   const BuiltinKernel &kernel = table::all[row];
-  static const KernelFunction inF32 = builtinFunction(kernel.name.substr(0, kernel.name.rfind('_')));
-  runNarrow(kernel, inF32, ptr, imm, tile0, tile1);
+  static const KernelFunction inF32 = builtinFunction(formInF32(kernel.name));
+  kernel.forCuda ? runOnCopies(kernel, inF32, ptr, imm) : runNarrow(kernel, inF32, ptr, imm, tile0, tile1);
 }
 
 /// The narrow form of that name, or null.
 template <size_t... rows> static KernelFunction findNarrow(std::string_view name, std::index_sequence<rows...>) {
   KernelFunction found = nullptr;
   ((found = table::all[rows].name == name ? &narrowForm<rows> : found), ...);
-  return name.ends_with("_bf16") || name.ends_with("_f16") ? found : nullptr;
+  return formInF32(name) != name ? found : nullptr;
 }
 
 KernelFunction builtinFunction(std::string_view name) {

@@ -1,4 +1,5 @@
-// Convolutions of all sorts, small enough for every test: on the stub, on a GPU, planned by the true library.
+// Convolutions of all sorts, small enough for every test: on the stub, on a GPU, planned by the true library; and larger
+// ones for the latter two.
 #pragma once
 
 #include <array>
@@ -40,6 +41,13 @@ inline const Convolution convolutions[] = {
     {"line", 3, 1, 4, 2, {1, 1, 9}, {1, 1, 4}, {1, 1, 2}, {0, 0, 1}, {0, 0, 0}, {1, 1, 1}},
     {"depth", 2, 6, 1, 6, {1, 8, 8}, {1, 3, 3}, {1, 2, 2}, {0, 0, 0}, {0, 1, 1}, {1, 1, 1}},
     {"point", 2, 1, 5, 4, {1, 4, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
+};
+
+/// Layers of ResNet-50, two images.
+inline const Convolution layers[] = {
+    {"stem", 2, 1, 3, 64, {1, 224, 224}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, {0, 3, 3}, {1, 1, 1}},
+    {"middle", 2, 1, 128, 128, {1, 28, 28}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {"shrink", 2, 1, 256, 512, {1, 28, 28}, {1, 1, 1}, {1, 2, 2}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
 };
 
 } // namespace par::toy

@@ -12,8 +12,8 @@ using Shape = toy::Convolution;
 namespace {
 
 /// x and w are random, y = convolution(x, w), dx and dw the cotangents for that of y, which is y itself. All
-/// are state, so that they can be read. One gradient is on a queue of its own.
-format::Bundle convolving(const Shape &shape) {
+/// are state of `type`, so that they can be read. One gradient is on a queue of its own.
+format::Bundle convolving(const Shape &shape, format::DType type = format::DType::F32) {
   using format::BufferKind;
   toy::ProgramBuilder b("convolving", {"compute", "other"});
   std::vector<int64_t> x{shape.n, shape.groups * shape.c, shape.in[0], shape.in[1], shape.in[2]},
@@ -25,7 +25,9 @@ format::Bundle convolving(const Shape &shape) {
   bundle.provenance = {"/conv of the model"};
   for (const auto &[name, dims] : {std::pair("x", x), {"w", w}, {"y", y}, {"dx", x}, {"dw", w}}) {
     b.buffer(name, BufferKind::State, dims, format::Index::None, 1, name);
+    b.program.buffers.back().type = type;
     format::Tensor tensor;
+    tensor.type = type;
     tensor.name = name, tensor.stored = dims;
     tensor.layout = {dims, dims, {{std::vector<int64_t>(dims.size()), dims, {0}}}};
     tensor.init = {format::InitRule::Normal, 0, 1};
@@ -33,7 +35,9 @@ format::Bundle convolving(const Shape &shape) {
   }
   b.event("made");
   b.block("all");
-  auto add = [&](const char *queue, const char *name, std::vector<std::string> args) {
+  auto add = [&](const char *queue, std::string name, std::vector<std::string> args) {
+    if (type != format::DType::F32)
+      name += "_" + std::string(format::toString(type));
     format::Instruction &it = b.kernel(queue, name, std::move(args));
     for (uint64_t value : shape.immediates())
       it.imms.push_back({static_cast<int64_t>(value), "", 1});
@@ -50,18 +54,17 @@ format::Bundle convolving(const Shape &shape) {
   return bundle;
 }
 
-/// y, dx and dw after `runs` runs.
-std::vector<float> convolve(const std::string &device, const format::Bundle &bundle, int runs = 3) {
-  std::vector<float> results;
+/// The bytes of y, dx and dw after `runs` runs.
+std::vector<uint8_t> convolve(const std::string &device, const format::Bundle &bundle, int runs = 3) {
+  std::vector<uint8_t> results;
   toy::runOn(device, bundle, [&](core::Session &session) {
     session.initialize(nullptr, 7);
     for (int run = 0; run < runs; ++run)
       session.run("train", {});
     for (const char *name : {"y", "dx", "dw"}) {
       core::HostBytes bytes = session.tensor(name);
-      size_t before = results.size();
-      results.resize(before + bytes.size() / sizeof(float));
-      std::memcpy(results.data() + before, bytes.data(), bytes.size());
+      auto *first = reinterpret_cast<const uint8_t *>(bytes.data());
+      results.insert(results.end(), first, first + bytes.size());
     }
   });
   return results;
@@ -72,7 +75,7 @@ class ConvolutionsTest : public toy::Cuda {};
 TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
   for (const Shape &shape : toy::convolutions) {
     format::Bundle bundle = convolving(shape);
-    std::vector<float> expected = convolve("cpu", bundle);
+    std::vector<uint8_t> expected = convolve("cpu", bundle);
     for (const char *graphs : {"0", "1"})
       for (uint64_t seed = 1; seed <= 3; ++seed) {
         setenv("PAR_CUDA_GRAPHS", graphs, 1);
@@ -81,6 +84,41 @@ TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
             << shape.name << ", graphs " << graphs << ", seed " << seed;
       }
   }
+}
+
+TEST_F(ConvolutionsTest, keepTensorsNarrow) {
+  for (format::DType type : {format::DType::BF16, format::DType::F16})
+    for (const Shape &shape : toy::convolutions) {
+      format::Bundle bundle = convolving(shape, type);
+      std::vector<uint8_t> expected = convolve("cpu", bundle);
+      EXPECT_GT(std::set<uint8_t>(expected.begin(), expected.end()).size(), 16u) << shape.name;
+      EXPECT_EQ(convolve("cuda", bundle), expected) << shape.name << " " << format::toString(type);
+    }
+}
+
+TEST_F(ConvolutionsTest, ofTwoTypesAreTwo) {
+  format::Bundle bundle = convolving(toy::convolutions[0]);
+  const format::Program narrow = convolving(toy::convolutions[0], format::DType::BF16).programs[0];
+  format::Program &program = bundle.programs[0];
+  // y in bf16 beside the other, which it does not touch.
+  for (const format::Buffer &buffer : narrow.buffers) {
+    format::Buffer own = buffer;
+    own.name += ".narrow", own.kind = format::BufferKind::Temp, own.tensor = "";
+    program.buffers.push_back(own);
+  }
+  std::vector<uint8_t> alone = convolve("cuda", bundle);
+  format::Instruction it = narrow.blocks[0].instructions[0];
+  ASSERT_EQ(it.op, format::Op::Kernel);
+  it.kernel = static_cast<uint32_t>(program.kernels.size());
+  for (format::Operand &operand : it.operands)
+    operand.buffer += static_cast<uint32_t>(narrow.buffers.size());
+  program.kernels.push_back(narrow.kernels[0]);
+  auto &instructions = program.blocks[0].instructions;
+  instructions.insert(instructions.begin(), it);
+  setenv("PAR_CUDA_GRAPHS", "0", 1);
+  machine.reset();
+  EXPECT_EQ(convolve("cuda", bundle, 1), alone);
+  EXPECT_EQ(count("cudnnBackendExecute"), 4u);
 }
 
 TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {

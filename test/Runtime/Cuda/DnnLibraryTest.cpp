@@ -38,11 +38,15 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
   std::unique_ptr<cuda::Dnn> dnn = open(why);
   if (!dnn)
     GTEST_SKIP() << why;
-  for (const toy::Convolution &shape : toy::convolutions)
-    for (const char *builtin : {"convolution", "convolution_input_grad", "convolution_filter_grad"}) {
-      auto planned = cuda::makeConvolution(*dnn, builtin, shape.immediates(), 256, builtin, shape.name);
-      EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << " " << shape.name;
-    }
+  std::vector<toy::Convolution> shapes(std::begin(toy::convolutions), std::end(toy::convolutions));
+  shapes.insert(shapes.end(), std::begin(toy::layers), std::end(toy::layers));
+  for (const toy::Convolution &shape : shapes)
+    for (std::string builtin : {"convolution", "convolution_input_grad", "convolution_filter_grad"})
+      for (const char *types : {"", "_bf16", "_f16"}) {
+        auto planned =
+            cuda::makeConvolution(*dnn, builtin + types, shape.immediates(), 256, builtin + types, shape.name);
+        EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << types << " " << shape.name;
+      }
 }
 
 /// Of models as they are trained: each takes seconds, in which the library makes its code.

@@ -1,5 +1,6 @@
 // Convolutions and their gradients by the library, against sums in f64.
 #include "par/kernels/Builtins.h"
+#include "par/kernels/Narrow.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -78,6 +79,28 @@ void compare(const char *name, const Shape &shape, const std::vector<float> &lhs
     ASSERT_NEAR(result[i], wanted[i], 1e-4 * (1 + std::fabs(wanted[i]))) << name << " " << i;
 }
 
+/// The forms that keep all in bf16 or f16, against the f32 form on the same values: the result is rounded, and no more.
+void compareNarrow(const std::string &name, const Shape &shape, const std::vector<float> &lhs,
+                   const std::vector<float> &rhs, size_t size) {
+  for (bool brain : {true, false}) {
+    auto narrow = [&](float x) { return brain ? toBF16(x) : toF16(x); };
+    auto wide = [&](uint16_t x) { return brain ? fromBF16(x) : fromF16(x); };
+    std::vector<uint16_t> narrowOperands[2], result(size, 7);
+    std::vector<float> operands[2], wanted(size);
+    for (int i : {0, 1})
+      for (float x : i == 0 ? lhs : rhs) {
+        narrowOperands[i].push_back(narrow(x));
+        operands[i].push_back(wide(narrow(x)));
+      }
+    void *pointers[] = {operands[0].data(), operands[1].data(), wanted.data()};
+    builtinFunction(name)(pointers, shape.imm.data(), 0, 1);
+    void *narrowPointers[] = {narrowOperands[0].data(), narrowOperands[1].data(), result.data()};
+    builtinFunction(name + (brain ? "_bf16" : "_f16"))(narrowPointers, shape.imm.data(), 0, 1);
+    for (size_t i = 0; i < size; ++i)
+      ASSERT_EQ(result[i], narrow(wanted[i])) << name << " " << i << (brain ? " bf16" : " f16");
+  }
+}
+
 class Convolutions : public testing::TestWithParam<Shape> {};
 
 TEST_P(Convolutions, areSums) {
@@ -94,6 +117,9 @@ TEST_P(Convolutions, areSums) {
     compare("convolution_input_grad", shape, dy, w, dx);
     compare("convolution_filter_grad", shape, x, dy, dw);
   }
+  compareNarrow("convolution", shape, x, w, y.size());
+  compareNarrow("convolution_input_grad", shape, dy, w, dx.size());
+  compareNarrow("convolution_filter_grad", shape, x, dy, dw.size());
 }
 
 // A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides with rows that no window meets, gaps, groups, one channel a group, one

@@ -183,6 +183,40 @@ TEST(Verify, Builtins) {
             "V1 operand 1 ('y') of builtin softmax is not 'rw' ");
 }
 
+// V1: the form of a convolution that keeps all in bf16 touches bf16.
+TEST(Verify, NarrowConvolutions) {
+  auto convolution = [](const char *form, std::initializer_list<size_t> narrow) {
+    return broken(toy::pipeline(), [&](Bundle &b) {
+      Program &p = b.programs[0];
+      Instruction &it = at(p, "forward", 2); // r x, r w0, w act: 8, 16 and 8 elements
+      it.op = Op::Kernel;
+      it.kernel = static_cast<uint32_t>(p.kernels.size());
+      p.kernels.push_back(
+          {"windows", true, form, {{Access::Read, 32}, {Access::Read, 64}, {Access::Write, 32}}, 1, 25});
+      // 2 images of 4 channels, 4 filters, all of one element.
+      for (int64_t value : {2, 1, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1})
+        it.imms.push_back({value});
+      for (size_t operand : narrow) {
+        Buffer view = p.buffers[it.operands[operand].buffer];
+        view.of = it.operands[operand].buffer, view.at.clear(), view.name += ".narrow";
+        view.type = DType::BF16, view.shape = {2 * view.shape[0], view.shape[1]};
+        it.operands[operand].buffer = static_cast<uint32_t>(p.buffers.size());
+        p.buffers.push_back(view);
+      }
+    });
+  };
+  EXPECT_EQ(convolution("convolution", {}), "");
+  auto begins = [](const std::string &text, const std::string &begin) {
+    EXPECT_EQ(text.substr(0, begin.size()), begin);
+  };
+  begins(convolution("convolution_bf16", {}),
+         "V1 operand 0 ('x') of builtin convolution_bf16 is bf16, 'x' is f32[2x4] | ");
+  begins(convolution("convolution", {2}),
+         "V1 operand 2 ('y') of builtin convolution is f32, 'act.narrow' is bf16[4x4] | ");
+  begins(convolution("convolution_bf16", {0, 1, 2}),
+         "V1 operand 0 ('x') of builtin convolution_bf16 is 8 elements by its immediates, 32 bytes by the kernel table");
+}
+
 // V1: what kernels of a GPU take at once lies where it may, and the host's memory is only copied.
 TEST(Verify, OnGpu) {
   auto gpu = [](auto change) {

@@ -73,7 +73,7 @@ struct DnnChoice {
   static std::optional<DnnChoice> read(const std::string &text);
 };
 
-/// What an engine must keep to.
+/// What an engine must keep to; all add in f32 at least.
 struct DnnLimits {
   uint64_t workspace = 0;   ///< bytes at most
   bool tensorCores = false; ///< may compute on tensor cores, which round f32 to TF32

@@ -9,7 +9,7 @@
 // complement, reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the
 // split into tiles depends on the immediates alone, so results do not depend on the number of threads.
 // All indices are i64, all tensors dense and row-major. Floats are f32; the row kernels have forms named _bf16 and _f16
-// that keep their large operands so, compute in f32 and round to nearest even.
+// that keep their large operands so, compute in f32 and round to nearest even; those of convolutions keep all operands so.
 #pragma once
 
 #include <array>
@@ -45,6 +45,8 @@ struct BuiltinKernel {
   std::span<const BuiltinImmediate> immediates;
   int tileBy = -1;
   uint64_t tileSize = 1;
+  /// The compiler calls it in bundles for cuda alone; a CPU computes it by the f32 form, on copies.
+  bool forCuda = false;
 };
 
 namespace table {
@@ -179,6 +181,19 @@ template <const auto &operands> inline constexpr auto inF16 = rowsIn("f16", oper
       BuiltinKernel{NAME "_bf16", MEANING, inBF16<OPERANDS>, __VA_ARGS__},                                             \
       BuiltinKernel { NAME "_f16", MEANING, inF16<OPERANDS>, __VA_ARGS__ }
 
+/// The same operands, all in another type.
+template <size_t n> constexpr std::array<O, n> allIn(std::string_view type, std::array<O, n> operands) {
+  for (O &operand : operands)
+    operand.type = type;
+  return operands;
+}
+template <const auto &operands> inline constexpr auto allInBF16 = allIn("bf16", operands);
+template <const auto &operands> inline constexpr auto allInF16 = allIn("f16", operands);
+#define PAR_CONVOLUTION(NAME, MEANING, OPERANDS)                                                                       \
+  BuiltinKernel{NAME, MEANING, OPERANDS, convolutionImmediates},                                                       \
+      BuiltinKernel{NAME "_bf16", MEANING, allInBF16<OPERANDS>, convolutionImmediates, -1, 1, true},                   \
+      BuiltinKernel { NAME "_f16", MEANING, allInF16<OPERANDS>, convolutionImmediates, -1, 1, true }
+
 inline constexpr std::array all{
     BuiltinKernel{"adamw",
                   "PyTorch's AdamW: w -= lr wd w; m, v moving averages; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps)",
@@ -210,11 +225,9 @@ inline constexpr std::array all{
                   layerNormOperands, layerNormImmediates, 0, 16),
     PAR_ROW_KERNEL("layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
                   rowsColsImmediates),
-    BuiltinKernel{"convolution", "y = convolution of x by w", convolutionOperands, convolutionImmediates},
-    BuiltinKernel{"convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands,
-                  convolutionImmediates},
-    BuiltinKernel{"convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands,
-                  convolutionImmediates},
+    PAR_CONVOLUTION("convolution", "y = convolution of x by w", convolutionOperands),
+    PAR_CONVOLUTION("convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands),
+    PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
     BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates},
     BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates},
     BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
@@ -226,6 +239,7 @@ inline constexpr std::array all{
                   poolImmediates, 0, 1},
 };
 #undef PAR_ROW_KERNEL
+#undef PAR_CONVOLUTION
 } // namespace table
 
 inline constexpr size_t convolutionImmediateCount = table::convolutionImmediates.size();
@@ -239,6 +253,14 @@ inline constexpr const BuiltinKernel *findBuiltin(std::string_view name) {
     if (kernel.name == name)
       return &kernel;
   return nullptr;
+}
+
+/// The name of the form in f32 of a kernel with forms for other types, or the name itself.
+inline constexpr std::string_view formInF32(std::string_view name) {
+  for (std::string_view types : {"_bf16", "_f16"})
+    if (name.ends_with(types))
+      return name.substr(0, name.size() - types.size());
+  return name;
 }
 
 /// Number of tiles of a builtin with these immediates.

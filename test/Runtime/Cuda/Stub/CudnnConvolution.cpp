@@ -39,6 +39,21 @@ DnnAnswer checkConvolution(const DnnDescriptor &d) {
   return {};
 }
 
+/// The builtin's form for tensors of one type; nothing for others: the library has no engine for narrow operands and an
+/// f32 result.
+const kernels::BuiltinKernel *formOf(const Pass &pass, const DnnDescriptor &d) {
+  constexpr int f32 = 0, f16 = 2, bf16 = 9;
+  int type = d.other(pass.x).one<int>(dnnDataType);
+  for (int tensor : {pass.w, pass.y})
+    if (d.other(tensor).one<int>(dnnDataType) != type)
+      return nullptr;
+  std::string name = pass.builtin;
+  return type == f32    ? kernels::findBuiltin(name)
+         : type == bf16 ? kernels::findBuiltin(name + "_bf16")
+         : type == f16  ? kernels::findBuiltin(name + "_f16")
+                        : nullptr;
+}
+
 DnnAnswer checkShapes(const Pass &pass, const DnnDescriptor &d) {
   const DnnDescriptor &c = d.other(pass.convolution());
   auto x = d.other(pass.x).all<int64_t>(dnnDims), w = d.other(pass.w).all<int64_t>(dnnDims),
@@ -66,10 +81,8 @@ DnnAnswer checkShapes(const Pass &pass, const DnnDescriptor &d) {
     for (size_t i = sizes.size(); i-- > 0; dense *= sizes[i])
       if (steps[i] != dense)
         return {dnnNotSupported, "tensors that are not dense"};
-    if (d.other(tensor).one<int>(dnnDataType) != 0)
-      return {dnnNotSupported, "other types than f32"};
   }
-  return {};
+  return formOf(pass, d) ? DnnAnswer{} : DnnAnswer{dnnNotSupported, "operands of these types"};
 }
 
 /// The builtin's immediates, read off the descriptors.
@@ -93,7 +106,8 @@ std::function<void()> workOf(const Pass &pass, const DnnDescriptor &d,
   std::vector<void *> pointers;
   for (int operand : pass.operands)
     pointers.push_back(addressOf.at(d.other(operand).one<int64_t>(dnnId)));
-  return [function = kernels::builtinFunction(pass.builtin), pointers, immediates = immediatesOf(pass, d)] {
+  return [function = kernels::builtinFunction(formOf(pass, d)->name), pointers,
+          immediates = immediatesOf(pass, d)] {
     function(pointers.data(), immediates.data(), 0, 1);
   };
 }

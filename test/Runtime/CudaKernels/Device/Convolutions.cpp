@@ -1,9 +1,10 @@
 // Convolutions by cuDNN on a GPU against the CPU's builtins: the same sums but for their order, the same bits
-// each time.
+// each time; in bf16 and f16 rounded once more.
 #include "cuda/Convolutions.h"
 #include "../../Cuda/ConvolutionShapes.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
+#include "par/kernels/Narrow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,68 +16,89 @@ using namespace par::kernels;
 
 namespace {
 
-/// Layers of ResNet-50, two images.
-const toy::Convolution layers[] = {
-    {"stem", 2, 1, 3, 64, {1, 224, 224}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, {0, 3, 3}, {1, 1, 1}},
-    {"middle", 2, 1, 128, 128, {1, 28, 28}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
-    {"shrink", 2, 1, 256, 512, {1, 28, 28}, {1, 1, 1}, {1, 2, 2}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
+/// A tensor in memory as a form of a builtin keeps it, and the values that it holds.
+class Tensor {
+public:
+  Tensor(std::string_view type, size_t size) : type(type), bytes(size * typeBytes(type)) {}
+
+  size_t size() const { return bytes.size() / typeBytes(type); }
+  float at(size_t i) const {
+    if (type == "f32")
+      return reinterpret_cast<const float *>(bytes.data())[i];
+    uint16_t bits = reinterpret_cast<const uint16_t *>(bytes.data())[i];
+    return type == "bf16" ? fromBF16(bits) : fromF16(bits);
+  }
+  void set(size_t i, float value) {
+    if (type == "f32")
+      reinterpret_cast<float *>(bytes.data())[i] = value;
+    else
+      reinterpret_cast<uint16_t *>(bytes.data())[i] = type == "bf16" ? toBF16(value) : toF16(value);
+  }
+  /// What rounding to the type may change of a value of size 1, at most.
+  double unit() const { return type == "f32" ? 0 : type == "bf16" ? 1.0 / 256 : 1.0 / 2048; }
+
+  std::string_view type;
+  std::vector<std::byte> bytes;
 };
 
 class CudaConvolution : public testing::Test {
 protected:
-  /// What the GPU makes of two operands, `runs` times.
-  std::vector<std::vector<float>> compute(const char *builtin, const toy::Convolution &shape,
-                                          std::span<const std::vector<float>> given, size_t results,
-                                          int runs) {
+  /// What the GPU makes of the first two tensors, twice; the third is like the result.
+  std::array<Tensor, 2> compute(const std::string &builtin, const toy::Convolution &shape,
+                                std::span<const Tensor> tensors) {
     auto planned = cuda::makeConvolution(dnn, builtin, shape.immediates(), 256, builtin, shape.name);
     std::vector<cuda::Block> blocks;
     std::vector<void *> operands;
-    for (size_t bytes : {given[0].size() * 4, given[1].size() * 4, results * 4, size_t(planned->workspace())})
+    size_t size = tensors[2].bytes.size();
+    for (size_t bytes : {tensors[0].bytes.size(), tensors[1].bytes.size(), size, size_t(planned->workspace())})
       operands.push_back(blocks.emplace_back(gpu, bytes, cuda::Block::Place::Device).data());
     for (size_t i = 0; i < 2; ++i)
-      gpu->check(gpu->copyToDevice(blocks[i].address(), given[i].data(), given[i].size() * 4, stream),
+      gpu->check(gpu->copyToDevice(blocks[i].address(), tensors[i].bytes.data(), tensors[i].bytes.size(), stream),
                  "copy");
-    std::vector<std::vector<float>> found(static_cast<size_t>(runs), std::vector<float>(results));
-    for (std::vector<float> &values : found) {
-      gpu->check(gpu->set8(blocks[2].address(), 0xff, results * 4, stream), "set");
+    std::array<Tensor, 2> found{tensors[2], tensors[2]};
+    for (Tensor &tensor : found) {
+      gpu->check(gpu->set8(blocks[2].address(), 0xff, size, stream), "set");
       planned->run({operands.data(), 3}, operands[3], stream);
-      gpu->check(gpu->copyToHost(values.data(), blocks[2].address(), results * 4, stream), "copy");
+      gpu->check(gpu->copyToHost(tensor.bytes.data(), blocks[2].address(), size, stream), "copy");
       gpu->check(gpu->streamSynchronize(stream), "synchronize");
     }
     return found;
   }
 
-  void check(const char *builtin, const toy::Convolution &shape) {
+  void check(const std::string &builtin, const toy::Convolution &shape) {
     const BuiltinKernel &kernel = *findBuiltin(builtin);
     std::vector<uint64_t> immediates = shape.immediates();
     std::mt19937 random(7);
     std::uniform_real_distribution<float> values(-1, 1);
-    std::vector<std::vector<float>> operands;
+    std::vector<Tensor> operands;
     std::vector<void *> pointers;
     for (size_t i = 0; i < 3; ++i) {
-      operands.emplace_back(operandElements(kernel, i, immediates));
-      for (float &value : operands.back())
-        value = values(random);
+      Tensor &tensor = operands.emplace_back(kernel.operands[i].type, operandElements(kernel, i, immediates));
+      for (size_t at = 0; at < tensor.size(); ++at)
+        tensor.set(at, values(random));
     }
-    for (std::vector<float> &operand : operands)
-      pointers.push_back(operand.data());
+    for (Tensor &operand : operands)
+      pointers.push_back(operand.bytes.data());
     builtinFunction(builtin)(pointers.data(), immediates.data(), 0, builtinTiles(kernel, immediates));
-    auto found = compute(builtin, shape, operands, operands[2].size(), 2);
-    EXPECT_TRUE(found[0] == found[1]) << builtin << " " << shape.name << ": other bits the second time";
-    // Errors of a sum grow as the root of its length times the size of its parts, which are below 1.
+    auto found = compute(builtin, shape, operands);
+    EXPECT_TRUE(found[0].bytes == found[1].bytes) << builtin << " " << shape.name << ": other bits the second time";
+    // Errors of a sum grow as the root of its length times the size of its parts, which are below 1. A sum near the middle of
+    // two values of a narrow type may be rounded to either.
     double scale = 0, far = 0;
     for (size_t i = 0; i < operands[2].size(); ++i) {
-      scale = std::max(scale, std::fabs(double(operands[2][i])));
-      far = std::max(far, std::fabs(double(operands[2][i]) - double(found[0][i])));
+      scale = std::max(scale, std::fabs(double(operands[2].at(i))));
+      far = std::max(far, std::fabs(double(operands[2].at(i)) - double(found[0].at(i))));
     }
-    EXPECT_LE(far, 2e-5 * scale) << builtin << " " << shape.name;
+    EXPECT_LE(far, (2e-5 + 2 * operands[2].unit()) * scale) << builtin << " " << shape.name;
   }
 
-  void checkAll(const char *builtin) {
-    for (const toy::Convolution &shape : toy::convolutions)
-      check(builtin, shape);
-    for (const toy::Convolution &shape : layers)
-      check(builtin, shape);
+  void checkAll(const std::string &builtin) {
+    for (const char *types : {"", "_bf16", "_f16"}) {
+      for (const toy::Convolution &shape : toy::convolutions)
+        check(builtin + types, shape);
+      for (const toy::Convolution &shape : toy::layers)
+        check(builtin + types, shape);
+    }
   }
 
   cuda::Gpu gpu{0};
