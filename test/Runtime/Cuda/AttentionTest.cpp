@@ -17,10 +17,10 @@ using Shape = toy::Attention;
 
 /// out, lse = attention(q, k, v), then dq, dk and dv for the cotangent `out`. All are state, so that they can
 /// be read.
-format::Bundle attending(const Shape &shape) {
+format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
   using format::BufferKind;
   toy::ProgramBuilder b("attending", {"compute"});
-  format::Bundle bundle = toy::training();
+  format::Bundle bundle = toy::training(ranks);
   bundle.manifest.hypers.clear();
   bundle.manifest.tensors.clear();
   bundle.provenance = {"/attention of the model"};
@@ -100,6 +100,23 @@ TEST_F(AttentionTest, computesWhatTheCpuDoes) {
 TEST_F(AttentionTest, ranksCompareTheirCudnn) {
   format::Bundle bundle = attending(toy::attentions[0]);
   EXPECT_EQ(cuda::makeDevice({&bundle, "", 0})->libraries(), "CUDA driver 13.0, cuDNN 9.19.0");
+}
+
+TEST_F(AttentionTest, rankZeroChoosesTheEngines) {
+  toy::runOn("cuda", attending(toy::attentions[0], 2), [](core::Session &session) {
+    session.initialize(nullptr, 7);
+    session.run("train", {});
+  });
+  auto closed = [&](const std::string &rank, const char *what) {
+    auto calls = machine.calls(rank);
+    return std::count_if(calls.begin(), calls.end(), [&](const stub::Call &call) {
+      return call.name == "cudnnBackendFinalize" && call.arguments == what;
+    });
+  };
+  EXPECT_EQ(closed("rank 0", "heuristic"), 2);
+  EXPECT_EQ(closed("rank 1", "heuristic"), 0);
+  EXPECT_EQ(closed("rank 1", "plan"), 2);
+  EXPECT_EQ(count("cudnnBackendExecute", "rank 1"), 2u);
 }
 
 TEST_F(AttentionTest, whatCudnnCannotDoIsRefusedAtLoad) {
