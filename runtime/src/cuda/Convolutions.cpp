@@ -140,8 +140,8 @@ Convolution::Convolution(const Dnn &dnn, const Use &use)
   graph.finalize();
 }
 
-/// No engine that rounds f32 to TF32: products on cuBLASLt do not either. What is narrow already tensor cores multiply
-/// as it is.
+/// No engine that rounds f32 to TF32: products on cuBLASLt do not either. What is narrow already tensor cores
+/// multiply as it is.
 DnnChoice Convolution::propose() const {
   std::string why;
   bool narrow = use.builtin->operands[0].type != "f32";
@@ -193,7 +193,8 @@ std::map<std::string, Use> usesOf(const format::Bundle &bundle, std::span<const 
 std::unique_ptr<LibraryKernel> makeConvolution(const Dnn &dnn, std::string_view builtin,
                                                const std::vector<uint64_t> &immediates, uint32_t alignment,
                                                const std::string &kernel, const std::string &node) {
-  auto made = std::make_unique<Convolution>(dnn, Use{passOf(builtin), kernels::findBuiltin(builtin), immediates, alignment, kernel, node});
+  Use use{passOf(builtin), kernels::findBuiltin(builtin), immediates, alignment, kernel, node};
+  auto made = std::make_unique<Convolution>(dnn, use);
   made->plan(made->propose());
   return made;
 }

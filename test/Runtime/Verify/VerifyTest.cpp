@@ -214,7 +214,8 @@ TEST(Verify, NarrowConvolutions) {
   begins(convolution("convolution", {2}),
          "V1 operand 2 ('y') of builtin convolution is f32, 'act.narrow' is bf16[4x4] | ");
   begins(convolution("convolution_bf16", {0, 1, 2}),
-         "V1 operand 0 ('x') of builtin convolution_bf16 is 8 elements by its immediates, 32 bytes by the kernel table");
+         "V1 operand 0 ('x') of builtin convolution_bf16 is 8 elements by its immediates, 32 bytes by the "
+         "kernel table");
 }
 
 // V1: what kernels of a GPU take at once lies where it may, and the host's memory is only copied.

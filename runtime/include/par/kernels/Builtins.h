@@ -9,7 +9,7 @@
 // complement, reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the
 // split into tiles depends on the immediates alone, so results do not depend on the number of threads.
 // All indices are i64, all tensors dense and row-major. Floats are f32; the row kernels have forms named _bf16 and _f16
-// that keep their large operands so, compute in f32 and round to nearest even; those of convolutions keep all operands so.
+// that keep their large operands so, compute in f32 and round to nearest even; those of convolutions keep all so.
 #pragma once
 
 #include <array>
