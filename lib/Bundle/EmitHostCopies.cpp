@@ -95,9 +95,9 @@ void HostCopies::plan() {
 
 void ProgramEmitter::giveCopiesAQueue(format::Block &block) {
   HostCopies copies(out, block.instructions);
-  copies.plan();
-  if (copies.last < 0)
+  if (llvm::none_of(llvm::seq(block.instructions.size()), [&](size_t n) { return copies.is(n); }))
     return;
+  copies.plan();
   uint32_t beside = llvm::find(out.queues, "copies") - out.queues.begin();
   if (beside == out.queues.size())
     out.queues.push_back("copies");
