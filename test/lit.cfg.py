@@ -26,6 +26,7 @@ config.environment.pop("WORLD_SIZE", None)
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))
 config.substitutions.append(("%examples", os.path.join(config.par_source, "examples")))
 config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%stubs", os.path.join(config.par_build, "lib")))
 
 
 def has_cuda():
