@@ -107,4 +107,17 @@ par.program @p on @s0 ranks [0] {
     par.store %p to @z : tensor<2x4x16xf32>
     par.store %y to @y : tensor<2x4x16xf32>
   }
+
+  // A function in pieces may differ where nobody looks: none is the library's.
+  // CHECK-LABEL: par.block @clipped
+  // CHECK-COUNT-2: par.launch
+  par.block @clipped {
+    %most = par.constant dense<1.000000e+01> : tensor<2x4x16xf32>
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %g = par.gelu %p {tanh = true} : tensor<2x4x16xf32>
+    %y = par.minimum %g, %most : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
 }
