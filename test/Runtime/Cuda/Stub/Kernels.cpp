@@ -31,37 +31,49 @@ Form formOf(std::string_view entry) {
   return form;
 }
 
-/// par_reduce_f32: out, 16 sources, members, n, operation (sum only).
-void addSources(const std::vector<uint64_t> &p) {
-  auto *out = reinterpret_cast<float *>(p[0]);
+/// Two members' values, by the number of the operation: a sum, the larger, the smaller or a product.
+float join(uint64_t operation, float a, float b) {
+  switch (operation) {
+  case 1:
+    return std::max(a, b);
+  case 2:
+    return std::min(a, b);
+  case 3:
+    return a * b;
+  default:
+    return a + b;
+  }
+}
+
+/// par_reduce_f32: out, 16 sources, members, n, operation.
+void joinSources(const std::vector<uint64_t> &p) {
   std::vector<float> total(p[18]);
   for (uint64_t member = 0; member < p[17]; ++member)
     for (uint64_t i = 0; i < p[18]; ++i) {
       float value = reinterpret_cast<const float *>(p[1 + member])[i];
-      total[i] = member == 0 ? value : total[i] + value;
+      total[i] = member == 0 ? value : join(p[19], total[i], value);
     }
-  std::copy(total.begin(), total.end(), out);
+  std::copy(total.begin(), total.end(), reinterpret_cast<float *>(p[0]));
 }
 
-/// The same of bf16 or f16, added in f32.
-template <auto widen, auto narrow> void addNarrow(const std::vector<uint64_t> &p) {
-  auto *out = reinterpret_cast<uint16_t *>(p[0]);
+/// The same of bf16 or f16, joined in f32.
+template <auto widen, auto narrow> void joinNarrow(const std::vector<uint64_t> &p) {
   std::vector<uint16_t> total(p[18]);
   for (uint64_t i = 0; i < p[18]; ++i) {
-    float sum = 0;
-    for (uint64_t member = 0; member < p[17]; ++member)
-      sum += widen(reinterpret_cast<const uint16_t *>(p[1 + member])[i]);
-    total[i] = narrow(sum);
+    float joined = widen(reinterpret_cast<const uint16_t *>(p[1])[i]);
+    for (uint64_t member = 1; member < p[17]; ++member)
+      joined = join(p[19], joined, widen(reinterpret_cast<const uint16_t *>(p[1 + member])[i]));
+    total[i] = narrow(joined);
   }
-  std::copy(total.begin(), total.end(), out);
+  std::copy(total.begin(), total.end(), reinterpret_cast<uint16_t *>(p[0]));
 }
 
 } // namespace
 
 void registerBuiltins(Machine &machine) {
-  machine.kernel("par_reduce_f32", 5, addSources);
-  machine.kernel("par_reduce_bf16", 5, addNarrow<kernels::fromBF16, kernels::toBF16>);
-  machine.kernel("par_reduce_f16", 5, addNarrow<kernels::fromF16, kernels::toF16>);
+  machine.kernel("par_reduce_f32", 5, joinSources);
+  machine.kernel("par_reduce_bf16", 5, joinNarrow<kernels::fromBF16, kernels::toBF16>);
+  machine.kernel("par_reduce_f16", 5, joinNarrow<kernels::fromF16, kernels::toF16>);
   for (std::string_view entry : kernels::cudaEntries()) {
     Form form = formOf(entry);
     kernels::KernelFunction function = form.builtin ? kernels::builtinFunction(form.builtin->name) : nullptr;
