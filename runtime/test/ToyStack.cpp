@@ -195,7 +195,7 @@ void StackBuilder::transfers(ProgramBuilder &b, uint32_t s) {
   b.block("update");
   wait(b, "compute", "reduced");
   for (uint32_t l = 0; l < stack.layers; ++l)
-    b.kernel("compute", "sgd", {"r g" + std::to_string(l), "rw p" + std::to_string(l)});
+    b.kernel("compute", "descend", {"r g" + std::to_string(l), "rw p" + std::to_string(l)});
 }
 
 /// The restriction of one global order: transfers at their producer's end, blocks at their start.

@@ -16,7 +16,9 @@ AttentionSizes::AttentionSizes(std::span<const uint64_t> imms) {
   mask = {at(10), at(11), at(12), at(13)};
 }
 
-bool AttentionGraph::isBuiltin(std::string_view name) { return name.starts_with("attention"); }
+bool AttentionGraph::isBuiltin(std::string_view name) {
+  return name.starts_with("attention") && kernels::findBuiltin(name);
+}
 
 AttentionGraph::AttentionGraph(const Dnn &dnn, std::string whose, std::string_view builtin,
                                std::span<const uint64_t> imms, uint32_t alignment)

@@ -11,8 +11,8 @@
 using namespace par::format;
 
 static constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
-/// Instructions that one entry may expand to.
 static constexpr int64_t kAuxMultiple = 8; ///< what libraries want of the leading stride of aux
+/// Instructions that one entry may expand to, and products that one call may be.
 static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
 
 static std::string number(uint64_t n) { return std::to_string(n); }
@@ -109,7 +109,9 @@ Status Checker::call(const Call &call) const {
     return fail(place, "a product of " + std::string(toString(call.type)) + " into " +
                            std::string(toString(call.typeC)) + " is not supported");
   bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
-  if (call.epilogue != Epilogue::None && (!plain || call.ldc % kAuxMultiple || call.type == DType::F64))
+  if (call.epilogue != Epilogue::None && call.type == DType::F64)
+    return fail(place, "epilogue " + std::string(toString(call.epilogue)) + " of f64 is not supported");
+  if (call.epilogue != Epilogue::None && (!plain || call.ldc % kAuxMultiple))
     return fail(place, "epilogue " + std::string(toString(call.epilogue)) +
                            " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
                            number(kAuxMultiple));
@@ -122,6 +124,12 @@ Status Checker::call(const Call &call) const {
     for (int64_t n : *numbers)
       if (n < (numbers == &call.batch ? 1 : 0))
         return fail(place, "negative batch dim or stride " + std::to_string(n));
+  uint64_t products = 1;
+  for (int64_t size : call.batch)
+    if (products > kMaxExpanded / uint64_t(size))
+      return fail(place, "a batch of more than 2^24 products");
+    else
+      products *= uint64_t(size);
   for (size_t i = 0; i < dims; ++i)
     if (call.batch[i] > 1 && call.strideC[i] == 0)
       return fail(place, "C repeats over batch dim " + number(i));
@@ -131,8 +139,8 @@ Status Checker::call(const Call &call) const {
       call.ldc < call.n)
     return fail(place, "a leading stride is shorter than its row");
   for (char which : {'a', 'b', 'c'})
-    if (call.extent(which) == 0)
-      return fail(place, std::string("the extent of operand ") + which + " does not fit 63 bits");
+    if (call.extent(which) == 0 || call.extent(which) > kMaxBytes)
+      return fail(place, std::string("the extent of operand ") + which + " is more than 2^47 elements");
   return {};
 }
 

@@ -29,6 +29,7 @@ private:
   Found run(uint32_t role, const Run &run);
   Found instruction(uint32_t role, const Run &run, uint32_t n);
   Found onGpu(uint32_t role, const Run &run, uint32_t n);
+  Found unrun(const Program &program);
   Found communication(uint32_t role, const Run &run, uint32_t n);
   Found feed(uint32_t role, const Run &run, uint32_t n);
   Found fetch(uint32_t role, const Run &run, uint32_t n);
@@ -266,6 +267,20 @@ Found WellFormed::run(uint32_t role, const Run &run) {
   return std::nullopt;
 }
 
+/// What no entry runs is looked at when the bundle is loaded, too.
+Found WellFormed::unrun(const Program &program) {
+  for (const Block &block : program.blocks)
+    for (const Instruction &it : block.instructions) {
+      std::string place = "program '" + program.name + "', block '" + block.name + "': ";
+      if (it.provenance >= 0 && size_t(it.provenance) >= bundle.provenance.size())
+        return fail(place + "no line " + std::to_string(it.provenance) + " of provenance");
+      if (it.op == Op::Kernel)
+        if (std::optional<std::string> wrong = checkBuiltin(program, it))
+          return fail(place + *wrong);
+    }
+  return std::nullopt;
+}
+
 /// Ranks that hold a tensor or report an output have a buffer or a fetch of it.
 Found WellFormed::complete() {
   for (const Tensor &tensor : manifest.tensors)
@@ -309,6 +324,8 @@ Found WellFormed::run() {
         if (seen.insert({it.block, it.microbatch}).second)
           if (Found found = run(role, it))
             return found;
+    if (Found found = unrun(bundle.programs[role]))
+      return found;
   }
   return complete();
 }

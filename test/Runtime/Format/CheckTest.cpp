@@ -111,9 +111,18 @@ TEST(Check, CallsEventsEntries) {
          p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideB = {8}, p.calls[0].strideC = {0};
        },
        "calls.product: C repeats over batch dim 0"},
+      {[](Program &p) {
+         Call &call = p.calls[0];
+         call.batch = {96, 96, 96, 96}, call.strideA = call.strideB = {0, 0, 0, 0}, call.strideC = {1, 1, 1, 1};
+       },
+       "calls.product: a batch of more than 2^24 products"},
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::Gelu, p.calls[0].type = p.calls[0].typeC = DType::F64; },
+       "calls.product: epilogue gelu of f64 is not supported"},
+      {[](Program &p) { p.calls[0].lda = int64_t(1) << 60; },
+       "calls.product: the extent of operand a is more than 2^47 elements"},
       {[](Program &p) { p.calls[0].k = 0; }, "calls.product: m, n and k must be at least 1"},
       {[](Program &p) { p.calls[0].ldc = INT64_MAX, p.calls[0].m = INT64_MAX; },
-       "calls.product: the extent of operand a does not fit 63 bits"},
+       "calls.product: the extent of operand a is more than 2^47 elements"},
       {[](Program &p) { p.comms[0].queue = 9; }, "comms.pf: no queue 9"},
       {[](Program &p) { p.events[0].depth = 2; }, "events.grads: a depth of 2 does not fit its index"},
       {[](Program &p) { p.entries[0].runs[0].block = 99; }, "entries.train[0]: no block 99"},

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/verify/Verify.h"
 #include "ToyBundles.h"
+#include "verify/Model.h"
 
 #include <gtest/gtest.h>
 
@@ -181,6 +182,70 @@ TEST(Verify, Builtins) {
                    })
                 .substr(0, 50),
             "V1 operand 1 ('y') of builtin softmax is not 'rw' ");
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) {
+                     auto [kernel, it] = softmax(b);
+                     kernel.imms = 1, it.imms.pop_back();
+                   }),
+            "V1 builtin softmax takes 2 immediates, found 1" + tail);
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) {
+                     auto [kernel, it] = softmax(b);
+                     kernel.operands.pop_back(), it.operands.pop_back();
+                   })
+                .substr(0, 71),
+            "V1 builtin softmax takes 2 operands with these immediates, found 1 | ra");
+  // Products of sizes do not wrap.
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) { softmax(b).second.imms = {{int64_t(1) << 62}, {4}}; })
+                .substr(0, 64),
+            "V1 operand 0 ('x') of builtin softmax is an unknown number of el");
+  // Blocks that no entry runs are loaded, too.
+  EXPECT_EQ(broken(toy::pipeline(),
+                   [&](Bundle &b) {
+                     Program &p = b.programs[0];
+                     softmax(b).second.imms[0].value = 3;
+                     p.blocks.push_back({"idle", {at(p, "forward", 2)}});
+                     at(p, "forward", 2).imms[0].value = 2;
+                   }),
+            "V1 program 'stage0', block 'idle': operand 0 ('x') of builtin softmax is 12 elements by its immediates, "
+            "32 bytes by the kernel table");
+}
+
+// V1: sizes of attention that its operands' shapes do not tell.
+TEST(Verify, Attention) {
+  auto attention = [](std::vector<int64_t> sizes) {
+    Instruction it;
+    Program p;
+    p.kernels.push_back({"attend", true, "attention_bf16", {}, 1, 14});
+    for (std::string_view name : {"q", "k", "v", "out", "lse", "mask"})
+      p.buffers.push_back({.name = std::string(name)});
+    sizes.insert(sizes.begin() + 9, 0);
+    auto at = [&](size_t i) { return uint64_t(sizes[i]); };
+    uint64_t b = at(0), h = at(1), g = at(2), sq = at(3), sk = at(4), d = at(5), e = at(6);
+    uint64_t counts[] = {b * h * sq * d, b * g * sk * d, b * g * sk * e, b * h * sq * e, b * h * sq, 1};
+    for (uint32_t i = 0; i < (at(8) ? 6u : 5u); ++i) {
+      DType type = i < 4 ? DType::BF16 : DType::F32;
+      uint64_t count = i == 5 ? at(10) * at(11) * at(12) * at(13) : counts[i];
+      p.buffers[i].type = type;
+      Access access = i == 3 || i == 4 ? Access::Write : Access::Read;
+      p.kernels[0].operands.push_back({access, count * sizeOf(type)});
+      it.operands.push_back({access, i});
+    }
+    for (int64_t size : sizes)
+      it.imms.push_back({size});
+    return par::verify::checkBuiltin(p, it).value_or("");
+  };
+  //         b  h  g  sq sk d  e causal mask dims
+  EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 1, 0, 1, 1, 1, 1}), "");
+  EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 1, 2, 1, 3, 5}), "");
+  std::string begin = "the sizes of builtin attention_bf16 do not fit one another: b 2, ";
+  EXPECT_EQ(attention({2, 3, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 1}),
+            begin + "h 3, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 0, m0 1, m1 1, m2 1, m3 1");
+  EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 1, 1, 1, 1, 2}),
+            begin + "h 4, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 1, m0 1, m1 1, m2 1, m3 2");
+  EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 7, 0, 1, 1, 1, 1}).substr(0, begin.size()), begin);
+  EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 9}).substr(0, begin.size()), begin);
 }
 
 // V1: the form of a convolution that keeps all in bf16 touches bf16.
@@ -315,7 +380,7 @@ TEST(Verify, AccumulatesBeforeReading) {
   EXPECT_EQ(
       text,
       "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
-      "sgd r g0, rw p0    block update, microbatch 0 | rank 0  stage0/backward.last:1  kernel gradient r "
+      "descend r g0, rw p0    block update, microbatch 0 | rank 0  stage0/backward.last:1  kernel gradient r "
       "x0, r t2, acc g0    block backward.last, microbatch 3");
 }
 

@@ -55,7 +55,6 @@ struct MessageText {
   M(elfDependency, "has {}; a kernel object has no dependency, no undefined symbol and no initialiser")              \
   M(noKernel, "kernel \"{}\" is not in the kernel object: {}")                                                         \
   M(noBuiltin, "kernel \"{}\" asks for the builtin \"{}\", which this runtime does not have")                          \
-  M(builtinMismatch, "kernel \"{}\": builtin {} takes {} {}, the program gives {}")                                    \
   M(libraryFailed, "call \"{}\": oneDNN refused {} (status {})")                                                       \
   M(workspaceTooSmall, "call \"{}\" needs a workspace of {} bytes, the bundle allows {}")                              \
   M(noEntry, "this bundle has no entry \"{}\"; it has {}")                                                             \

@@ -47,6 +47,8 @@ struct BuiltinKernel {
   uint64_t tileSize = 1;
   /// The compiler calls it in bundles for cuda alone; a CPU computes it by the f32 form, on copies.
   bool forCuda = false;
+  /// Whether sizes fit one another, by the immediates, where operands' shapes do not say it; null: they always do.
+  bool (*fits)(std::span<const uint64_t> imms) = nullptr;
 };
 
 namespace table {
@@ -164,6 +166,17 @@ template <const std::string_view &type> inline constexpr std::array attentionBac
 inline constexpr std::array attentionImmediates{I{"b"},      I{"h"},        I{"g"},           I{"sq"}, I{"sk"},
                                                 I{"d"},      I{"e"},        I{"causal"},      I{"has_mask"},
                                                 I{"scale", true}, I{"m0"}, I{"m1"}, I{"m2"}, I{"m3"}};
+/// Heads of queries share those of keys evenly, and each dim of the mask is that of the scores or 1.
+constexpr bool attentionFits(std::span<const uint64_t> imms) {
+  uint64_t h = imms[1], g = imms[2], causal = imms[7], masked = imms[8];
+  if (g == 0 || h == 0 || h % g || causal > 1 || masked > 1)
+    return false;
+  const uint64_t scores[] = {imms[0], h, imms[3], imms[4]};
+  for (size_t dim = 0; dim < 4; ++dim)
+    if (imms[10 + dim] != 1 && (!masked || imms[10 + dim] != scores[dim]))
+      return false;
+  return true;
+}
 inline constexpr std::string_view bf16 = "bf16", f16 = "f16";
 
 /// The same operands, those that are whole rows in another type.
@@ -228,12 +241,14 @@ inline constexpr std::array all{
     PAR_CONVOLUTION("convolution", "y = convolution of x by w", convolutionOperands),
     PAR_CONVOLUTION("convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands),
     PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
-    BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates},
-    BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates},
+    BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates, -1,
+                  1, false, attentionFits},
+    BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates, -1,
+                  1, false, attentionFits},
     BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
-                  attentionImmediates},
+                  attentionImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
-                  attentionImmediates},
+                  attentionImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1},
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
                   poolImmediates, 0, 1},
