@@ -416,7 +416,7 @@ template <typename Op> static std::optional<BuiltinCall> finishAttention(CallBui
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
-  if (!Heads(op).isLibraryCall())
+  if (!isLibraryCall(op))
     return std::nullopt;
   CallBuilder call = attentionCall(kernel, op, "attention");
   call.read(op.getQuery()).read(op.getKey()).read(op.getValue()).write(op.getResult()).write(op.getLse());
@@ -424,7 +424,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) {
-  if (!Heads(op).isLibraryCall())
+  if (!isLibraryCall(op))
     return std::nullopt;
   CallBuilder call = attentionCall(kernel, op, "attention_backward");
   for (Value operand : op->getOperands().take_front(6))

@@ -13,9 +13,9 @@ namespace par {
 /// one call for all of it.
 static bool expands(DecomposableOpInterface composite) {
   if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
-    return !Heads(attention).isLibraryCall();
+    return !isLibraryCall(attention);
   auto grad = dyn_cast<AttentionGradOp>(composite.getOperation());
-  return grad && !Heads(grad).isLibraryCall();
+  return grad && !isLibraryCall(grad);
 }
 
 static void expand(DecomposableOpInterface composite) {

@@ -62,10 +62,10 @@ static bool isTriangle(const Tensor &mask, function_ref<bool(int64_t, bool)> fit
   return true;
 }
 
-bool isCausalCondition(Value condition) {
+bool isCausalCondition(Value condition, bool meets) {
   std::optional<Tensor> mask = evaluateMask(condition);
   return mask && !mask->isFloat() &&
-         isTriangle(*mask, [&](int64_t i, bool meets) { return (mask->ints()[i] != 0) == meets; });
+         isTriangle(*mask, [&](int64_t i, bool below) { return (mask->ints()[i] != 0) == (below == meets); });
 }
 
 bool isCausalSum(Value value) {
@@ -120,7 +120,7 @@ std::optional<double> boundOf(Value value) {
   } else if (isa<IntegerType>(element)) {
     bound = std::ldexp(1, 63); // an input
   }
-  double largest = element.isBF16() ? 3.38e38 : element.isF16() ? 65504 : FLT_MAX;
+  double largest = element.isBF16() ? 0x1.fep127 : element.isF16() ? 65504 : FLT_MAX;
   return bound && *bound <= largest ? bound : std::nullopt;
 }
 

@@ -8,9 +8,9 @@ namespace par {
 /// A score that counts as masked beside any other of a causal row: e^x of the difference is 0.
 constexpr double lowScore = -1e4;
 
-/// Whether a tensor [..., q, k] of booleans, computed from constants alone, is true exactly where k <= q, for all of its
-/// leading dims.
-bool isCausalCondition(mlir::Value condition);
+/// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all of
+/// its leading dims.
+bool isCausalCondition(mlir::Value condition, bool meets);
 /// Whether a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore`
 /// elsewhere.
 bool isCausalSum(mlir::Value mask);

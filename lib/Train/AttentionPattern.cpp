@@ -75,7 +75,9 @@ static std::optional<Scores> readScores(Value value);
 static std::optional<Scores> readSum(AddOp add) {
   for (auto [operand, term] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
     std::optional<Scores> scores = readScores(operand);
-    if (!scores || splatOf(term) == 0.0)
+    if (!scores)
+      continue;
+    if (splatOf(term) == 0.0)
       return scores;
     if (!scores->causal && isCausalSum(term))
       scores->causal = true;
@@ -90,13 +92,18 @@ static std::optional<Scores> readSum(AddOp add) {
 
 /// With a number in place of what a causal mask hides.
 static std::optional<Scores> readSelect(SelectOp select) {
-  std::optional<double> hidden = splatOf(select.getOnFalse());
-  if (!hidden || *hidden > lowScore || !isCausalCondition(select.getCondition()))
-    return std::nullopt;
-  std::optional<Scores> scores = readScores(select.getOnTrue());
-  if (!scores || std::exchange(scores->causal, true))
-    return std::nullopt;
-  return scores;
+  for (bool meets : {true, false}) {
+    auto [met, low] = meets ? std::pair(select.getOnTrue(), select.getOnFalse())
+                            : std::pair(select.getOnFalse(), select.getOnTrue());
+    std::optional<double> hidden = splatOf(low);
+    if (!hidden || *hidden > lowScore || !isCausalCondition(select.getCondition(), meets))
+      continue;
+    std::optional<Scores> scores = readScores(met);
+    if (!scores || std::exchange(scores->causal, true))
+      return std::nullopt;
+    return scores;
+  }
+  return std::nullopt;
 }
 
 static std::optional<Scores> readScores(Value value) {
@@ -145,7 +152,10 @@ static void readGroups(AttentionSide &side) {
   if (side.order[1] != 1 || merged != ArrayRef(heads) || repeat.getOperand().getType().getShape() != ArrayRef(groups))
     return;
   side.value = repeat.getOperand();
-  side.repeats = true;
+}
+
+static int64_t countGroups(const AttentionSide &side) {
+  return cast<RankedTensorType>(side.value.getType()).getDimSize(side.order[1]);
 }
 
 /// An operand of a product without factors and transposes.
@@ -193,7 +203,7 @@ std::optional<AttentionPattern> readAttention(DotOp values) {
       readSide(product.getRhs(), product.getRhsBatching(), product.getRhsFree()[0], product.getRhsContracting()[0]);
   pattern.value =
       readSide(values.getRhs(), values.getRhsBatching(), values.getRhsContracting()[0], values.getRhsFree()[0]);
-  if (pattern.key.repeats != pattern.value.repeats || pattern.value.factor != 1)
+  if (countGroups(pattern.key) != countGroups(pattern.value) || pattern.value.factor != 1)
     return std::nullopt;
   pattern.scale = scores->scale * pattern.query.factor * pattern.key.factor;
   pattern.causal = scores->causal;

@@ -5,12 +5,12 @@
 
 namespace par {
 
-/// One operand of an attention: a value whose dims `order` are batch, heads, sequence and head dim.
+/// One operand of an attention: a value whose dims `order` are batch, heads (or groups of heads that share it), sequence
+/// and head dim.
 struct AttentionSide {
   mlir::Value value;
   llvm::SmallVector<int64_t> order;
-  double factor = 1;   ///< that it is multiplied by
-  bool repeats = false; ///< the second dim is one of groups, each of which several heads share
+  double factor = 1; ///< that it is multiplied by
 };
 
 /// Attention as exporters write it: a product with keys, a softmax, a product with values.

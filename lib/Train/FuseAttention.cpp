@@ -52,7 +52,7 @@ static void fuse(DotOp values) {
   Type element = values.getType().getElementType();
   Heads heads(arrangedType(pattern->query, element), arrangedType(pattern->key, element),
               arrangedType(pattern->value, element));
-  if (!heads.isLibraryCall())
+  if (!heads.fitLibrary())
     return;
   StageOfProduct listener;
   listener.stage = getStage(values);

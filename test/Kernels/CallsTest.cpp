@@ -192,6 +192,17 @@ TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
             (SmallVector<uint64_t>{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1}));
 }
 
+TEST_F(Calls, NoCallForAttentionGradientsWithAMask) {
+  EXPECT_FALSE(par::describeBuiltin(parse(R"(
+    par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>, %m: tensor<1x1x4x4xf32>)
+        -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) attributes {implementation = "generated"} {
+      %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse mask %m scale 1.0
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>, tensor<1x1x4x4xf32>)
+          -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
+      par.return %0, %1, %2 : tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>
+    })")));
+}
+
 TEST_F(Calls, NoCallForHeadDimsThatNoTileHolds) {
   EXPECT_FALSE(par::describeBuiltin(parse(R"(
     par.kernel @k(%q: tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>) attributes {implementation = "generated"} {

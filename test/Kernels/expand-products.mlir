@@ -4,8 +4,8 @@
 // RUN: par-opt %s --par-expand-products --par-widen-arithmetic --par-form-kernels='device=cuda' --par-verify-kernels \
 // RUN:   | FileCheck %s --check-prefix=KERNELS
 
-// KERNELS-DAG: par.kernel @attention.0(%{{.*}}: tensor<2x4x8x16xbf16>, %{{.*}}: tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>) attributes {implementation = "builtin:attention_bf16"}
-// KERNELS-DAG: par.kernel @attention_grad.0({{.*}}) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) attributes {implementation = "builtin:attention_backward_bf16"}
+// KERNELS-DAG: par.kernel @attention.{{[01]}}(%{{.*}}: tensor<2x4x8x16xbf16>, %{{.*}}: tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>) attributes {implementation = "builtin:attention_bf16"}
+// KERNELS-DAG: par.kernel @attention_grad.0({{.*}}tensor<2x4x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) attributes {implementation = "builtin:attention_backward_bf16"}
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
@@ -25,11 +25,14 @@ par.program @p on @s0 ranks [0] {
     par.store %o to @o : tensor<2x4x8x16xf32>
     par.store %lse to @lse : tensor<2x4x8xf32>
   }
-  // The probabilities are computed anew from lse.
+  // The probabilities are computed anew from lse, and divided by their sum.
   // CHECK-LABEL: par.block @backward
   // CHECK-NOT: par.attention
   // CHECK-NOT: par.reduce max
-  // CHECK-COUNT-5: par.dot
+  // CHECK: par.dot
+  // CHECK: %[[POWERS:.*]] = par.exp
+  // CHECK-NEXT: par.reduce sum %[[POWERS]] dims [3]
+  // CHECK-COUNT-4: par.dot
   // CHECK-NOT: par.dot
   par.block @backward {
     %q = par.load @q : tensor<2x4x8x16xf32>
@@ -48,17 +51,38 @@ par.program @p on @s0 ranks [0] {
   // CHECK: par.attention %
   // CHECK: par.attention_grad %
   // CHECK-NOT: par.dot
+  // A mask may hide all keys of a query, which lse does not count: backward is taken apart, forward is not. The scale is
+  // no f32, but the sum of two.
+  // CHECK-LABEL: par.block @masked
+  // CHECK: par.attention %
+  // CHECK-NOT: par.attention_grad
+  // CHECK: par.dot
+  // CHECK-DAG: par.constant dense<3.000000e-01> : tensor<2x4x8x8xf32>
+  // CHECK-DAG: par.constant dense<-1.19209{{.*}}E-8> : tensor<2x4x8x8xf32>
+  // CHECK-COUNT-4: par.dot
+  // CHECK-NOT: par.dot
   // Head dims that no tile holds:
   // CHECK-LABEL: par.block @odd
   // CHECK-NOT: par.attention
   // CHECK-COUNT-2: par.dot
   par.block @narrow {
     %n = par.load @n : tensor<2x4x8x16xbf16>
+    %o, %lse = par.attention %n, %n, %n scale 0.25 {causal = true}
+        : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+    %dq, %dk, %dv = par.attention_grad %n, %n, %n, %n, %o, %lse scale 0.25 {causal = true}
+        : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+        -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>)
+    %a = par.add %dq, %dk : tensor<2x4x8x16xbf16>
+    %b = par.add %a, %dv : tensor<2x4x8x16xbf16>
+    par.store %b to @n : tensor<2x4x8x16xbf16>
+  }
+  par.block @masked {
+    %n = par.load @n : tensor<2x4x8x16xbf16>
     %m = par.load @m : tensor<2x8xf32>
     %mask = par.reshape %m : tensor<2x8xf32> to tensor<2x1x1x8xf32>
-    %o, %lse = par.attention %n, %n, %n mask %mask scale 0.25
+    %o, %lse = par.attention %n, %n, %n mask %mask scale 0.3
         : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
-    %dq, %dk, %dv = par.attention_grad %n, %n, %n, %n, %o, %lse mask %mask scale 0.25
+    %dq, %dk, %dv = par.attention_grad %n, %n, %n, %n, %o, %lse mask %mask scale 0.3
         : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>, tensor<2x1x1x8xf32>)
         -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>)
     %a = par.add %dq, %dk : tensor<2x4x8x16xbf16>

@@ -93,6 +93,32 @@ INSTANTIATE_TEST_SUITE_P(Composites, DecomposedGradientTest, ::testing::ValuesIn
                            return std::to_string(info.index) + "_" + info.param.first;
                          });
 
+// lse in f32 of scores of -1e9 does not say how many they are: the probabilities are equal shares all the same.
+TEST(AttentionGradDecomposition, SharesCotangentsAmongKeysThatAMaskHidesAll) {
+  Session session;
+  auto module = session.parse(R"(
+    par.step @eval(%ct: tensor<1x1x1x2xf32>, %q: tensor<1x1x1x2xf32>, %k: tensor<1x1x4x2xf32>, %o: tensor<1x1x1x2xf32>,
+                   %lse: tensor<1x1x1xf32>, %m: tensor<1x1x1x4xf32>) -> tensor<1x1x4x2xf32>
+        attributes {inputs = ["ct", "q", "k", "o", "lse", "m"], outputs = ["y"]} {
+      %dq, %dk, %dv = par.attention_grad %ct, %q, %k, %k, %o, %lse mask %m scale 0.5
+          : (tensor<1x1x1x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x1xf32>, tensor<1x1x1x4xf32>)
+            -> (tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>)
+      par.return %dv : tensor<1x1x4x2xf32>
+    })");
+  auto tensor = [&](StringRef type, std::vector<double> values) { return Tensor::ofFloats(session.parseType(type), values); };
+  Named inputs{{"ct", tensor("tensor<1x1x1x2xf32>", {4, 8})},
+               {"q", tensor("tensor<1x1x1x2xf32>", {0, 0})},
+               {"k", tensor("tensor<1x1x4x2xf32>", {1, 2, 3, 4, 5, 6, 7, 8})},
+               {"o", tensor("tensor<1x1x1x2xf32>", {4, 5})},
+               {"lse", tensor("tensor<1x1x1xf32>", {-1e9})},
+               {"m", tensor("tensor<1x1x1x4xf32>", {-1e9, -1e9, -1e9, -1e9})}};
+  Tensor shares = tensor("tensor<1x1x4x2xf32>", {1, 2, 1, 2, 1, 2, 1, 2});
+  expectClose(evaluate(*module, "eval", {}, inputs).outputs.at("y"), shares, 1e-12, "whole");
+  session.run(*module, {+[] { return createDecomposePass(); }});
+  EXPECT_FALSE(hasComposites(*module));
+  expectClose(evaluate(*module, "eval", {}, inputs).outputs.at("y"), shares, 1e-12, "decomposed");
+}
+
 // A new composite cannot be forgotten above.
 TEST(DecompositionCoverage, IsComplete) {
   Session session;

@@ -91,6 +91,104 @@ par.step @eval(%q: tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16> attributes {inp
 
 // -----
 
+// The mask may stand first in the sum, and a factor be no f32.
+// CHECK-LABEL: par.step @eval
+// CHECK: par.attention %{{.*}} scale 0.090000007{{[0-9]*}} {causal = true}
+par.step @eval(%q: tensor<2x4x8x16xf16>, %k: tensor<2x4x8x16xf16>) -> tensor<2x4x8x16xf16>
+    attributes {inputs = ["q", "k"]} {
+  %root = par.constant dense<0.3> : tensor<2x4x8x16xf32>
+  %narrow = par.convert %root : tensor<2x4x8x16xf32> to tensor<2x4x8x16xf16>
+  %sq = par.multiply %q, %narrow : tensor<2x4x8x16xf16>
+  %sk = par.multiply %k, %narrow : tensor<2x4x8x16xf16>
+  %s = par.dot %sq, %sk contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<2x4x8x16xf16>, tensor<2x4x8x16xf16>) -> tensor<2x4x8x8xf32>
+  %row = par.iota dim 0 : tensor<8x8xi64>
+  %column = par.iota dim 1 : tensor<8x8xi64>
+  %meets = par.compare le %column, %row : tensor<8x8xi64>
+  %zero = par.constant dense<0.0> : tensor<8x8xf32>
+  %low = par.constant dense<-3.40282347E+38> : tensor<8x8xf32>
+  %mask = par.select %meets, %zero, %low : tensor<8x8xi1>, tensor<8x8xf32>
+  %masks = par.broadcast_in_dim %mask dims [2, 3] : tensor<8x8xf32> to tensor<2x4x8x8xf32>
+  %masked = par.add %masks, %s : tensor<2x4x8x8xf32>
+  %p = par.softmax %masked dim 3 : tensor<2x4x8x8xf32>
+  %np = par.convert %p : tensor<2x4x8x8xf32> to tensor<2x4x8x8xf16>
+  %o = par.dot %np, %k contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<2x4x8x8xf16>, tensor<2x4x8x16xf16>) -> tensor<2x4x8x16xf16>
+  par.return %o : tensor<2x4x8x16xf16>
+}
+
+// -----
+
+// As masked_fill of a condition's negation: what is hidden comes first. Not, where the condition hides the diagonal, too.
+// CHECK-LABEL: par.step @eval
+// CHECK: par.attention %{{.*}} scale 1.000000e+00 {causal = true}
+// CHECK-NOT: par.attention
+par.step @eval(%q: tensor<1x2x4x8xbf16>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) attributes {inputs = ["q"]} {
+  %low = par.constant dense<0xFF80> : tensor<1x2x4x4xbf16>
+  %row = par.iota dim 0 : tensor<4x4xi64>
+  %column = par.iota dim 1 : tensor<4x4xi64>
+  %meets = par.compare le %column, %row : tensor<4x4xi64>
+  %hidden = par.not %meets : tensor<4x4xi1>
+  %hiddens = par.broadcast_in_dim %hidden dims [2, 3] : tensor<4x4xi1> to tensor<1x2x4x4xi1>
+  %s = par.dot %q, %q contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x4xbf16>
+  %masked = par.select %hiddens, %low, %s : tensor<1x2x4x4xi1>, tensor<1x2x4x4xbf16>
+  %p = par.softmax %masked dim 3 : tensor<1x2x4x4xbf16>
+  %o = par.dot %p, %q contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
+  %more = par.compare le %row, %column : tensor<4x4xi64>
+  %mores = par.broadcast_in_dim %more dims [2, 3] : tensor<4x4xi1> to tensor<1x2x4x4xi1>
+  %s2 = par.dot %q, %o contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x4xbf16>
+  %finite = par.constant dense<-1.0e+30> : tensor<1x2x4x4xbf16>
+  %masked2 = par.select %mores, %finite, %s2 : tensor<1x2x4x4xi1>, tensor<1x2x4x4xbf16>
+  %p2 = par.softmax %masked2 dim 3 : tensor<1x2x4x4xbf16>
+  %o2 = par.dot %p2, %q contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
+  par.return %o, %o2 : tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>
+}
+
+// -----
+
+// The lowest number of bf16 is finite.
+// CHECK-LABEL: par.step @eval
+// CHECK: par.attention %{{.*}} mask
+par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4x4xi1>) -> tensor<1x2x4x8xbf16> attributes {inputs = ["q", "w"]} {
+  %s = par.dot %q, %q contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x4xbf16>
+  %zero = par.constant dense<0.0> : tensor<4x4xbf16>
+  %low = par.constant dense<0xFF7F> : tensor<4x4xbf16>
+  %mask = par.select %w, %zero, %low : tensor<4x4xi1>, tensor<4x4xbf16>
+  %masks = par.broadcast_in_dim %mask dims [2, 3] : tensor<4x4xbf16> to tensor<1x2x4x4xbf16>
+  %masked = par.add %s, %masks : tensor<1x2x4x4xbf16>
+  %p = par.softmax %masked dim 3 : tensor<1x2x4x4xbf16>
+  %o = par.dot %p, %q contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
+  par.return %o : tensor<1x2x4x8xbf16>
+}
+
+// -----
+
+// Not: keys of two groups beside values of four.
+// CHECK-LABEL: par.step @eval
+// CHECK-NOT: par.attention
+par.step @eval(%q: tensor<2x8x8x16xf16>, %k: tensor<2x2x6x16xf16>, %v: tensor<2x4x6x16xf16>) -> tensor<2x8x8x16xf16>
+    attributes {inputs = ["q", "k", "v"]} {
+  %rk = par.broadcast_in_dim %k dims [0, 1, 3, 4] : tensor<2x2x6x16xf16> to tensor<2x2x4x6x16xf16>
+  %hk = par.reshape %rk : tensor<2x2x4x6x16xf16> to tensor<2x8x6x16xf16>
+  %rv = par.broadcast_in_dim %v dims [0, 1, 3, 4] : tensor<2x4x6x16xf16> to tensor<2x4x2x6x16xf16>
+  %hv = par.reshape %rv : tensor<2x4x2x6x16xf16> to tensor<2x8x6x16xf16>
+  %s = par.dot %q, %hk contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<2x8x8x16xf16>, tensor<2x8x6x16xf16>) -> tensor<2x8x8x6xf32>
+  %p = par.softmax %s dim 3 : tensor<2x8x8x6xf32>
+  %np = par.convert %p : tensor<2x8x8x6xf32> to tensor<2x8x8x6xf16>
+  %o = par.dot %np, %hv contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<2x8x8x6xf16>, tensor<2x8x6x16xf16>) -> tensor<2x8x8x16xf16>
+  par.return %o : tensor<2x8x8x16xf16>
+}
+
+// -----
+
 // Not: of f32.
 // CHECK-LABEL: par.step @eval
 // CHECK-NOT: par.attention

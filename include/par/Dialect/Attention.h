@@ -28,8 +28,9 @@ struct Heads {
   }
   mlir::RankedTensorType lseType() const { return mlir::RankedTensorType::get({batch, heads, queries}, inner); }
 
-  /// Whether a library of GPUs has one call for it: a narrow format, and head dims that its tiles hold.
-  bool isLibraryCall() const {
+  /// Whether a library of GPUs has one call for attention of these sizes: a narrow format, and head dims that its tiles
+  /// hold.
+  bool fitLibrary() const {
     auto fits = [](int64_t size) { return size % 8 == 0 && size <= 128; };
     return element != inner && fits(width) && fits(valueWidth);
   }
@@ -38,6 +39,12 @@ struct Heads {
   mlir::Type element; ///< of what it takes and gives
   mlir::Type inner;   ///< in which it computes
 };
+
+/// Whether a library of GPUs has one call for the op.
+inline bool isLibraryCall(AttentionOp op) { return Heads(op).fitLibrary(); }
+/// As above. With a mask there is none: a library takes e^(s - lse) as it is, but lse in f32 has no room for the number of
+/// keys behind a score of -1e9, which all scores of a query are that a mask hides wholly.
+inline bool isLibraryCall(AttentionGradOp op) { return !op.getMask() && Heads(op).fitLibrary(); }
 
 } // namespace par
 

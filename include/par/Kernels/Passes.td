@@ -30,7 +30,8 @@ def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
     %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
     ```
     becomes, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and at most
-    128, two par.dot and the ops of a softmax.
+    128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart whatever its
+    format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count them.
   }];
 }
 

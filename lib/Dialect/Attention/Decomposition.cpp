@@ -24,7 +24,7 @@ struct AttentionGradDecomposition
     Scores attention(grad, builder);
     Term probabilities = attention.probabilities(grad.getLse());
     Term scores = attention.cotangent(probabilities, grad.getCotangent(), grad.getAttended());
-    return {attention.ofQuery(scores), attention.ofKeys(scores * attention.scale, grad.getQuery()),
+    return {attention.ofQuery(scores), attention.ofKeys(attention.scaled(scores), grad.getQuery()),
             attention.ofKeys(probabilities, grad.getCotangent())};
   }
 };

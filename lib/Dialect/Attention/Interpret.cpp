@@ -43,10 +43,7 @@ struct Attended {
       : heads(op), query(operands[query]), key(operands[query + 1]), causal(op.getCausal()) {
     if (op.getMask())
       mask = operands.back();
-    // As the constant that it becomes where the op is taken apart.
     scale = op.getScale().convertToDouble();
-    if (!heads.inner.isF64())
-      scale = static_cast<float>(scale);
   }
 
   int64_t countQueries() const { return heads.batch * heads.heads * heads.queries; }
@@ -109,9 +106,13 @@ struct AttentionGradMeaning : InterpretableOpInterface::ExternalModel<AttentionG
     for (int64_t i = 0; i < attended.countQueries(); ++i) {
       ArrayRef<double> ct = row(operands[0], i);
       double whole = dot(ct, row(operands[4], i)), lse = operands[5].floats()[i];
-      for (int64_t j = 0; j < attended.countKeys(i); ++j) {
+      std::vector<double> powers(attended.countKeys(i));
+      double sum = 0;
+      for (auto [j, power] : llvm::enumerate(powers))
+        sum += power = std::exp(attended.score(i, j) - lse);
+      for (auto [j, power] : llvm::enumerate(powers)) {
         int64_t at = attended.keyRow(i, j);
-        double p = std::exp(attended.score(i, j) - lse);
+        double p = power / sum;
         double t = attended.scale * p * (dot(ct, row(operands[3], at)) - whole);
         add(mutableRow(query, i), t, row(operands[2], at));
         add(mutableRow(key, at), t, row(operands[1], i));

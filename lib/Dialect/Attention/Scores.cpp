@@ -11,7 +11,7 @@ Value Scores::rows(Value perHead) const {
 
 Term Scores::build() const {
   SmallVector<int64_t> shape{heads.batch, heads.heads, heads.queries, heads.keys};
-  Term scores = dot(query, key, 3, 3, heads.inner).reshape(shape) * scale;
+  Term scores = scaled(dot(query, key, 3, 3, heads.inner).reshape(shape));
   if (mask)
     scores = scores + place.with(mask).convert(heads.inner).broadcast({0, 1, 2, 3}, shape);
   if (!causal)
@@ -23,6 +23,19 @@ Term Scores::build() const {
   Term meets = iota(1).compare(Predicate::le, iota(0)).broadcast({2, 3}, shape);
   // The lowest number of f32, which e^x takes to 0 as it does minus infinity.
   return meets.select(scores, scores.splat(-3.4028234663852886e38));
+}
+
+Term Scores::probabilities(Value lse) const {
+  Term powers = exp(build() - spread(place.with(lse)));
+  return powers / spread(powers.reduce(ReduceKind::sum, 3));
+}
+
+Term Scores::scaled(Term scores) const {
+  double near = static_cast<float>(scale);
+  if (heads.inner.isF64() || near == scale)
+    return scores * scale;
+  // The product of two factors of f32 is seldom one: the sum of two is what it was.
+  return scores * near + scores * (scale - near);
 }
 
 Term Scores::attend(Term probabilities) const {
@@ -37,7 +50,7 @@ Term Scores::cotangent(Term probabilities, Value cotangent, Value attended) cons
 }
 
 Term Scores::ofQuery(Term scores) const {
-  return dot(narrowRows(scores * scale), key, 3, 2, heads.element)
+  return dot(narrowRows(scaled(scores)), key, 3, 2, heads.element)
       .reshape({heads.batch, heads.heads, heads.queries, heads.width});
 }
 

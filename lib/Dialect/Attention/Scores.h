@@ -12,8 +12,8 @@ class Scores {
 public:
   template <typename Op>
   Scores(Op op, mlir::OpBuilder &builder)
-      : heads(op), scale(op.getScale().convertToDouble()), place(builder, op.getLoc(), op.getQuery()),
-        query(rows(op.getQuery())), key(op.getKey()), value(op.getValue()), mask(op.getMask()), causal(op.getCausal()) {
+      : heads(op), place(builder, op.getLoc(), op.getQuery()), query(rows(op.getQuery())), key(op.getKey()),
+        value(op.getValue()), mask(op.getMask()), scale(op.getScale().convertToDouble()), causal(op.getCausal()) {
   }
 
   /// scale q k^T, masked.
@@ -24,8 +24,11 @@ public:
   Term spread(Term perQuery) const {
     return perQuery.broadcast({0, 1, 2}, {heads.batch, heads.heads, heads.queries, heads.keys});
   }
-  /// e^(s - lse).
-  Term probabilities(mlir::Value lse) const { return exp(build() - spread(place.with(lse))); }
+  /// e^(s - lse), divided by its sum over the keys: that is not 1 where lse had no room for log of their number beside
+  /// scores that a mask made large.
+  Term probabilities(mlir::Value lse) const;
+  /// By the scale.
+  Term scaled(Term scores) const;
   /// Of the scores, masked and scaled: p (ct v^T - sum(ct attended)).
   Term cotangent(Term probabilities, mlir::Value cotangent, mlir::Value attended) const;
   /// scale t k.
@@ -36,7 +39,6 @@ public:
   Term ofMask(Term scores) const;
 
   const Heads heads;
-  const double scale;
 
 private:
   mlir::Value rows(mlir::Value perHead) const;
@@ -49,6 +51,7 @@ private:
 
   Term place; ///< where ops are built
   mlir::Value query, key, value, mask;
+  double scale;
   bool causal;
 };
 
