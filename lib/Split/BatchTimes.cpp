@@ -45,23 +45,41 @@ static bool readsData(ReadOp read) {
   return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen;
 }
 
+/// Whether the result is an unreduced sum where these operands are and the others are not.
+static bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule && llvm::any_of(rule.getShardingRule().linear,
+                              [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
+}
+
+/// Whether the op moves elements of the operand `sum`, or adds some of them up, where constants or indices say, and so do
+/// the ops behind it up to a gradient: a table of biases that is looked up once for the whole batch.
+static bool movesIntoGradient(Operation *op, unsigned sum) {
+  while (op->getNumResults() == 1 && op->hasOneUse() && isLinearIn(op, sum)) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (operand.getOperandNumber() != sum && !getTensorType(operand.get().getType()).getElementType().isInteger())
+        return false;
+    RankedTensorType from = getTensorType(op->getOperand(sum).getType()), to = getTensorType(op->getResult(0).getType());
+    if (from.getNumElements() < to.getNumElements() || from.getElementType() != to.getElementType())
+      return false;
+    OpOperand &use = *op->use_begin();
+    if (isa<GradientOp>(use.getOwner()))
+      return true;
+    op = use.getOwner();
+    sum = use.getOperandNumber();
+  }
+  return false;
+}
+
 /// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to be
 /// made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for one
 /// gradient. And a gradient is accumulated in the shape of its variable.
-static bool isSumOfParts(Operation *op) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!rule || llvm::none_of(rule.getShardingRule().linear,
-                             [&](auto &set) { return set.size() == op->getNumOperands(); }))
-    return false;
-  if (op->getNumOperands() == 1) {
-    if (op->getNumResults() != 1 || !op->hasOneUse() || !isa<GradientOp>(*op->getUsers().begin()))
-      return false;
-    RankedTensorType from = getTensorType(op->getOperand(0).getType()), to = getTensorType(op->getResult(0).getType());
-    return from.getNumElements() == to.getNumElements() && from.getElementType() == to.getElementType();
-  }
-  return getStage(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return getStage(operand.getDefiningOp()) == getStage(op);
-         });
+static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
+  if (sums.size() == 1)
+    return movesIntoGradient(op, sums.front());
+  return sums.size() == op->getNumOperands() && isLinearIn(op, sums) && getStage(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return getStage(operand.getDefiningOp()) == getStage(op); });
 }
 
 LogicalResult BatchTimes::classify(Operation *op) {
@@ -109,8 +127,11 @@ LogicalResult BatchTimes::classify(Operation *op) {
     return classifySliced(op);
   } else if (after || sum) {
     joined.time = Time::After;
-    bool all = llvm::all_of(op->getOperands(), [&](Value operand) { return of(operand).time == Time::Sum; });
-    if (all && isSumOfParts(op))
+    SmallVector<unsigned> sums;
+    for (OpOperand &operand : op->getOpOperands())
+      if (of(operand.get()).time == Time::Sum)
+        sums.push_back(operand.getOperandNumber());
+    if (!after && isSumOfParts(op, sums))
       joined.time = Time::Sum;
   }
   for (Value result : op->getResults())
