@@ -52,15 +52,21 @@ static bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
                               [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
 }
 
+/// Parts that are widened before they are added lose nothing by it.
+static bool isSameOrWider(Type from, Type to) {
+  return from == to || (isa<FloatType>(from) && isa<FloatType>(to) &&
+                        from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());
+}
+
 /// Whether the op moves elements of the operand `sum`, or adds some of them up, where constants or indices say, and so do
-/// the ops behind it up to a gradient: a table of biases that is looked up once for the whole batch.
+/// the ops behind it up to a gradient, widened on the way or not: a table of biases that is looked up once for the whole batch.
 static bool movesIntoGradient(Operation *op, unsigned sum) {
   while (op->getNumResults() == 1 && op->hasOneUse() && isLinearIn(op, sum)) {
     for (OpOperand &operand : op->getOpOperands())
       if (operand.getOperandNumber() != sum && !getTensorType(operand.get().getType()).getElementType().isInteger())
         return false;
     RankedTensorType from = getTensorType(op->getOperand(sum).getType()), to = getTensorType(op->getResult(0).getType());
-    if (from.getNumElements() < to.getNumElements() || from.getElementType() != to.getElementType())
+    if (from.getNumElements() < to.getNumElements() || !isSameOrWider(from.getElementType(), to.getElementType()))
       return false;
     OpOperand &use = *op->use_begin();
     if (isa<GradientOp>(use.getOwner()))
