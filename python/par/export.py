@@ -15,8 +15,9 @@ LARGEST_MODEL = 1 << 30  # bytes of weights from which they lie in a file beside
 def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     """Writes `module` to the ONNX file `path` as Par trains it.
 
-    module: a torch.nn.Module, in the mode it is to be trained in; it is exported in training mode and left in the mode
-    it had. Dropout and batch norm thus do what they do in training.
+    module: a torch.nn.Module, in the mode it is to be trained in: as a whole in training mode, parts that are in eval
+    mode (a frozen batch norm) stay so; as a whole in eval mode, all of it is exported in training mode. Dropout and
+    batch norm thus do what they do in training. Every part is left in the mode it had.
     inputs: example inputs, a dict by the names of forward's arguments or a tuple of tensors. Their shapes are the
     file's, but for the dims of `dynamic`.
     dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
@@ -37,8 +38,9 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     torch = _torch()
     names, values = _named_inputs(module, inputs)
     dims = _dynamic_dims(names, values, dynamic)
-    was_training = module.training
-    module.train()
+    modes = {part: part.training for part in module.modules()}
+    if not module.training:
+        module.train()
     before = {name: value.detach().clone() for name, value in module.named_buffers()}
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
@@ -53,7 +55,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _move(temporary, path)
     finally:
         _remove(temporary)
-        module.train(was_training)
+        for part, training in modes.items():
+            part.training = training
         _restore(torch, module, before)
     return str(path)
 

@@ -59,6 +59,19 @@ class Exporter(unittest.TestCase):
         self.assertEqual([str(one.message) for one in said if "training mode" in str(one.message)], [])
         self.assertFalse(module.training)
 
+    def test_parts_in_eval_mode_stay_so(self):
+        import onnx
+        import torch
+        module = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), torch.nn.BatchNorm1d(3), torch.nn.Conv1d(3, 3, 1),
+                                     torch.nn.BatchNorm1d(3)).train()
+        module[1].eval()
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(module, {"input": torch.randn(2, 2, 5)}, f"{folder}/model.onnx", dynamic={"input": ["batch"]})
+            norms = [node for node in onnx.load(f"{folder}/model.onnx").graph.node if node.op_type == "BatchNormalization"]
+        self.assertEqual([[one.i for one in node.attribute if one.name == "training_mode"] or [0] for node in norms],
+                         [[0], [1]])
+        self.assertEqual([part.training for part in module], [True, False, True, True])
+
     def test_warns_of_what_the_file_does_not_hold(self):
         import torch
 
