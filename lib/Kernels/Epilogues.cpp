@@ -16,6 +16,8 @@ namespace {
 
 using Samples = std::vector<double>;
 
+constexpr StringRef noEpilogue = "none";
+
 /// Numbers at which functions are compared, and how near they must be: nearer than the approximation of GELU by tanh
 /// is to GELU (5e-4 at 2), farther than constants of f32 carry.
 constexpr int64_t sampleCount = 96;
@@ -44,7 +46,7 @@ private:
 };
 
 struct Known {
-  StringRef name;
+  StringRef name; ///< "none": the product with a row
   bool readsOther, writesSum;
   double (*function)(double sum, double other);
 };
@@ -58,6 +60,7 @@ double geluGrad(double cotangent, double x) {
 
 /// The library's, with the words of bundles.
 constexpr Known knownEpilogues[] = {
+    {noEpilogue, false, false, [](double x, double) { return x; }},
     {"gelu", false, false, gelu}, {"gelu_aux", false, true, gelu}, {"gelu_grad", true, false, geluGrad}};
 
 Samples samples(uint64_t seed) {
@@ -78,13 +81,17 @@ bool near(const Samples &values, const Samples &wanted) {
 
 } // namespace
 
-/// One number for each element of the last dim, at every index of the others.
+/// One number for each element of the last dims, at every index of the others.
+static bool repeatsRow(BroadcastInDimOp broadcast) {
+  ArrayRef<int64_t> row = broadcast.getOperand().getType().getShape(), shape = broadcast.getType().getShape();
+  return !row.empty() && row == shape.take_back(row.size()) &&
+         llvm::equal(broadcast.getDims(), llvm::seq<int64_t>(shape.size() - row.size(), shape.size()));
+}
+
 bool Player::isRow(Operation *op) const {
   auto broadcast = dyn_cast<BroadcastInDimOp>(op);
-  auto shape = getTensorType(product.getType()).getShape();
-  return broadcast && getTensorType(broadcast.getType()).getShape() == shape &&
-         getTensorType(broadcast.getOperand().getType()).getShape() == shape.take_back(1) &&
-         broadcast.getDims() == ArrayRef<int64_t>{int64_t(shape.size()) - 1};
+  return broadcast && repeatsRow(broadcast) &&
+         broadcast.getType().getShape() == getTensorType(product.getType()).getShape();
 }
 
 bool Player::readInputs() {
@@ -190,7 +197,7 @@ std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, Value product) {
   }
   for (const Known &epilogue : knownEpilogues) {
     if (results->size() != 1 + unsigned(epilogue.writesSum) || epilogue.readsOther != bool(player.other) ||
-        (epilogue.readsOther && player.row))
+        (epilogue.readsOther && player.row) || (epilogue.name == noEpilogue && !player.row))
       continue;
     Samples wanted(sampleCount);
     for (int64_t i = 0; i < sampleCount; ++i)
@@ -213,10 +220,13 @@ std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, Value product) {
 /// A row that is rounded where it is added: the library wants it in the product's format, so it is rounded before.
 static bool isRoundedRow(Operation *op) {
   auto convert = dyn_cast<ConvertOp>(op);
-  if (!convert || getTensorType(convert.getType()).getRank() != 1)
+  if (!convert || !getElementTypeOrSelf(convert.getOperand().getType()).isF32() ||
+      !isa<FloatType>(getElementTypeOrSelf(convert.getType())) || getElementTypeOrSelf(convert.getType()).isF32())
     return false;
-  return getElementTypeOrSelf(convert.getOperand().getType()).isF32() &&
-         !getElementTypeOrSelf(convert.getType()).isF32();
+  return llvm::all_of(op->getUsers(), [](Operation *user) {
+    auto broadcast = dyn_cast<BroadcastInDimOp>(user);
+    return broadcast && repeatsRow(broadcast);
+  });
 }
 
 /// The group of a product with what another group does to its result; null where no call of the library does that.
@@ -264,12 +274,52 @@ static void addRows(const Group &group, llvm::DenseMap<Operation *, Group *> &gr
   }
 }
 
+/// Rows that only generated kernels read are rounded there: no kernel by itself is worth so few numbers.
+static void absorbRows(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
+                       std::vector<std::unique_ptr<Group>> &groups) {
+  llvm::DenseMap<Value, SmallVector<Group *>> readers;
+  for (const auto &group : groups)
+    for (Value argument : group->arguments)
+      readers[argument].push_back(group.get());
+  llvm::DenseSet<Group *> absorbed;
+  for (const auto &group : groups) {
+    if (group->implementation != "generated" || group->ops.size() != 1 || !isRoundedRow(group->ops.front()))
+      continue;
+    Operation *op = group->ops.front();
+    ArrayRef<Group *> by = readers[op->getResult(0)];
+    if (!llvm::all_of(by, [](Group *reader) { return reader->implementation == "generated"; }))
+      continue;
+    absorbed.insert(group.get());
+    groupOf.erase(op);
+    for (Group *reader : by) {
+      reader->clones.insert(op);
+      reader->close([&](Operation *other) { return groupOf.contains(other); });
+    }
+  }
+  llvm::erase_if(groups, [&](const std::unique_ptr<Group> &group) { return absorbed.contains(group.get()); });
+}
+
+/// Whether the value is added to a product, both perhaps in other formats there.
+static bool isAddedToProduct(Value value) {
+  auto findSource = [](Value value) {
+    while (auto convert = value.getDefiningOp<ConvertOp>())
+      value = convert.getOperand();
+    return value.getDefiningOp();
+  };
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (auto convert = dyn_cast<ConvertOp>(user))
+      return isAddedToProduct(convert.getResult());
+    return isa<AddOp>(user) &&
+           llvm::any_of(user->getOperands(), [&](Value operand) { return isa_and_nonnull<DotOp>(findSource(operand)); });
+  });
+}
+
 void roundRowsFirst(BlockOp block) {
   for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
     auto broadcast = convert.getOperand().getDefiningOp<BroadcastInDimOp>();
     Type element = getElementTypeOrSelf(convert.getType());
-    if (!broadcast || !isa<FloatType>(element) || element.isF32() ||
-        getTensorType(broadcast.getOperand().getType()).getRank() != 1)
+    if (!broadcast || !isa<FloatType>(element) || element.isF32() || !repeatsRow(broadcast) ||
+        !isAddedToProduct(convert.getResult()))
       continue;
     OpBuilder builder(convert);
     Value row = buildConvert(builder, convert.getLoc(), broadcast.getOperand(), element);
@@ -316,6 +366,7 @@ void fuseEpilogues(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
   }
   llvm::erase_if(groups, [&](const std::unique_ptr<Group> &group) { return replaced.contains(group.get()); });
   llvm::move(rows, std::back_inserter(groups));
+  absorbRows(block, groupOf, groups);
 }
 
 } // namespace par

@@ -60,7 +60,7 @@ void splitSums(BlockOp block, IsTaken isTaken);
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                   std::vector<std::unique_ptr<Group>> &groups);
 
-/// Narrows rows before they are repeated: fewer numbers to round, and the library adds rows of the product's format.
+/// Narrows rows that are added to products before they are repeated: the library adds rows of the product's format.
 void roundRowsFirst(BlockOp block);
 /// Rounds f32 results of ops whose operands are kept in bf16 or f16 to that, where a GPU's library computes them so alone:
 /// its convolutions of narrow operands have no f32 results.

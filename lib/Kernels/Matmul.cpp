@@ -265,11 +265,14 @@ static std::optional<MatmulCall> describeFinished(KernelOp kernel) {
   std::optional<MatmulCall> call = product ? describeProduct(kernel, product) : std::nullopt;
   constexpr int64_t wholeRows = 8; // what the library asks of the stride of aux
   if (!call || call->accumulator || kernel.getTied() || !call->batch.empty() || call->ldc != call->n ||
-      call->n != getTensorType(product.getType()).getShape().back() || call->n % wholeRows)
+      call->n % wholeRows)
     return std::nullopt;
   call->epilogue = describeEpilogue(kernel, product);
   if (!call->epilogue)
     return std::nullopt;
+  if (std::optional<unsigned> bias = call->epilogue->bias)
+    if (getTensorType(kernel.getArgumentTypes()[*bias]).getNumElements() != call->n)
+      return std::nullopt;
   call->resultType = elementOf(kernel.getTerminator()->getOperand(call->epilogue->result));
   auto isOther = [&](Type type) { return getTensorType(type).getElementType() != call->operandType; };
   if (llvm::any_of(kernel.getArgumentTypes(), isOther) || llvm::any_of(kernel.getResultTypes(), isOther))

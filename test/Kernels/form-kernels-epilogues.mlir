@@ -15,6 +15,10 @@ par.program @p on @s0 ranks [0] {
   par.buffer @odd temp : tensor<8x12xf32>
   par.buffer @u temp : tensor<2x4x12xf32>
 
+  par.buffer @q temp : tensor<2x4x2x8xbf16>
+  par.buffer @wq temp : tensor<8x2x8xf32>
+  par.buffer @bq temp : tensor<2x8xf32>
+
   // CPU-LABEL: par.block @forward
   // CPU-COUNT-2: par.launch
   // CHECK-LABEL: par.block @forward
@@ -71,6 +75,70 @@ par.program @p on @s0 ranks [0] {
     %z = par.load @z : tensor<2x4x16xf32>
     %p = par.dot %ct, %v contracting [2] x [1] : (tensor<2x4x8xf32>, tensor<16x8xf32>) -> tensor<2x4x16xf32>
     %y = par.gelu_grad %p, %z {tanh = true} : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+
+  // A row alone, and one of several dims, which are one of the library's. In bf16 it is rounded before.
+  // CHECK-LABEL: par.block @row
+  // CHECK: par.launch @add.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @row {
+    %x = par.load @x : tensor<2x4x8xf32>
+    %w = par.load @w : tensor<8x16xf32>
+    %b = par.load @b : tensor<16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
+    %y = par.add %p, %r : tensor<2x4x16xf32>
+    par.store %y to @y : tensor<2x4x16xf32>
+  }
+  // CHECK-LABEL: par.block @row_of_dims
+  // CHECK: par.launch @convert.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>) -> tensor<2x4x8xbf16>
+  // CHECK: par.launch @convert.{{[0-9]+}}({{.*}}) : (tensor<8x2x8xf32>) -> tensor<8x2x8xbf16>
+  // CHECK: par.launch @convert.{{[0-9]+}}({{.*}}) : (tensor<2x8xf32>) -> tensor<2x8xbf16>
+  // CHECK: par.launch @{{.*}} : (tensor<2x4x8xbf16>, tensor<8x2x8xbf16>, tensor<2x8xbf16>) -> tensor<2x4x2x8xbf16>
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @row_of_dims {
+    %x32 = par.load @x : tensor<2x4x8xf32>
+    %w32 = par.load @wq : tensor<8x2x8xf32>
+    %b = par.load @bq : tensor<2x8xf32>
+    %x16 = par.convert %x32 : tensor<2x4x8xf32> to tensor<2x4x8xbf16>
+    %w16 = par.convert %w32 : tensor<8x2x8xf32> to tensor<8x2x8xbf16>
+    %x = par.convert %x16 : tensor<2x4x8xbf16> to tensor<2x4x8xf32>
+    %w = par.convert %w16 : tensor<8x2x8xbf16> to tensor<8x2x8xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x2x8xf32>) -> tensor<2x4x2x8xf32>
+    %p16 = par.convert %p : tensor<2x4x2x8xf32> to tensor<2x4x2x8xbf16>
+    %p32 = par.convert %p16 : tensor<2x4x2x8xbf16> to tensor<2x4x2x8xf32>
+    %r = par.broadcast_in_dim %b dims [2, 3] : tensor<2x8xf32> to tensor<2x4x2x8xf32>
+    %r16 = par.convert %r : tensor<2x4x2x8xf32> to tensor<2x4x2x8xbf16>
+    %r32 = par.convert %r16 : tensor<2x4x2x8xbf16> to tensor<2x4x2x8xf32>
+    %s = par.add %p32, %r32 : tensor<2x4x2x8xf32>
+    %s16 = par.convert %s : tensor<2x4x2x8xf32> to tensor<2x4x2x8xbf16>
+    par.store %s16 to @q : tensor<2x4x2x8xbf16>
+  }
+  // Where it is added with more, one kernel reads the product in any case, and rounds the row.
+  // CHECK-LABEL: par.block @row_and_more
+  // CHECK-COUNT-4: par.launch
+  // CHECK-NOT: par.launch
+  // CHECK: par.store
+  par.block @row_and_more {
+    %x32 = par.load @x : tensor<2x4x8xf32>
+    %w32 = par.load @w : tensor<8x16xf32>
+    %b = par.load @b : tensor<16xf32>
+    %z = par.load @z : tensor<2x4x16xf32>
+    %x16 = par.convert %x32 : tensor<2x4x8xf32> to tensor<2x4x8xbf16>
+    %w16 = par.convert %w32 : tensor<8x16xf32> to tensor<8x16xbf16>
+    %x = par.convert %x16 : tensor<2x4x8xbf16> to tensor<2x4x8xf32>
+    %w = par.convert %w16 : tensor<8x16xbf16> to tensor<8x16xf32>
+    %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %p16 = par.convert %p : tensor<2x4x16xf32> to tensor<2x4x16xbf16>
+    %p32 = par.convert %p16 : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
+    %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
+    %r16 = par.convert %r : tensor<2x4x16xf32> to tensor<2x4x16xbf16>
+    %r32 = par.convert %r16 : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
+    %s = par.add %p32, %r32 : tensor<2x4x16xf32>
+    %y = par.add %s, %z : tensor<2x4x16xf32>
     par.store %y to @y : tensor<2x4x16xf32>
   }
 

@@ -9,7 +9,7 @@ namespace par {
 
 /// What a call does to P = op(A) op(B) before it writes it; see Epilogue of the bundle's format.
 struct MatmulEpilogue {
-  llvm::StringRef name; ///< "gelu", "gelu_aux", "gelu_grad"
+  llvm::StringRef name; ///< "gelu", "gelu_aux", "gelu_grad"; "none": a row is added
   /// A row that is added to P first: an argument of the kernel.
   std::optional<unsigned> bias;
   /// Which of the kernel's results C is, and where the tensor beside it is.
