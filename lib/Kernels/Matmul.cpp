@@ -58,7 +58,7 @@ static std::optional<StridedView> traceArgument(Value value, BlockArgument &argu
   for (Operation *op : llvm::reverse(path))
     if (view)
       view = viewForward(op, *view);
-  return view;
+  return view && view->offset == 0 ? view : std::nullopt; // a call's matrices begin where its operands do
 }
 
 /// Takes an `add` of the tied argument apart: leaves the other summand in `value`. False if it is something else.

@@ -1,5 +1,7 @@
 #include "StridedView.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace par {
@@ -13,9 +15,20 @@ StridedView StridedView::dense(ArrayRef<int64_t> shape) {
 
 StridedView StridedView::transposed(ArrayRef<int64_t> permutation) const {
   StridedView view;
+  view.offset = offset;
   for (int64_t dim : permutation) {
     view.sizes.push_back(sizes[dim]);
     view.strides.push_back(strides[dim]);
+  }
+  return view;
+}
+
+StridedView StridedView::sliced(ArrayRef<int64_t> starts, ArrayRef<int64_t> limits, ArrayRef<int64_t> steps) const {
+  StridedView view{{}, {}, offset};
+  for (auto [start, limit, step, stride] : llvm::zip_equal(starts, limits, steps, strides)) {
+    view.offset += start * stride;
+    view.sizes.push_back(llvm::divideCeil(limit - start, step));
+    view.strides.push_back(step * stride);
   }
   return view;
 }
@@ -38,7 +51,7 @@ static StridedView coalesce(const StridedView &view) {
 }
 
 std::optional<StridedView> StridedView::reshaped(ArrayRef<int64_t> shape) const {
-  StridedView from = coalesce(*this), view{SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 1)};
+  StridedView from = coalesce(*this), view{SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 1), offset};
   // From the innermost dim outwards, each new dim is cut from what is left of an old one.
   int64_t old = int64_t(from.sizes.size()) - 1, done = 1;
   for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
@@ -61,6 +74,8 @@ std::optional<StridedView> viewForward(Operation *op, const StridedView &operand
     return operand.transposed(transpose.getPermutation());
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return operand.reshaped(getTensorType(reshape.getType()).getShape());
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return operand.sliced(slice.getStarts(), slice.getLimits(), slice.getStrides());
   return std::nullopt;
 }
 

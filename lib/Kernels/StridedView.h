@@ -7,13 +7,16 @@
 
 namespace par {
 
-/// Where the elements of a value lie in a dense buffer: one size and stride (in elements) a dim.
+/// Where the elements of a value lie in a dense buffer: one size and stride (in elements) a dim, from `offset` on.
 struct StridedView {
   llvm::SmallVector<int64_t> sizes, strides;
+  int64_t offset = 0;
 
   static StridedView dense(llvm::ArrayRef<int64_t> shape);
   /// Result dim i is dim permutation[i].
   StridedView transposed(llvm::ArrayRef<int64_t> permutation) const;
+  /// Every dim's elements from starts[dim] on, to limits[dim], by steps[dim].
+  StridedView sliced(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> limits, llvm::ArrayRef<int64_t> steps) const;
   /// The same elements in row-major order under another shape; none if no strides say that.
   std::optional<StridedView> reshaped(llvm::ArrayRef<int64_t> shape) const;
 
