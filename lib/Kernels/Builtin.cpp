@@ -1,162 +1,17 @@
-#include "par/Kernels/Builtin.h"
-#include "par/Dialect/Attention.h"
+#include "AttentionCall.h"
+#include "CallBuilder.h"
 
 using namespace mlir;
 
 namespace par {
 namespace {
 
-using kernels::Access;
-
 /// A gradient as an optimizer's builtin takes it: multiplied by a scalar first, if there is one.
 struct Gradient {
   Value value, coefficient;
 };
 
-/// Builds the call for a kernel whose body is one op: operands are named by that op's operands and results.
-class CallBuilder {
-public:
-  CallBuilder(KernelOp kernel, StringRef name) : kernel(kernel) {
-    call.kernel = kernels::findBuiltin(std::string_view(name.data(), name.size()));
-  }
-
-  CallBuilder &read(Value operand) {
-    call.operands.push_back({argumentOf(operand), std::nullopt, Access::Read});
-    return *this;
-  }
-  /// The operand that comes last, if it is there.
-  CallBuilder &readIf(Value operand) {
-    if (!operand)
-      return *this;
-    others += 2;
-    return read(operand);
-  }
-  CallBuilder &write(Value result) {
-    call.operands.push_back({std::nullopt, resultOf(result), Access::Write});
-    return *this;
-  }
-  CallBuilder &update(Value operand, Value result) {
-    call.operands.push_back({argumentOf(operand), resultOf(result), Access::Update});
-    return *this;
-  }
-  CallBuilder &integers(ArrayRef<int64_t> values) {
-    for (int64_t value : values)
-      call.immediates.push_back(uint64_t(value));
-    return *this;
-  }
-  CallBuilder &reals(ArrayRef<double> values) {
-    for (double value : values)
-      call.immediates.push_back(kernels::realImmediate(value));
-    return *this;
-  }
-  /// Adds to a result; to the accumulator, which comes by an add behind the op, if there is one.
-  CallBuilder &accumulate(Value accumulator, Value result) {
-    others += accumulator ? 1 : 0;
-    call.zeroFirst = !accumulator;
-    call.operands.push_back(
-        {accumulator ? argumentOf(accumulator) : std::nullopt, resultOf(result), Access::Accumulate});
-    return *this;
-  }
-  /// Rows that are stored in bf16 or f16: reads what the widening reads, by the kernel's form for that type.
-  CallBuilder &readRows(Value rows) {
-    auto widening = rows.getDefiningOp<ConvertOp>();
-    if (!widening || !call.kernel)
-      return read(rows);
-    ++others;
-    Type from = widening.getOperand().getType().getElementType();
-    std::string_view form = from.isBF16() ? "_bf16" : "_f16";
-    call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
-    return read(widening.getOperand());
-  }
-  /// Operands that are all widened from one type, and a result that is narrowed to it: by the kernel's form for that.
-  CallBuilder &convert(ValueRange operands, Value result, ConvertOp narrowing) {
-    if (narrowing && call.kernel) {
-      std::string_view form = narrowing.getType().getElementType().isBF16() ? "_bf16" : "_f16";
-      call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
-      others += operands.size();
-    }
-    for (Value operand : operands) {
-      auto widening = narrowing ? operand.getDefiningOp<ConvertOp>() : ConvertOp();
-      read(widening ? widening.getOperand() : operand);
-    }
-    return writeRows(result, narrowing);
-  }
-  /// What is narrowed before it is written.
-  CallBuilder &writeRows(Value result, ConvertOp narrowing) {
-    others += narrowing ? 1 : 0;
-    return write(narrowing ? narrowing.getResult() : result);
-  }
-  /// An op of the body that the builtin does too.
-  CallBuilder &besides() {
-    ++others;
-    return *this;
-  }
-  /// An argument that the builtin does not need.
-  CallBuilder &leaveOut() {
-    ++leftOut;
-    return *this;
-  }
-  std::optional<BuiltinCall> finish();
-
-private:
-  std::optional<unsigned> argumentOf(Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument ? std::optional<unsigned>(argument.getArgNumber()) : std::nullopt;
-  }
-  std::optional<unsigned> resultOf(Value value) {
-    for (auto [index, result] : llvm::enumerate(kernel.getTerminator()->getOperands()))
-      if (result == value)
-        return index;
-    return std::nullopt;
-  }
-
-  KernelOp kernel;
-  BuiltinCall call;
-  unsigned leftOut = 0;
-  /// Ops of the body beside the one that is described and the return.
-  unsigned others = 0;
-};
-
 } // namespace
-
-/// Whether a table's word means that type.
-static bool hasType(Type element, std::string_view word) {
-  return word == "f32"    ? element.isF32()
-         : word == "bf16" ? element.isBF16()
-         : word == "f16"  ? element.isF16()
-                          : element.isInteger(64);
-}
-
-/// Every value has its argument or result, updates are tied as the kernel says, types are those of the table.
-std::optional<BuiltinCall> CallBuilder::finish() {
-  if (kernel.getBlock().getOperations().size() != 2 + others)
-    return std::nullopt;
-  if (!call.kernel || call.immediates.size() != call.kernel->immediates.size() ||
-      call.operands.size() > call.kernel->operands.size())
-    return std::nullopt;
-  llvm::SmallDenseSet<unsigned> arguments; // one may stand for several operands
-  unsigned results = 0;
-  for (auto [value, expected] : llvm::zip(call.operands, call.kernel->operands)) {
-    bool updates = value.access == Access::Update || (value.access == Access::Accumulate && value.argument);
-    bool writes = updates || value.access != Access::Read, reads = updates || value.access == Access::Read;
-    if (reads != value.argument.has_value() || writes != value.result.has_value() || value.access != expected.access)
-      return std::nullopt;
-    if (reads)
-      arguments.insert(*value.argument);
-    results += writes;
-    Type type = reads ? kernel.getArgumentTypes()[*value.argument] : kernel.getResultTypes()[*value.result];
-    if (!hasType(getTensorType(type).getElementType(), expected.type))
-      return std::nullopt;
-    if (!writes)
-      continue;
-    int64_t tied = kernel.getTied() ? (*kernel.getTied())[*value.result] : -1;
-    if (tied != (updates ? int64_t(*value.argument) : -1))
-      return std::nullopt;
-  }
-  if (arguments.size() + leftOut != kernel.getArgumentTypes().size() || results != kernel.getResultTypes().size())
-    return std::nullopt;
-  return call;
-}
 
 /// Reads x * broadcast(scalar) as x with a coefficient.
 static Gradient readGradient(Value gradient) {
@@ -393,47 +248,6 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolGradOp op) {
       .finish();
 }
 
-/// The form of an attention builtin for the op's format, and its immediates.
-template <typename Op> static CallBuilder attentionCall(KernelOp kernel, Op op, StringRef name) {
-  Heads heads(op);
-  return CallBuilder(kernel, (name + (heads.element.isBF16() ? "_bf16" : "_f16")).str());
-}
-
-template <typename Op> static std::optional<BuiltinCall> finishAttention(CallBuilder &call, Op op) {
-  Heads heads(op);
-  Value mask = op.getMask();
-  SmallVector<int64_t> dims(4, 1);
-  if (mask) {
-    call.read(mask);
-    dims.assign(shapeOf(mask).begin(), shapeOf(mask).end());
-  }
-  return call
-      .integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
-                 op.getCausal(), mask != nullptr})
-      .reals({real(op.getScaleAttr())})
-      .integers(dims)
-      .finish();
-}
-
-static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
-  if (!isLibraryCall(op))
-    return std::nullopt;
-  CallBuilder call = attentionCall(kernel, op, "attention");
-  call.read(op.getQuery()).read(op.getKey()).read(op.getValue()).write(op.getResult()).write(op.getLse());
-  return finishAttention(call, op);
-}
-
-static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) {
-  if (!isLibraryCall(op))
-    return std::nullopt;
-  CallBuilder call = attentionCall(kernel, op, "attention_backward");
-  for (Value operand : op->getOperands().take_front(6))
-    call.read(operand);
-  for (Value result : op.getResults())
-    call.write(result);
-  return finishAttention(call, op);
-}
-
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   // The op before the return; at most a gradient's scaling, what is accumulated, or a widening before that.
   Operation *op = kernel.getTerminator()->getPrevNode();
@@ -442,10 +256,9 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, ReduceOp, GatherOp, ScatterAddOp, AddOp,
-            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp,
-            AttentionOp, AttentionGradOp>(
+            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
           [&](auto op) { return describe(kernel, op); })
-      .Default([](Operation *) { return Call(); });
+      .Default([&](Operation *) { return describeAttention(kernel); });
 }
 
 } // namespace par

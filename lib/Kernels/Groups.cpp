@@ -143,6 +143,7 @@ private:
   bool gpu;
   std::vector<std::unique_ptr<Group>> groups;
   llvm::DenseMap<Operation *, Group *> groupOf;
+  llvm::DenseSet<Value> arguments; ///< of groups that calls and builtins are
 };
 
 } // namespace
@@ -150,6 +151,7 @@ private:
 void Former::add(std::unique_ptr<Group> group) {
   for (Operation *op : group->ops)
     groupOf[op] = group.get();
+  arguments.insert_range(group->arguments);
   groups.push_back(std::move(group));
 }
 
@@ -171,6 +173,7 @@ void Former::require(Value value) {
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
   if (gpu) {
+    arrangeAttention(block);
     roundRowsFirst(block);
     roundForLibrary(block);
   }
@@ -180,7 +183,8 @@ std::vector<std::unique_ptr<Group>> Former::run() {
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
       continue;
-    if (auto group = formBuiltin(&op, gpu, isTaken))
+    auto group = formAttention(&op, isTaken, [&](Value value) { return arguments.contains(value); });
+    if (group || (group = formBuiltin(&op, gpu, isTaken)))
       add(std::move(group));
   }
   if (gpu)

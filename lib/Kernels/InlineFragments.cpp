@@ -75,8 +75,9 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createExpandProductsPass());
+  manager.addPass(createKeepHeadsPass());
   manager.addPass(createChainSumsPass());
-  manager.addPass(createWidenArithmeticPass());
+  manager.addPass(createWidenArithmeticPass({device}));
   FormKernelsPassOptions form;
   form.device = device;
   manager.addPass(createFormKernelsPass(form));

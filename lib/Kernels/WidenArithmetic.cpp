@@ -31,18 +31,17 @@ static bool isKnownConvert(ConvertOp convert) {
          known(convert.getResult());
 }
 
-/// The value in f32, at the builder's place. The convert goes in front of what only reorders elements, which a library
-/// call can take over.
-static Value widened(OpBuilder &builder, Value value) {
+/// The value in f32, at the builder's place; the convert goes in front of what only reorders elements, if `early`.
+static Value widened(OpBuilder &builder, Value value, bool early) {
   Type f32 = builder.getF32Type();
   Operation *op = value.getDefiningOp();
-  bool reorders = op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) &&
+  bool reorders = early && op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) &&
                   !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0 &&
                   getTensorType(op->getOperand(0).getType()).getNumElements() ==
                       getTensorType(value.getType()).getNumElements();
   if (!reorders)
     return buildConvert(builder, value.getLoc(), value, f32);
-  Value operand = widened(builder, op->getOperand(0));
+  Value operand = widened(builder, op->getOperand(0), early);
   Operation *copy = builder.clone(*op);
   copy->setOperand(0, operand);
   copy->getResult(0).setType(getTensorType(value.getType()).clone(f32));
@@ -50,12 +49,12 @@ static Value widened(OpBuilder &builder, Value value) {
 }
 
 /// Converts in front of the op and behind it.
-static void widen(Operation *op) {
+static void widen(Operation *op, bool early) {
   OpBuilder builder(op);
   Type f32 = builder.getF32Type();
   for (OpOperand &operand : op->getOpOperands())
     if (isNarrow(operand.get()))
-      operand.set(widened(builder, operand.get()));
+      operand.set(widened(builder, operand.get(), early));
   builder.setInsertionPointAfter(op);
   for (Value result : op->getResults()) {
     if (!isNarrow(result))
@@ -69,13 +68,15 @@ static void widen(Operation *op) {
 
 namespace {
 struct WidenArithmeticPass : impl::WidenArithmeticPassBase<WidenArithmeticPass> {
+  using WidenArithmeticPassBase::WidenArithmeticPassBase;
+
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       for (BlockOp block : program.getOps<BlockOp>())
         for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
           auto convert = dyn_cast<ConvertOp>(op);
           if (computesNarrow(&op) && !(convert && isKnownConvert(convert)))
-            widen(&op);
+            widen(&op, device == "cpu");
         }
     getOperation().walk([](BlockOp block) {
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.getBody().front())))

@@ -1,15 +1,28 @@
 #include "Expansion.h"
 #include "par/kernels/Builtins.h"
 
+#include <algorithm>
+
 using namespace par;
 using namespace par::format;
 
+/// Whether an earlier operand is the same memory, of which this one reads another part: queries, keys and values that one
+/// product gave.
+static bool isReadBefore(const Instruction &instruction, size_t index) {
+  const Operand &operand = instruction.operands[index];
+  return operand.access == Access::Read &&
+         std::any_of(instruction.operands.begin(), instruction.operands.begin() + index, [&](const Operand &other) {
+           return other.buffer == operand.buffer && other.access == Access::Read;
+         });
+}
+
 /// Bytes that a kernel reads and writes.
-static int64_t movedBytes(const Kernel &kernel) {
+static int64_t movedBytes(const Kernel &kernel, const Instruction &instruction) {
   int64_t bytes = 0;
-  for (const KernelOperand &operand : kernel.operands) {
-    bool twice = operand.access == Access::ReadWrite || operand.access == Access::Accumulate;
-    bytes += operand.bytes * (twice ? 2 : 1);
+  for (size_t i = 0; i < std::min(kernel.operands.size(), instruction.operands.size()); ++i) {
+    bool twice = kernel.operands[i].access == Access::ReadWrite || kernel.operands[i].access == Access::Accumulate;
+    if (!isReadBefore(instruction, i))
+      bytes += kernel.operands[i].bytes * (twice ? 2 : 1);
   }
   return bytes;
 }
@@ -45,7 +58,7 @@ static DType formatOf(const Kernel &kernel) {
 /// channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10 (par/kernels/Builtins.h).
 static int64_t builtinFlops(const Kernel &kernel, const Instruction &instruction) {
   if (kernel.builtin && kernel.symbol.rfind("attention", 0) == 0 &&
-      instruction.imms.size() == kernels::table::attentionImmediates.size())
+      instruction.imms.size() >= kernels::AttentionSizes::scalars)
     return attentionFlops(kernel, instruction);
   if (!kernel.builtin || kernel.symbol.rfind("convolution", 0) != 0 ||
       instruction.imms.size() != kernels::convolutionImmediateCount)
@@ -67,7 +80,7 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
   switch (instruction.op) {
   case Op::Kernel:
     return hardware.localTime(builtinFlops(program.kernels[instruction.kernel], instruction),
-                              movedBytes(program.kernels[instruction.kernel]),
+                              movedBytes(program.kernels[instruction.kernel], instruction),
                               formatOf(program.kernels[instruction.kernel]));
   case Op::Call:
     return productTime(program.calls[instruction.call], hardware);

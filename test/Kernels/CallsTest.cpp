@@ -170,7 +170,8 @@ TEST_F(Calls, AttentionWithAMask) {
   EXPECT_EQ(call->operands[4].result, 1u);
   EXPECT_EQ(call->operands[5].argument, 3u);
   EXPECT_EQ(call->immediates,
-            (SmallVector<uint64_t>{2, 4, 2, 5, 7, 8, 16, 0, 1, par::kernels::realImmediate(0.5), 2, 1, 1, 7}));
+            (SmallVector<uint64_t>{2, 4, 2, 5, 7, 8, 16, 0, 1, par::kernels::realImmediate(0.5), 2, 1, 1, 7, //
+                                   320, 0, 160, 40, 8, 224, 0, 112, 56, 8, 448, 0, 224, 112, 16, 640, 0, 320, 80, 16}));
 }
 
 TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
@@ -188,8 +189,44 @@ TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
   EXPECT_EQ(call->operands[2].argument, 0u);
   EXPECT_EQ(call->operands[4].argument, 1u);
   EXPECT_EQ(call->operands[8].result, 2u);
-  EXPECT_EQ(call->immediates,
-            (SmallVector<uint64_t>{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1}));
+  SmallVector<uint64_t> expected{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1};
+  for (int tensor = 0; tensor < 8; ++tensor)
+    expected.append({64, 0, 64, 32, 8}); // one batch, whose stride is that of all
+  EXPECT_EQ(call->immediates, expected);
+}
+
+TEST_F(Calls, AttentionOfHeadsByToken) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%x: tensor<2x4x3x16xbf16>) -> (tensor<2x4x16xbf16>, tensor<2x2x4xf32>)
+        attributes {implementation = "builtin:attention_bf16"} {
+      %0 = par.slice %x [0, 0, 0, 0] to [2, 4, 1, 16] by [1, 1, 1, 1] : tensor<2x4x3x16xbf16> to tensor<2x4x1x16xbf16>
+      %1 = par.slice %x [0, 0, 1, 0] to [2, 4, 2, 16] by [1, 1, 1, 1] : tensor<2x4x3x16xbf16> to tensor<2x4x1x16xbf16>
+      %2 = par.reshape %0 : tensor<2x4x1x16xbf16> to tensor<2x4x2x8xbf16>
+      %3 = par.reshape %1 : tensor<2x4x1x16xbf16> to tensor<2x4x2x8xbf16>
+      %q = par.transpose %2 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+      %k = par.transpose %3 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+      %4, %5 = par.attention %q, %k, %k scale 1.0
+        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+      %6 = par.transpose %4 [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+      %7 = par.reshape %6 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+      par.return %7, %5 : tensor<2x4x16xbf16>, tensor<2x2x4xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->operands[1].argument, 0u);
+  EXPECT_EQ(call->operands[3].result, 0u);
+  EXPECT_EQ(SmallVector<uint64_t>(ArrayRef(call->immediates).drop_front(14)),
+            (SmallVector<uint64_t>{384, 0, 192, 8, 48, 384, 16, 192, 8, 48, 384, 16, 192, 8, 48, 128, 0, 64, 8, 16}));
+}
+
+TEST_F(Calls, NoCallForRowsThatAreNotAligned) {
+  EXPECT_FALSE(par::describeBuiltin(parse(R"(
+    par.kernel @k(%x: tensor<2x2x4x12xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        attributes {implementation = "generated"} {
+      %q = par.slice %x [0, 0, 0, 4] to [2, 2, 4, 12] by [1, 1, 1, 1] : tensor<2x2x4x12xbf16> to tensor<2x2x4x8xbf16>
+      %0, %1 = par.attention %q, %q, %q scale 1.0
+        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+      par.return %0, %1 : tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>
+    })")));
 }
 
 TEST_F(Calls, NoCallForAttentionGradientsWithAMask) {

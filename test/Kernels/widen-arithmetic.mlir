@@ -1,6 +1,7 @@
 // bf16 and f16 are stored and moved; what computes does so in f32, and its result is rounded once.
 // RUN: par-opt %s --par-widen-arithmetic | FileCheck %s
 // RUN: par-opt %s --par-widen-arithmetic --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=KERNELS
+// RUN: par-opt %s --par-widen-arithmetic=device=cuda | FileCheck %s --check-prefix=CUDA
 
 // CHECK-LABEL: par.block @b
 // CHECK: %[[X:.*]] = par.load @x
@@ -21,6 +22,11 @@
 // Every kernel that reads a bf16 value widens it for itself; a product of the library gets an f32 copy.
 // KERNELS-DAG: par.kernel @dot.0(%{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<4x3xf32>) -> tensor<2x3xf32> attributes {implementation = "library:matmul"}
 // KERNELS-DAG: par.kernel @convert.{{.*}}(%{{.*}}: tensor<2x4xbf16>) -> tensor<2x4xbf16> attributes {implementation = "generated"}
+
+// Where calls read narrow formats, what is moved stays narrow.
+// CUDA: %[[T:.*]] = par.transpose %{{.*}} [1, 0] : tensor<2x4xbf16> to tensor<4x2xbf16>
+// CUDA-NEXT: %[[TF:.*]] = par.convert %[[T]] : tensor<4x2xbf16> to tensor<4x2xf32>
+// CUDA: par.dot %[[TF]]
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
   par.buffer @x temp : tensor<2x4xbf16>

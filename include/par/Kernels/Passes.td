@@ -55,6 +55,27 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
+  let summary = "keeps heads of attentions for other blocks as the library reads and writes them";
+  let description = [{
+    Expects: blocks in which attentions are left that one call of a library computes (after par-expand-products). Leaves: an
+    attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer; the value
+    that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller in all. Who loads
+    them moves them, which the library does on its way.
+    Fails: never.
+
+    ```
+    %q = par.transpose %x [0, 2, 1, 3] : tensor<2x8x4x16xbf16> to tensor<2x4x8x16xbf16>
+    %o, %l = par.attention %q, %k, %v scale 0.25 : ...
+    par.store %q to @q : tensor<2x4x8x16xbf16>          // and in another block: %q = par.load @q
+    ```
+    becomes
+    ```
+    par.store %x to @q : tensor<2x8x4x16xbf16>          // and in another block: %q = par.transpose (par.load @q) [0, 2, 1, 3]
+    ```
+  }];
+}
+
 def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
   let summary = "computes in f32 what bf16 and f16 values enter";
   let description = [{
@@ -62,7 +83,8 @@ def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
     converts alone; every other op on them computes in f32, between converts, and its result is rounded once, but attentions, whose library
     knows the narrow formats. Products,
     builtins and generated kernels need no form of their own for narrow formats, at the price of an f32 copy of what a
-    library call reads.
+    library call reads. On a CPU that copy is made in front of what only reorders elements, which the call can take over; on a
+    GPU, whose calls read narrow formats, behind it.
     Fails: never.
 
     ```
@@ -75,6 +97,9 @@ def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
     %1 = par.convert %3 : tensor<4xf32> to tensor<4xbf16>
     ```
   }];
+  let options = [
+    Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">
+  ];
 }
 
 def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
@@ -101,7 +126,9 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
 
     For cuda also: a kernel computes elementwise values for itself that take more bytes to read than what they are
     computed from, and reads and writes at most 48 tensors; products and convolutions read bf16 and f16 as they are kept.
-    A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way.
+    A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way. An attention
+    reads heads through slices, reshapes and transposes where rows of 16 bytes lie side by side, and writes its results in the
+    order of the transpose that reads them.
   }];
   let options = [
     Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">

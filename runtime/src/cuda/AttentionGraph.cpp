@@ -2,19 +2,14 @@
 
 #include "par/kernels/Builtins.h"
 
+#include <algorithm>
+#include <array>
+
 namespace par::cuda {
 
 using dnn::Attribute;
 using dnn::Kind;
 using dnn::Type;
-
-AttentionSizes::AttentionSizes(std::span<const uint64_t> imms) {
-  auto at = [&](size_t i) { return static_cast<int64_t>(imms[i]); };
-  b = at(0), h = at(1), g = at(2), sq = at(3), sk = at(4), d = at(5), e = at(6);
-  causal = imms[7] != 0, masked = imms[8] != 0;
-  scale = static_cast<float>(kernels::immediateReal(imms[9]));
-  mask = {at(10), at(11), at(12), at(13)};
-}
 
 bool AttentionGraph::isBuiltin(std::string_view name) {
   return name.starts_with("attention") && kernels::findBuiltin(name);
@@ -22,27 +17,53 @@ bool AttentionGraph::isBuiltin(std::string_view name) {
 
 AttentionGraph::AttentionGraph(const Dnn &dnn, std::string whose, std::string_view builtin,
                                std::span<const uint64_t> imms, uint32_t alignment)
-    : s(imms), type(builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), alignment(alignment),
-      graph(dnn, std::move(whose)), scoreDims{s.b, s.h, s.sq, s.sk}, columnDims{s.b, s.h, s.sq, 1} {
+    : immediates(imms.begin(), imms.end()), s(immediates),
+      tensors(builtin.starts_with("attention_backward") ? kernels::attentionBackward : kernels::attentionForward),
+      type(builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), alignment(alignment),
+      graph(dnn, std::move(whose)), scoreDims(dims({s.b, s.h, s.sq, s.sk})), columnDims(dims({s.b, s.h, s.sq, 1})),
+      scale(static_cast<float>(s.scale)) {
   builtin.starts_with("attention_backward") ? buildBackward() : buildForward();
   graph.finalize();
 }
 
-const DnnNode &AttentionGraph::operand(int index, int elements, Dims dims, Dims strides) {
-  bound.push_back({++tensors, index});
-  return graph.tensor({tensors, elements, std::move(dims), std::move(strides), alignment},
+const DnnNode &AttentionGraph::operand(int index, int elements, Dims sizes) {
+  bound.push_back({index});
+  ids.push_back(++count);
+  return graph.tensor({count, elements, std::move(sizes), {}, alignment}, "operand " + std::to_string(index));
+}
+
+const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
+  kernels::AttentionRows at = s.rows(tensor);
+  char kind = tensors.kinds[tensor];
+  bool ofKeys = kind == 'k' || kind == 'v';
+  uint64_t width = kind == 'q' || kind == 'k' ? s.d : s.e, bytes = 2 * at.offset;
+  Dims sizes = dims({s.b, ofKeys ? s.g : s.h, ofKeys ? s.sk : s.sq, width});
+  Dims strides = dims({at.batch, at.head, at.row, 1});
+  if (transpose) {
+    std::swap(sizes[2], sizes[3]);
+    std::swap(strides[2], strides[3]);
+  }
+  bound.push_back({index, bytes});
+  ids.push_back(++count);
+  // The largest power of two that divides both.
+  int64_t aligned = bytes == 0 ? alignment : std::min<int64_t>(alignment, static_cast<int64_t>(bytes & -bytes));
+  return graph.tensor({count, type, std::move(sizes), std::move(strides), aligned},
                       "operand " + std::to_string(index));
 }
 
+const DnnNode &AttentionGraph::rows(int index, size_t tensor) { return heads(index, tensor, false); }
+const DnnNode &AttentionGraph::columns(int index, size_t tensor) { return heads(index, tensor, true); }
+
 const DnnNode &AttentionGraph::number(const float &value) {
-  bound.push_back({++tensors, -1, &value});
-  return graph.tensor({tensors, dnn::dataF32, {1, 1, 1, 1}, {}, 16, false, true}, "a number");
+  bound.push_back({-1, 0, &value});
+  ids.push_back(++count);
+  return graph.tensor({count, dnn::dataF32, {1, 1, 1, 1}, {}, 16, false, true}, "a number");
 }
 
-const DnnNode &AttentionGraph::between(Dims dims, int elements, Dims strides) {
-  ++tensors;
-  return graph.tensor({tensors, elements, std::move(dims), std::move(strides), 16, true},
-                      "tensor " + std::to_string(tensors));
+const DnnNode &AttentionGraph::between(Dims sizes, int elements, Dims strides) {
+  ++count;
+  return graph.tensor({count, elements, std::move(sizes), std::move(strides), 16, true},
+                      "tensor " + std::to_string(count));
 }
 
 void AttentionGraph::multiply(const DnnNode &a, const DnnNode &b, const DnnNode &c) {
@@ -102,7 +123,7 @@ const DnnNode &AttentionGraph::indices(const DnnNode &scores, int64_t axis) {
 }
 
 const DnnNode &AttentionGraph::transposed(const DnnNode &scores) {
-  const DnnNode &result = between({s.b, s.h, s.sk, s.sq}, type, {s.h * s.sq * s.sk, s.sq * s.sk, 1, s.sk});
+  const DnnNode &result = between(dims({s.b, s.h, s.sk, s.sq}), type, dims({s.h * s.sq * s.sk, s.sq * s.sk, 1, s.sk}));
   graph.operation(Kind::ReshapeOperation, "a transpose")
       .set(Attribute::ReshapeX, scores)
       .set(Attribute::ReshapeY, result)
@@ -113,9 +134,9 @@ const DnnNode &AttentionGraph::transposed(const DnnNode &scores) {
 const DnnNode &AttentionGraph::scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand) {
   const DnnNode &products = between(scoreDims);
   multiply(query, keyColumns, products);
-  const DnnNode *result = &pointwise(dnn::pointwiseMultiply, products, &number(s.scale), between(scoreDims));
+  const DnnNode *result = &pointwise(dnn::pointwiseMultiply, products, &number(scale), between(scoreDims));
   if (s.masked) {
-    const DnnNode &mask = operand(maskOperand, dnn::dataF32, {s.mask.begin(), s.mask.end()});
+    const DnnNode &mask = operand(maskOperand, dnn::dataF32, Dims(s.mask.begin(), s.mask.end()));
     result = &pointwise(dnn::pointwiseAdd, *result, &mask, between(scoreDims));
   }
   if (!s.causal)
@@ -127,9 +148,7 @@ const DnnNode &AttentionGraph::scores(const DnnNode &query, const DnnNode &keyCo
 }
 
 void AttentionGraph::buildForward() {
-  const DnnNode &query = operand(0, type, {s.b, s.h, s.sq, s.d});
-  const DnnNode &keys = operand(1, type, {s.b, s.g, s.d, s.sk}, {s.g * s.sk * s.d, s.sk * s.d, 1, s.d});
-  const DnnNode &values = operand(2, type, {s.b, s.g, s.sk, s.e});
+  const DnnNode &query = rows(0, 0), &keys = columns(1, 1), &values = rows(2, 2);
   const DnnNode &masked = scores(query, keys, 5);
   const DnnNode &largest = reduce(dnn::reduceMax, masked, between(columnDims));
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &largest, between(scoreDims));
@@ -138,54 +157,48 @@ void AttentionGraph::buildForward() {
   const DnnNode &logarithm = pointwise(dnn::pointwiseLog, sum, nullptr, between(columnDims));
   pointwise(dnn::pointwiseAdd, largest, &logarithm, operand(4, dnn::dataF32, columnDims));
   const DnnNode &probabilities = pointwise(dnn::pointwiseDivide, powers, &sum, between(scoreDims, type));
-  multiply(probabilities, values, operand(3, type, {s.b, s.h, s.sq, s.e}));
+  multiply(probabilities, values, rows(3, 3));
 }
 
-void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, int64_t width) {
-  const DnnNode &columns = transposed(scoreRows);
+void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &ofQueries, int index, size_t tensor) {
+  const DnnNode &byKey = transposed(scoreRows);
   if (s.h == s.g)
-    return multiply(columns, rows, operand(index, type, {s.b, s.g, s.sk, width}));
-  const DnnNode &perHead = between({s.b, s.h, s.sk, width}, type);
-  multiply(columns, rows, perHead);
-  reduce(dnn::reduceAdd, perHead, operand(index, type, {s.b, s.g, s.sk, width}));
+    return multiply(byKey, ofQueries, rows(index, tensor));
+  uint64_t width = tensors.kinds[tensor] == 'k' ? s.d : s.e;
+  const DnnNode &perHead = between(dims({s.b, s.h, s.sk, width}), type);
+  multiply(byKey, ofQueries, perHead);
+  reduce(dnn::reduceAdd, perHead, rows(index, tensor));
 }
 
 void AttentionGraph::buildBackward() {
-  auto columns = [&](int64_t width) { return Dims{s.g * s.sk * width, s.sk * width, 1, width}; };
-  const DnnNode &cotangent = operand(0, type, {s.b, s.h, s.sq, s.e});
-  const DnnNode &query = operand(1, type, {s.b, s.h, s.sq, s.d});
-  const DnnNode &keyColumns = operand(2, type, {s.b, s.g, s.d, s.sk}, columns(s.d));
-  const DnnNode &keys = operand(2, type, {s.b, s.g, s.sk, s.d});
-  const DnnNode &valueColumns = operand(3, type, {s.b, s.g, s.e, s.sk}, columns(s.e));
-  const DnnNode &attended = operand(4, type, {s.b, s.h, s.sq, s.e});
-  const DnnNode &lse = operand(5, dnn::dataF32, columnDims);
+  const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2), &keys = rows(2, 2),
+                &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = operand(5, dnn::dataF32, columnDims);
 
   const DnnNode &parts =
-      pointwise(dnn::pointwiseMultiply, cotangent, &attended, between({s.b, s.h, s.sq, s.e}));
+      pointwise(dnn::pointwiseMultiply, cotangent, &attended, between(dims({s.b, s.h, s.sq, s.e})));
   const DnnNode &whole = reduce(dnn::reduceAdd, parts, between(columnDims));
   const DnnNode &masked = scores(query, keyColumns, 9);
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &lse, between(scoreDims));
   const DnnNode &probabilities = pointwise(dnn::pointwiseExp, shifted, nullptr, between(scoreDims));
-  sumOverQueries(probabilities, cotangent, 8, s.e);
+  sumOverQueries(probabilities, cotangent, 8, 7);
 
   const DnnNode &products = between(scoreDims);
   multiply(cotangent, valueColumns, products);
   const DnnNode &centred = pointwise(dnn::pointwiseSubtract, products, &whole, between(scoreDims));
   const DnnNode &unscaled = pointwise(dnn::pointwiseMultiply, centred, &probabilities, between(scoreDims));
-  const DnnNode &scaled = pointwise(dnn::pointwiseMultiply, unscaled, &number(s.scale), between(scoreDims));
-  multiply(scaled, keys, operand(6, type, {s.b, s.h, s.sq, s.d}));
-  sumOverQueries(scaled, query, 7, s.d);
+  const DnnNode &scaled = pointwise(dnn::pointwiseMultiply, unscaled, &number(scale), between(scoreDims));
+  multiply(scaled, keys, rows(6, 5));
+  sumOverQueries(scaled, query, 7, 6);
 }
 
 void AttentionGraph::run(std::span<void *const> operands, void *memory, Stream stream) const {
-  std::vector<int64_t> ids;
-  std::vector<void *> pointers;
-  for (const Bound &one : bound) {
-    ids.push_back(one.id);
-    pointers.push_back(one.number ? const_cast<float *>(one.number)
-                                  : operands[static_cast<size_t>(one.operand)]);
-  }
-  planned->run(ids, pointers, memory, stream);
+  std::array<void *, 16> pointers{}; // more than any of the graphs above has
+  for (size_t i = 0; i < bound.size(); ++i)
+    if (bound[i].number)
+      pointers[i] = const_cast<float *>(bound[i].number);
+    else
+      pointers[i] = static_cast<std::byte *>(operands[static_cast<size_t>(bound[i].operand)]) + bound[i].bytes;
+  planned->run(ids, {pointers.data(), bound.size()}, memory, stream);
 }
 
 } // namespace par::cuda

@@ -3,20 +3,13 @@
 
 #include "par/cuda/DnnGraph.h"
 #include "par/cuda/Kernels.h"
+#include "par/kernels/AttentionSizes.h"
 
-#include <array>
+#include <initializer_list>
 #include <limits>
+#include <vector>
 
 namespace par::cuda {
-
-/// The builtin's immediates (par/kernels/Builtins.h), by name.
-struct AttentionSizes {
-  explicit AttentionSizes(std::span<const uint64_t> imms);
-  int64_t b, h, g, sq, sk, d, e;
-  bool causal, masked;
-  float scale;
-  std::array<int64_t, 4> mask;
-};
 
 /// One call of an attention builtin.
 class AttentionGraph final : public LibraryKernel {
@@ -34,16 +27,23 @@ public:
 
 private:
   using Dims = std::vector<int64_t>;
+  static Dims dims(std::initializer_list<uint64_t> sizes) { return {sizes.begin(), sizes.end()}; }
   /// What stands for a tensor that is not virtual: an operand, or a number.
   struct Bound {
-    int64_t id;
     int operand = -1;
+    uint64_t bytes = 0; ///< from the operand's begin
     const float *number = nullptr;
   };
 
   void buildForward();
   void buildBackward();
-  const DnnNode &operand(int index, int type, Dims dims, Dims strides = {});
+  /// All of operand `index`.
+  const DnnNode &operand(int index, int type, Dims dims);
+  /// The rows of tensor `tensor` (AttentionSizes::rows) in operand `index`.
+  const DnnNode &rows(int index, size_t tensor);
+  /// The same with elements of a row below one another.
+  const DnnNode &columns(int index, size_t tensor);
+  const DnnNode &heads(int index, size_t tensor, bool transpose);
   const DnnNode &number(const float &value);
   /// Between operations.
   const DnnNode &between(Dims dims, int type = dnn::dataF32, Dims strides = {});
@@ -57,17 +57,21 @@ private:
   const DnnNode &transposed(const DnnNode &scores);
   /// scale q k^T, masked.
   const DnnNode &scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand);
-  /// Sums of rows of the queries for each key into an operand; heads that share keys are added up.
-  void sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, int64_t width);
+  /// Sums of rows of the queries for each key into a tensor's operand; heads that share keys are added up.
+  void sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, size_t tensor);
 
-  AttentionSizes s;
+  std::vector<uint64_t> immediates;
+  kernels::AttentionSizes s;
+  kernels::AttentionTensors tensors;
   int type;
-  int64_t alignment;
+  uint32_t alignment;
   DnnGraph graph;
   std::vector<Bound> bound;
-  int64_t tensors = 0;
+  std::vector<int64_t> ids; ///< of `bound`
+  int64_t count = 0;        ///< of tensors of the graph
   Dims scoreDims, columnDims;
   const float hidden = std::numeric_limits<float>::lowest();
+  float scale;
   std::optional<DnnPlan> planned;
 };
 

@@ -19,31 +19,29 @@ struct F16 {
   static uint16_t store(float x) { return toF16(x); }
 };
 
-/// The immediates, by their names in the table, and where rows lie.
-struct Sizes {
-  explicit Sizes(const uint64_t *imm)
-      : b(imm[0]), h(imm[1]), g(imm[2]), sq(imm[3]), sk(imm[4]), d(imm[5]), e(imm[6]), causal(imm[7]),
-        masked(imm[8]), scale(float(immediateReal(imm[9]))), mask{imm[10], imm[11], imm[12], imm[13]} {}
+/// Queries are counted over batch and heads, keys and values within a head.
+struct Sizes : AttentionSizes {
+  explicit Sizes(const uint64_t *imm, const AttentionTensors &tensors)
+      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size()}) {}
 
   uint64_t queries() const { return b * h * sq; }
-  /// Keys that query `i`, counted over batch and heads, meets.
+  /// Keys that query `i` meets.
   uint64_t keys(uint64_t i) const { return causal ? std::min(sk, i % sq + 1) : sk; }
-  /// The first key's row for that query.
-  uint64_t keyRow(uint64_t i) const {
-    uint64_t head = i / sq;
-    return (head / h * g + head % h / (h / g)) * sk;
+  /// Where tensor `index` has the row of query `i`.
+  uint64_t query(size_t index, uint64_t i) const { return rows(index).place(i / sq / h, i / sq % h, i % sq); }
+  /// Where it has key `j` for that query.
+  uint64_t key(size_t index, uint64_t i, uint64_t j) const {
+    return rows(index).place(i / sq / h, i / sq % h / (h / g), j);
   }
+  /// The number of that key among all.
+  uint64_t keyRow(uint64_t i, uint64_t j) const { return (i / sq / h * g + i / sq % h / (h / g)) * sk + j; }
   uint64_t maskPlace(uint64_t i, uint64_t j) const {
     const uint64_t place[] = {i / sq / h, i / sq % h, i % sq, j};
     uint64_t offset = 0;
-    for (int dim = 0; dim < 4; ++dim)
+    for (size_t dim = 0; dim < 4; ++dim)
       offset = offset * mask[dim] + (mask[dim] == 1 ? 0 : place[dim]);
     return offset;
   }
-
-  uint64_t b, h, g, sq, sk, d, e, causal, masked;
-  float scale;
-  uint64_t mask[4];
 };
 
 template <typename Form>
@@ -62,65 +60,82 @@ void add(float *to, float factor, const uint16_t *x, uint64_t n) {
 }
 
 template <typename Form>
-void store(uint16_t *to, const std::vector<float> &from) {
-  std::transform(from.begin(), from.end(), to, Form::store);
+void store(uint16_t *to, const float *from, uint64_t n) {
+  std::transform(from, from + n, to, Form::store);
 }
 
+/// The operands of one kernel.
+struct Operands {
+  const uint16_t *in(size_t operand) const { return static_cast<const uint16_t *>(ptr[operand]); }
+  uint16_t *out(size_t operand) const { return static_cast<uint16_t *>(ptr[operand]); }
+  float *wide(size_t operand) const { return static_cast<float *>(ptr[operand]); }
+  void *const *ptr;
+};
+
+/// Of query `i`; `q` and `k` are numbers of tensors, and of their operands.
 template <typename Form>
-std::vector<float> scoresOf(const Sizes &s, uint64_t i, const uint16_t *q, const uint16_t *k,
-                            const float *mask) {
+std::vector<float> scoresOf(const Sizes &s, uint64_t i, const Operands &operands, size_t q, size_t k,
+                            size_t mask) {
   std::vector<float> scores(s.keys(i));
   for (uint64_t j = 0; j < scores.size(); ++j) {
-    scores[j] = s.scale * dot<Form>(q + i * s.d, k + (s.keyRow(i) + j) * s.d, s.d);
+    scores[j] =
+        float(s.scale) * dot<Form>(operands.in(q) + s.query(q, i), operands.in(k) + s.key(k, i, j), s.d);
     if (s.masked)
-      scores[j] += mask[s.maskPlace(i, j)];
+      scores[j] += operands.wide(mask)[s.maskPlace(i, j)];
   }
   return scores;
 }
 
 template <typename Form>
 void forward(void *const *ptr, const uint64_t *imm) {
-  Sizes s(imm);
-  auto in = [&](int operand) { return static_cast<const uint16_t *>(ptr[operand]); };
+  Sizes s(imm, attentionForward);
+  Operands operands{ptr};
   for (uint64_t i = 0; i < s.queries(); ++i) {
-    std::vector<float> p =
-        scoresOf<Form>(s, i, in(0), in(1), s.masked ? static_cast<const float *>(ptr[5]) : nullptr);
+    std::vector<float> p = scoresOf<Form>(s, i, operands, 0, 1, 5);
     float largest = *std::max_element(p.begin(), p.end()), sum = 0;
     for (float &score : p)
       sum += score = std::exp(score - largest);
     std::vector<float> row(s.e);
     for (uint64_t j = 0; j < p.size(); ++j)
-      add<Form>(row.data(), Form::load(Form::store(p[j] / sum)), in(2) + (s.keyRow(i) + j) * s.e, s.e);
-    store<Form>(static_cast<uint16_t *>(ptr[3]) + i * s.e, row);
-    static_cast<float *>(ptr[4])[i] = std::log(sum) + largest;
+      add<Form>(row.data(), Form::load(Form::store(p[j] / sum)), operands.in(2) + s.key(2, i, j), s.e);
+    store<Form>(operands.out(3) + s.query(3, i), row.data(), s.e);
+    operands.wide(4)[i] = std::log(sum) + largest;
   }
+}
+
+/// Rows of keys or values, head by head, to where tensor `index` has them.
+template <typename Form>
+void storeKeys(const Sizes &s, size_t index, uint16_t *to, const std::vector<float> &from, uint64_t width) {
+  for (uint64_t row = 0; row < s.b * s.g * s.sk; ++row)
+    store<Form>(to + s.rows(index).place(row / s.sk / s.g, row / s.sk % s.g, row % s.sk),
+                from.data() + row * width, width);
 }
 
 template <typename Form>
 void backward(void *const *ptr, const uint64_t *imm) {
-  Sizes s(imm);
-  auto in = [&](int operand) { return static_cast<const uint16_t *>(ptr[operand]); };
-  const uint16_t *ct = in(0), *q = in(1), *k = in(2), *v = in(3), *out = in(4);
-  auto *lse = static_cast<const float *>(ptr[5]);
+  // Numbers of tensors; the operand lse stands between out and dq.
+  enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
+  Sizes s(imm, attentionBackward);
+  Operands operands{ptr};
   std::vector<float> dk(s.b * s.g * s.sk * s.d), dv(s.b * s.g * s.sk * s.e);
   for (uint64_t i = 0; i < s.queries(); ++i) {
-    std::vector<float> p =
-        scoresOf<Form>(s, i, q, k, s.masked ? static_cast<const float *>(ptr[9]) : nullptr);
-    float whole = dot<Form>(ct + i * s.e, out + i * s.e, s.e);
+    std::vector<float> p = scoresOf<Form>(s, i, operands, Q, K, 9);
+    const uint16_t *ct = operands.in(Ct) + s.query(Ct, i), *q = operands.in(Q) + s.query(Q, i);
+    float whole = dot<Form>(ct, operands.in(Out) + s.query(Out, i), s.e);
     std::vector<float> dq(s.d);
     for (uint64_t j = 0; j < p.size(); ++j) {
-      uint64_t row = s.keyRow(i) + j;
-      p[j] = std::exp(p[j] - lse[i]);
-      float t = p[j] * (dot<Form>(ct + i * s.e, v + row * s.e, s.e) - whole) * s.scale;
+      uint64_t row = s.keyRow(i, j);
+      p[j] = std::exp(p[j] - operands.wide(5)[i]);
+      float t = p[j] * (dot<Form>(ct, operands.in(V) + s.key(V, i, j), s.e) - whole) * float(s.scale);
       t = Form::load(Form::store(t));
-      add<Form>(dq.data(), t, k + row * s.d, s.d);
-      add<Form>(dk.data() + row * s.d, t, q + i * s.d, s.d);
-      add<Form>(dv.data() + row * s.e, Form::load(Form::store(p[j])), ct + i * s.e, s.e);
+      add<Form>(dq.data(), t, operands.in(K) + s.key(K, i, j), s.d);
+      add<Form>(dk.data() + row * s.d, t, q, s.d);
+      add<Form>(dv.data() + row * s.e, Form::load(Form::store(p[j])), ct, s.e);
     }
-    store<Form>(static_cast<uint16_t *>(ptr[6]) + i * s.d, dq);
+    store<Form>(operands.out(6) + s.query(Dq, i), dq.data(), s.d);
   }
-  store<Form>(static_cast<uint16_t *>(ptr[7]), dk);
-  store<Form>(static_cast<uint16_t *>(ptr[8]), dv);
+  storeKeys<Form>(s, Dk, operands.out(7), dk, s.d);
+  storeKeys<Form>(s, Dv, operands.out(8), dv, s.e);
 }
 
 } // namespace

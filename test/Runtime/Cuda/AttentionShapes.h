@@ -17,8 +17,21 @@ struct Attention {
   std::vector<int64_t> mask = {};
   bool isBF16 = true;
 
+  /// The heads of a token lie side by side, those of a query, a key or a value behind as many others.
+  bool byToken = false;
+
   const char *format() const { return isBF16 ? "_bf16" : "_f16"; }
-  std::vector<uint64_t> immediates() const {
+  /// Where the builtins find rows of that kind (AttentionTensors).
+  kernels::AttentionRows rows(char kind, bool written = false) const {
+    bool ofKeys = kind == 'k' || kind == 'v';
+    auto heads = static_cast<uint64_t>(ofKeys ? g : h), count = static_cast<uint64_t>(ofKeys ? sk : sq),
+         width = static_cast<uint64_t>(kind == 'q' || kind == 'k' ? d : e), batch = static_cast<uint64_t>(b);
+    if (!byToken)
+      return {batch * heads * count * width, 0, heads * count * width, count * width, width};
+    uint64_t before = written || kind == 'o' ? 0 : heads * width, token = before + heads * width;
+    return {batch * count * token, before, count * token, width, token};
+  }
+  std::vector<uint64_t> immediates(bool backward) const {
     std::vector<uint64_t> imms;
     auto add = [&](int64_t value) { imms.push_back(static_cast<uint64_t>(value)); };
     for (int64_t size : {b, h, g, sq, sk, d, e})
@@ -27,6 +40,11 @@ struct Attention {
     imms.push_back(kernels::realImmediate(0.25));
     for (size_t dim = 0; dim < 4; ++dim)
       add(mask.empty() ? 1 : mask[dim]);
+    const auto &[kinds, written] = backward ? kernels::attentionBackward : kernels::attentionForward;
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      kernels::AttentionRows at = rows(kinds[i], i >= written);
+      imms.insert(imms.end(), {at.elements, at.offset, at.batch, at.head, at.row});
+    }
     return imms;
   }
 };
@@ -40,6 +58,8 @@ inline const Attention attentions[] = {
     {"a mask of batch, queries and keys", 2, 2, 2, 4, 6, 8, 8, false, {2, 1, 4, 6}},
     {"a whole mask", 1, 2, 1, 4, 6, 8, 8, true, {1, 2, 4, 6}},
     {"f16", 1, 2, 2, 4, 4, 8, 8, true, {}, false},
+    {"heads by token", 2, 3, 3, 5, 7, 8, 16, false, {}, true, true},
+    {"heads by token that share keys", 2, 4, 2, 6, 6, 8, 8, true, {2, 1, 1, 6}, true, true},
 };
 
 } // namespace par::toy

@@ -25,12 +25,14 @@ format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
   bundle.manifest.tensors.clear();
   bundle.provenance = {"/attention of the model"};
   auto type = shape.isBF16 ? format::DType::BF16 : format::DType::F16;
-  Dims q{shape.b, shape.h, shape.sq, shape.d}, k{shape.b, shape.g, shape.sk, shape.d},
-      v{shape.b, shape.g, shape.sk, shape.e}, out{shape.b, shape.h, shape.sq, shape.e},
-      lse{shape.b, shape.h, shape.sq};
+  auto dims = [&](char kind, bool written = false) {
+    return Dims{static_cast<int64_t>(shape.rows(kind, written).elements)};
+  };
   std::vector<std::tuple<std::string, Dims, format::DType>> tensors{
-      {"q", q, type},  {"k", k, type},  {"v", v, type}, {"out", out, type}, {"lse", lse, format::DType::F32},
-      {"dq", q, type}, {"dk", k, type}, {"dv", v, type}};
+      {"q", dims('q'), type},        {"k", dims('k'), type},
+      {"v", dims('v'), type},        {"out", dims('o', true), type},
+      {"dq", dims('q', true), type}, {"dk", dims('k', true), type},
+      {"dv", dims('v', true), type}, {"lse", {shape.b, shape.h, shape.sq}, format::DType::F32}};
   if (!shape.mask.empty())
     tensors.push_back({"mask", shape.mask, format::DType::F32});
   for (const auto &[name, dims, element] : tensors) {
@@ -46,7 +48,7 @@ format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
     if (!shape.mask.empty())
       args.push_back("r mask");
     format::Instruction &it = b.kernel("compute", name + shape.format(), std::move(args));
-    for (uint64_t value : shape.immediates())
+    for (uint64_t value : shape.immediates(name == "attention_backward"))
       it.imms.push_back({static_cast<int64_t>(value), "", 1});
     it.provenance = 0;
     b.program.kernels[it.kernel].imms = static_cast<uint32_t>(it.imms.size());

@@ -15,7 +15,7 @@ using Numbers = std::vector<double>;
 
 /// q, k, v and a mask as the builtins read them, and in f64.
 struct Attended {
-  explicit Attended(const toy::Attention &shape) : s(shape), imm(shape.immediates()) {
+  explicit Attended(const toy::Attention &shape) : s(shape) {
     q = random(s.b * s.h * s.sq * s.d), k = random(s.b * s.g * s.sk * s.d),
     v = random(s.b * s.g * s.sk * s.e);
     ct = random(s.b * s.h * s.sq * s.e);
@@ -27,16 +27,24 @@ struct Attended {
   }
 
   float widen(uint16_t x) const { return s.isBF16 ? fromBF16(x) : fromF16(x); }
-  std::vector<uint16_t> narrow(const Numbers &x) const {
-    std::vector<uint16_t> to;
-    for (double value : x)
-      to.push_back(s.isBF16 ? toBF16(float(value)) : toF16(float(value)));
+  /// Where the builtins have element `i` of rows of that kind, which stand here head by head.
+  size_t place(char kind, bool written, size_t i) const {
+    bool ofKeys = kind == 'k' || kind == 'v';
+    size_t width = size_t(kind == 'q' || kind == 'k' ? s.d : s.e), count = size_t(ofKeys ? s.sk : s.sq),
+           heads = size_t(ofKeys ? s.g : s.h), row = i / width;
+    return s.rows(kind, written).place(row / count / heads, row / count % heads, row % count) + i % width;
+  }
+  /// As the builtins read it; what is between rows is no number.
+  std::vector<uint16_t> narrow(char kind, const Numbers &x) const {
+    std::vector<uint16_t> to(s.rows(kind).elements, 0x7fff);
+    for (size_t i = 0; i < x.size(); ++i)
+      to[place(kind, false, i)] = s.isBF16 ? toBF16(float(x[i])) : toF16(float(x[i]));
     return to;
   }
-  Numbers widen(const std::vector<uint16_t> &x) const {
+  Numbers widen(char kind, const std::vector<uint16_t> &x) const {
     Numbers to;
-    for (uint16_t value : x)
-      to.push_back(widen(value));
+    for (size_t i = 0; i < x.size(); ++i)
+      to.push_back(widen(x[place(kind, true, i)]));
     return to;
   }
   /// Numbers that are not rounded when they are narrowed.
@@ -103,11 +111,11 @@ struct Attended {
   void run(const std::string &builtin, std::vector<void *> pointers, std::vector<float> &masks) const {
     if (!s.mask.empty())
       pointers.push_back(masks.data());
+    std::vector<uint64_t> imm = s.immediates(builtin == "attention_backward");
     builtinFunction(builtin + s.format())(pointers.data(), imm.data(), 0, 1);
   }
 
   const toy::Attention &s;
-  std::vector<uint64_t> imm;
   std::mt19937 generator{7};
   Numbers q, k, v, ct, mask;
 };
@@ -126,19 +134,20 @@ TEST(Attention, isSoftmaxInF64AndItsDifferences) {
     Attended a(shape);
     Numbers wantedOut, wantedLse;
     a.forward(wantedOut, wantedLse);
-    std::vector<uint16_t> q = a.narrow(a.q), k = a.narrow(a.k), v = a.narrow(a.v), ct = a.narrow(a.ct),
-                          out(wantedOut.size()), dq(q.size()), dk(k.size()), dv(v.size());
+    std::vector<uint16_t> q = a.narrow('q', a.q), k = a.narrow('k', a.k), v = a.narrow('v', a.v),
+                          ct = a.narrow('o', a.ct),
+                          out(wantedOut.size()), dq(a.q.size()), dk(a.k.size()), dv(a.v.size());
     std::vector<float> lse(wantedLse.size()), mask(a.mask.begin(), a.mask.end());
     a.run("attention", {q.data(), k.data(), v.data(), out.data(), lse.data()}, mask);
-    expectNear(a.widen(out), wantedOut, shape, "out");
+    expectNear(a.widen('o', out), wantedOut, shape, "out");
     for (size_t i = 0; i < lse.size(); ++i)
       ASSERT_NEAR(double(lse[i]), wantedLse[i], 1e-5) << shape.name;
     a.run("attention_backward",
           {ct.data(), q.data(), k.data(), v.data(), out.data(), lse.data(), dq.data(), dk.data(), dv.data()},
           mask);
-    expectNear(a.widen(dq), a.differences(&Attended::q), shape, "dq");
-    expectNear(a.widen(dk), a.differences(&Attended::k), shape, "dk");
-    expectNear(a.widen(dv), a.differences(&Attended::v), shape, "dv");
+    expectNear(a.widen('q', dq), a.differences(&Attended::q), shape, "dq");
+    expectNear(a.widen('k', dk), a.differences(&Attended::k), shape, "dk");
+    expectNear(a.widen('v', dv), a.differences(&Attended::v), shape, "dv");
   }
 }
 

@@ -214,10 +214,10 @@ TEST(Verify, Builtins) {
 
 // V1: sizes of attention that its operands' shapes do not tell.
 TEST(Verify, Attention) {
-  auto attention = [](std::vector<int64_t> sizes) {
+  auto attention = [](std::vector<int64_t> sizes, std::vector<std::pair<size_t, int64_t>> changes = {}) {
     Instruction it;
     Program p;
-    p.kernels.push_back({"attend", true, "attention_bf16", {}, 1, 14});
+    p.kernels.push_back({"attend", true, "attention_bf16", {}, 1, 34});
     for (std::string_view name : {"q", "k", "v", "out", "lse", "mask"})
       p.buffers.push_back({.name = std::string(name)});
     sizes.insert(sizes.begin() + 9, 0);
@@ -232,6 +232,13 @@ TEST(Verify, Attention) {
       p.kernels[0].operands.push_back({access, count * sizeOf(type)});
       it.operands.push_back({access, i});
     }
+    // Rows that lie one behind the other.
+    const uint64_t heads[] = {h, g, g, h}, rows[] = {sq, sk, sk, sq}, widths[] = {d, d, e, e};
+    for (size_t i = 0; i < 4; ++i)
+      for (uint64_t place : {counts[i], uint64_t(0), heads[i] * rows[i] * widths[i], rows[i] * widths[i], widths[i]})
+        sizes.push_back(int64_t(place));
+    for (auto [index, value] : changes)
+      sizes[index] = value;
     for (int64_t size : sizes)
       it.imms.push_back({size});
     return par::verify::checkBuiltin(p, it).value_or("");
@@ -241,11 +248,23 @@ TEST(Verify, Attention) {
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 1, 2, 1, 3, 5}), "");
   std::string begin = "the sizes of builtin attention_bf16 do not fit one another: b 2, ";
   EXPECT_EQ(attention({2, 3, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 1}),
-            begin + "h 3, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 0, m0 1, m1 1, m2 1, m3 1");
+            begin + "h 3, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 0, m0 1, m1 1, m2 1, m3 1, "
+                    "q 144, q_offset 0, q_batch 72, q_head 24, q_row 8, k 160, k_offset 0, k_batch 80, k_head 40, "
+                    "k_row 8, v 160, v_offset 0, v_batch 80, v_head 40, v_row 8, out 144, out_offset 0, "
+                    "out_batch 72, out_head 24, out_row 8");
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 1, 1, 1, 1, 2}),
-            begin + "h 4, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 1, m0 1, m1 1, m2 1, m3 2");
+            begin + "h 4, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 1, m0 1, m1 1, m2 1, m3 2, "
+                    "q 192, q_offset 0, q_batch 96, q_head 24, q_row 8, k 160, k_offset 0, k_batch 80, k_head 40, "
+                    "k_row 8, v 160, v_offset 0, v_batch 80, v_head 40, v_row 8, out 192, out_offset 0, "
+                    "out_batch 96, out_head 24, out_row 8");
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 7, 0, 1, 1, 1, 1}).substr(0, begin.size()), begin);
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 9}).substr(0, begin.size()), begin);
+  // Rows: keys in another order, a query beyond its operand, a stride that wraps, results over one another.
+  std::vector<int64_t> sizes{2, 4, 2, 3, 5, 8, 8, 1, 0, 1, 1, 1, 1};
+  EXPECT_EQ(attention(sizes, {{22, 8}, {23, 16}}), "");
+  EXPECT_EQ(attention(sizes, {{15, 1}}).substr(0, begin.size()), begin);
+  EXPECT_EQ(attention(sizes, {{18, -1}}).substr(0, begin.size()), begin);
+  EXPECT_EQ(attention(sizes, {{33, 0}}).substr(0, begin.size()), begin);
 }
 
 // V1: the form of a convolution that keeps all in bf16 touches bf16.

@@ -12,6 +12,8 @@
 // that keep their large operands so, compute in f32 and round to nearest even; those of convolutions keep all so.
 #pragma once
 
+#include "par/kernels/AttentionSizes.h"
+
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -149,34 +151,29 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
 
 // Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum e^s,
 // out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims are those
-// of s or 1.
-inline constexpr std::string_view attentionQuery = "b x h x sq x d", attentionKey = "b x g x sk x d",
-                                  attentionValue = "b x g x sk x e", attentionResult = "b x h x sq x e",
-                                  attentionMask = "m0 x m1 x m2 x m3";
+// of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those that are read.
+inline constexpr std::string_view attentionMask = "m0 x m1 x m2 x m3";
 template <const std::string_view &type> inline constexpr std::array attentionOperands{
-    O{"q", Read, type, attentionQuery},      O{"k", Read, type, attentionKey},
-    O{"v", Read, type, attentionValue},      O{"out", Write, type, attentionResult},
+    O{"q", Read, type, "q"},           O{"k", Read, type, "k"},
+    O{"v", Read, type, "v"},           O{"out", Write, type, "out"},
     O{"lse", Write, "f32", "b x h x sq"}, O{"mask", Read, "f32", attentionMask, 8}};
 template <const std::string_view &type> inline constexpr std::array attentionBackwardOperands{
-    O{"dout", Read, type, attentionResult}, O{"q", Read, type, attentionQuery},
-    O{"k", Read, type, attentionKey},       O{"v", Read, type, attentionValue},
-    O{"out", Read, type, attentionResult},  O{"lse", Read, "f32", "b x h x sq"},
-    O{"dq", Write, type, attentionQuery},   O{"dk", Write, type, attentionKey},
-    O{"dv", Write, type, attentionValue},   O{"mask", Read, "f32", attentionMask, 8}};
-inline constexpr std::array attentionImmediates{I{"b"},      I{"h"},        I{"g"},           I{"sq"}, I{"sk"},
-                                                I{"d"},      I{"e"},        I{"causal"},      I{"has_mask"},
-                                                I{"scale", true}, I{"m0"}, I{"m1"}, I{"m2"}, I{"m3"}};
-/// Heads of queries share those of keys evenly, and each dim of the mask is that of the scores or 1.
-constexpr bool attentionFits(std::span<const uint64_t> imms) {
-  uint64_t h = imms[1], g = imms[2], causal = imms[7], masked = imms[8];
-  if (g == 0 || h == 0 || h % g || causal > 1 || masked > 1)
-    return false;
-  const uint64_t scores[] = {imms[0], h, imms[3], imms[4]};
-  for (size_t dim = 0; dim < 4; ++dim)
-    if (imms[10 + dim] != 1 && (!masked || imms[10 + dim] != scores[dim]))
-      return false;
-  return true;
-}
+    O{"dout", Read, type, "dout"},        O{"q", Read, type, "q"},   O{"k", Read, type, "k"},   O{"v", Read, type, "v"},
+    O{"out", Read, type, "out"},          O{"lse", Read, "f32", "b x h x sq"},
+    O{"dq", Write, type, "dq"},           O{"dk", Write, type, "dk"}, O{"dv", Write, type, "dv"},
+    O{"mask", Read, "f32", attentionMask, 8}};
+#define PAR_ATTENTION_SIZES                                                                                            \
+  I{"b"}, I{"h"}, I{"g"}, I{"sq"}, I{"sk"}, I{"d"}, I{"e"}, I{"causal"}, I{"has_mask"}, I{"scale", true}, I{"m0"},     \
+      I{"m1"}, I{"m2"}, I{"m3"}
+#define PAR_ROWS(NAME) I{NAME}, I{NAME "_offset"}, I{NAME "_batch"}, I{NAME "_head"}, I{NAME "_row"}
+inline constexpr std::array attentionImmediates{PAR_ATTENTION_SIZES, PAR_ROWS("q"), PAR_ROWS("k"), PAR_ROWS("v"),
+                                                PAR_ROWS("out")};
+inline constexpr std::array attentionBackwardImmediates{
+    PAR_ATTENTION_SIZES, PAR_ROWS("dout"), PAR_ROWS("q"),  PAR_ROWS("k"), PAR_ROWS("v"),
+    PAR_ROWS("out"),     PAR_ROWS("dq"),   PAR_ROWS("dk"), PAR_ROWS("dv")};
+#undef PAR_ATTENTION_SIZES
+#undef PAR_ROWS
+constexpr bool attentionFits(std::span<const uint64_t> imms) { return AttentionSizes(imms).fit(); }
 inline constexpr std::string_view bf16 = "bf16", f16 = "f16";
 
 /// The same operands, those that are whole rows in another type.
@@ -246,9 +243,9 @@ inline constexpr std::array all{
     BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates, -1,
                   1, false, attentionFits},
     BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
-                  attentionImmediates, -1, 1, false, attentionFits},
+                  attentionBackwardImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
-                  attentionImmediates, -1, 1, false, attentionFits},
+                  attentionBackwardImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1},
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
                   poolImmediates, 0, 1},

@@ -52,9 +52,9 @@ protected:
 
   /// What the GPU writes, `runs` times.
   std::vector<Operands> compute(const BuiltinKernel &kernel, const toy::Attention &shape,
-                                const Operands &given, int runs) {
+                                const std::vector<uint64_t> &immediates, const Operands &given, int runs) {
     auto planned =
-        cuda::makeAttention(dnn, kernel.name, shape.immediates(), 256, std::string(kernel.name), shape.name);
+        cuda::makeAttention(dnn, kernel.name, immediates, 256, std::string(kernel.name), shape.name);
     std::vector<cuda::Block> blocks;
     std::vector<void *> pointers;
     for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
@@ -82,7 +82,7 @@ protected:
 
   void check(const std::string &builtin, const toy::Attention &shape, Operands &operands) {
     const BuiltinKernel &kernel = *findBuiltin(builtin + shape.format());
-    std::vector<uint64_t> immediates = shape.immediates();
+    std::vector<uint64_t> immediates = shape.immediates(builtin == "attention_backward");
     std::vector<void *> pointers;
     for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
@@ -93,7 +93,7 @@ protected:
       }
       pointers.push_back(bytes.data());
     }
-    std::vector<Operands> found = compute(kernel, shape, operands, 2);
+    std::vector<Operands> found = compute(kernel, shape, immediates, operands, 2);
     EXPECT_TRUE(found[0] == found[1]) << builtin << " " << shape.name << ": other bits the second time";
     builtinFunction(kernel.name)(pointers.data(), immediates.data(), 0, 1);
     // Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the

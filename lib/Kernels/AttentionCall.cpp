@@ -1,0 +1,202 @@
+#include "AttentionCall.h"
+
+#include "CallBuilder.h"
+
+#include "par/Dialect/Attention.h"
+#include "par/kernels/AttentionSizes.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+using Moves = SmallVector<Operation *>;
+
+} // namespace
+
+static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
+
+/// Where heads lie behind `moves`, the last of which stands first.
+static std::optional<StridedView> viewBehind(Value source, ArrayRef<Operation *> moves) {
+  std::optional<StridedView> view = StridedView::dense(shapeOf(source));
+  for (Operation *op : llvm::reverse(moves))
+    if (view)
+      view = viewForward(op, *view);
+  return view;
+}
+
+/// Where heads lie in what `moves` make of them.
+static std::optional<StridedView> viewBefore(Value end, ArrayRef<Operation *> moves) {
+  std::optional<StridedView> view = StridedView::dense(shapeOf(end));
+  for (Operation *op : llvm::reverse(moves))
+    if (view)
+      view = viewBackward(op, *view);
+  return view;
+}
+
+/// Rows as the builtins take them; none if a row's elements do not lie side by side, or rows begin where the library's
+/// accesses of 16 bytes cannot.
+static std::optional<kernels::AttentionRows> readRows(Value buffer, const std::optional<StridedView> &view) {
+  constexpr int64_t together = 8;
+  if (!view || view->sizes.size() != 4 || (view->strides[3] != 1 && view->sizes[3] != 1) || view->offset % together)
+    return std::nullopt;
+  int64_t whole = view->sizes[3];
+  for (int dim = 0; dim < 3; ++dim)
+    if (view->sizes[dim] > 1)
+      whole = std::max(whole, view->sizes[dim] * view->strides[dim]);
+  uint64_t strides[3];
+  for (int dim = 0; dim < 3; ++dim) {
+    int64_t stride = view->sizes[dim] == 1 ? whole : view->strides[dim];
+    if (stride % together)
+      return std::nullopt;
+    strides[dim] = uint64_t(stride);
+  }
+  return kernels::AttentionRows{uint64_t(getTensorType(buffer.getType()).getNumElements()), uint64_t(view->offset),
+                                strides[0], strides[1], strides[2]};
+}
+
+static std::optional<kernels::AttentionRows> writeRows(Value buffer, const std::optional<StridedView> &view) {
+  std::optional<kernels::AttentionRows> rows = readRows(buffer, view);
+  if (rows && rows->fill(view->sizes[0], view->sizes[1], view->sizes[2], view->sizes[3]))
+    return rows;
+  return std::nullopt;
+}
+
+Moves findReadMoves(Value heads, llvm::function_ref<bool(Operation *)> isTaken) {
+  Moves moves, longest;
+  Value source = heads;
+  while (Operation *op = source.getDefiningOp()) {
+    if (isTaken(op) || !isa<TransposeOp, ReshapeOp, SliceOp>(op))
+      break;
+    moves.push_back(op);
+    source = op->getOperand(0);
+    if (readRows(source, viewBehind(source, moves)))
+      longest = moves;
+  }
+  return longest;
+}
+
+Moves findWriteMoves(Value heads, llvm::function_ref<bool(Value)> isRead) {
+  Moves moves, longest;
+  Value end = heads;
+  while (end.hasOneUse() && !isRead(end)) {
+    Operation *op = *end.getUsers().begin();
+    if (!isa<TransposeOp, ReshapeOp>(op))
+      break;
+    moves.push_back(op);
+    end = op->getResult(0);
+    if (writeRows(end, viewBefore(end, moves)))
+      longest = moves;
+  }
+  return longest;
+}
+
+namespace {
+
+/// Builds the call of one attention from the operands and results of its kernel.
+class HeadsCall {
+public:
+  HeadsCall(KernelOp kernel, StringRef name) : call(kernel, name) {}
+
+  void read(Value heads);
+  void write(Value heads);
+  template <typename Op> std::optional<BuiltinCall> finish(Op op);
+
+  CallBuilder call;
+
+private:
+  void add(const std::optional<kernels::AttentionRows> &rows);
+
+  llvm::SmallPtrSet<Operation *, 8> moved;
+  SmallVector<int64_t> places;
+  bool fits = true;
+};
+
+} // namespace
+
+void HeadsCall::add(const std::optional<kernels::AttentionRows> &rows) {
+  fits &= rows.has_value();
+  if (rows)
+    for (uint64_t value : {rows->elements, rows->offset, rows->batch, rows->head, rows->row})
+      places.push_back(int64_t(value));
+}
+
+void HeadsCall::read(Value heads) {
+  Moves moves;
+  Value source = heads;
+  for (Operation *op = source.getDefiningOp(); op && op->getNumOperands() == 1; op = source.getDefiningOp()) {
+    moves.push_back(op);
+    source = op->getOperand(0);
+  }
+  moved.insert(moves.begin(), moves.end());
+  call.read(source);
+  add(readRows(source, viewBehind(source, moves)));
+}
+
+void HeadsCall::write(Value heads) {
+  Moves moves;
+  Value end = heads;
+  while (end.hasOneUse() && !isa<ReturnOp>(*end.getUsers().begin())) {
+    moves.push_back(*end.getUsers().begin());
+    end = moves.back()->getResult(0);
+  }
+  moved.insert(moves.begin(), moves.end());
+  call.write(end);
+  add(writeRows(end, viewBefore(end, moves)));
+}
+
+template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
+  Heads heads(op);
+  SmallVector<int64_t> dims(4, 1);
+  if (Value mask = op.getMask()) {
+    call.read(mask);
+    dims.assign(shapeOf(mask).begin(), shapeOf(mask).end());
+  }
+  for (size_t i = 0; i < moved.size(); ++i)
+    call.besides();
+  if (!fits)
+    return std::nullopt;
+  return call
+      .integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
+                 op.getCausal(), op.getMask() != nullptr})
+      .reals({op.getScaleAttr().getValueAsDouble()})
+      .integers(dims)
+      .integers(places)
+      .finish();
+}
+
+/// The form of a builtin for the op's format.
+template <typename Op> static std::string formOf(Op op, StringRef name) {
+  return (name + (Heads(op).element.isBF16() ? "_bf16" : "_f16")).str();
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
+  HeadsCall call(kernel, formOf(op, "attention"));
+  for (Value operand : {op.getQuery(), op.getKey(), op.getValue()})
+    call.read(operand);
+  call.write(op.getResult());
+  call.call.write(op.getLse());
+  return call.finish(op);
+}
+
+static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) {
+  HeadsCall call(kernel, formOf(op, "attention_backward"));
+  for (Value operand : op->getOperands().take_front(5))
+    call.read(operand);
+  call.call.read(op.getLse());
+  for (Value result : op->getResults())
+    call.write(result);
+  return call.finish(op);
+}
+
+std::optional<BuiltinCall> describeAttention(KernelOp kernel) {
+  for (Operation &op : kernel.getBlock()) {
+    if (auto forward = dyn_cast<AttentionOp>(op))
+      return isLibraryCall(forward) ? describe(kernel, forward) : std::nullopt;
+    if (auto backward = dyn_cast<AttentionGradOp>(op))
+      return isLibraryCall(backward) ? describe(kernel, backward) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+} // namespace par

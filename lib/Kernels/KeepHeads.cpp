@@ -1,0 +1,182 @@
+#include "par/Dialect/Attention.h"
+#include "par/Kernels/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_KEEPHEADSPASS
+#include "par/Kernels/Passes.h.inc"
+
+namespace {
+
+/// A buffer in which one block keeps a value for others.
+struct Kept {
+  BufferOp buffer;
+  StoreOp store;
+  SmallVector<LoadOp> loads;
+};
+
+/// The slices, reshapes and transposes behind which a value stands; the last one first.
+struct Source {
+  Value value;
+  SmallVector<Operation *> moves;
+};
+
+} // namespace
+
+static bool isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
+
+/// Values that are stored once and read elsewhere.
+static SmallVector<Kept> findKept(ProgramOp program) {
+  llvm::MapVector<StringRef, Kept> found;
+  for (auto buffer : program.getOps<BufferOp>())
+    if (buffer.getKind() == BufferKind::temp && !buffer.getOf())
+      found[buffer.getSymName()] = {buffer, {}, {}};
+  llvm::StringMap<unsigned> stores;
+  program.walk([&](Operation *op) {
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      ++stores[store.getBuffer()];
+      found[store.getBuffer()].store = store;
+    } else if (auto load = dyn_cast<LoadOp>(op)) {
+      found[load.getBuffer()].loads.push_back(load);
+    }
+  });
+  SmallVector<Kept> kept;
+  for (auto &[name, one] : found)
+    if (one.buffer && stores[name] == 1 && llvm::none_of(one.loads, [&, store = one.store](LoadOp load) {
+          return load->getBlock() == store->getBlock();
+        }))
+      kept.push_back(std::move(one));
+  return kept;
+}
+
+/// The one transpose by which all read a value but attentions and the store.
+static TransposeOp findTranspose(Kept &kept) {
+  TransposeOp found;
+  for (Operation *user : kept.store.getOperand().getUsers()) {
+    if (isAttention(user) || user == kept.store.getOperation())
+      continue;
+    auto transpose = dyn_cast<TransposeOp>(user);
+    if (!transpose || found)
+      return {};
+    found = transpose;
+  }
+  return found;
+}
+
+/// Keeps what the transpose makes of an attention's result; who read the result reads it through the inverse.
+static void keepTransposed(Kept &kept, TransposeOp transpose) {
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  SmallVector<int64_t> inverse(permutation.size());
+  for (auto [dim, source] : llvm::enumerate(permutation))
+    inverse[source] = int64_t(dim);
+  transpose->moveAfter(kept.store.getOperand().getDefiningOp());
+  kept.store.getOperandMutable().assign(transpose.getResult());
+  kept.buffer.setType(transpose.getType());
+  for (LoadOp load : kept.loads) {
+    Value loaded = load.getResult();
+    loaded.setType(transpose.getType());
+    OpBuilder builder(load->getContext());
+    builder.setInsertionPointAfter(load);
+    Value back = TransposeOp::create(builder, load.getLoc(), loaded, inverse);
+    for (OpOperand &use : llvm::make_early_inc_range(loaded.getUses())) {
+      auto again = dyn_cast<TransposeOp>(use.getOwner());
+      if (use.getOwner() == back.getDefiningOp())
+        continue;
+      if (!again || again.getPermutation() != permutation) {
+        use.set(back);
+        continue;
+      }
+      again.replaceAllUsesWith(loaded);
+      again.erase();
+    }
+    if (back.use_empty())
+      back.getDefiningOp()->erase();
+  }
+}
+
+/// Where heads that attentions alone read come from.
+static std::optional<Source> findSource(Kept &kept) {
+  Source source{kept.store.getOperand(), {}};
+  bool forAttention = llvm::all_of(source.value.getUsers(), [&](Operation *user) {
+    return isAttention(user) || user == kept.store.getOperation();
+  });
+  for (Operation *op = source.value.getDefiningOp(); forAttention && isa_and_nonnull<SliceOp, ReshapeOp, TransposeOp>(op);
+       op = source.value.getDefiningOp()) {
+    source.moves.push_back(op);
+    source.value = op->getOperand(0);
+  }
+  return source.moves.empty() ? std::optional<Source>() : source;
+}
+
+static uint64_t bytesOf(Value value) {
+  auto type = getTensorType(value.getType());
+  return uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+}
+
+/// Keeps the source in place of all that is moved out of it.
+static void keepSource(Value source, ArrayRef<Kept *> parts, ArrayRef<SmallVector<Operation *>> moves) {
+  Kept &first = *parts.front();
+  RankedTensorType type = getTensorType(source.getType());
+  for (auto [part, path] : llvm::zip_equal(parts, moves)) {
+    for (LoadOp load : part->loads) {
+      OpBuilder builder(load);
+      Value value = LoadOp::create(builder, load.getLoc(), type, first.buffer.getSymName());
+      for (Operation *move : llvm::reverse(path)) {
+        Operation *copy = builder.clone(*move);
+        copy->setOperand(0, value);
+        value = copy->getResult(0);
+      }
+      load.replaceAllUsesWith(value);
+      load.erase();
+    }
+    if (part == &first)
+      continue;
+    part->store.erase();
+    part->buffer.erase();
+  }
+  first.store.getOperandMutable().assign(source);
+  first.buffer.setType(type);
+}
+
+static void keepSources(MutableArrayRef<Kept> kept) {
+  llvm::MapVector<Value, SmallVector<std::pair<Kept *, SmallVector<Operation *>>>> bySource;
+  for (Kept &one : kept)
+    if (std::optional<Source> source = findSource(one))
+      bySource[source->value].push_back({&one, source->moves});
+  for (auto &[source, all] : bySource) {
+    SmallVector<Kept *> parts;
+    SmallVector<SmallVector<Operation *>> moves;
+    uint64_t bytes = 0;
+    for (auto &[part, path] : all) {
+      BufferOp first = all.front().first->buffer;
+      if (part->buffer.getIndex() != first.getIndex() || part->buffer.getDepth() != first.getDepth())
+        continue;
+      parts.push_back(part);
+      moves.push_back(path);
+      bytes += bytesOf(part->store.getOperand());
+    }
+    if (bytes >= bytesOf(source))
+      keepSource(source, parts, moves);
+  }
+}
+
+namespace {
+struct KeepHeadsPass : impl::KeepHeadsPassBase<KeepHeadsPass> {
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      SmallVector<Kept> kept = findKept(program);
+      for (Kept &one : kept)
+        if (isa_and_nonnull<AttentionOp>(one.store.getOperand().getDefiningOp()))
+          if (TransposeOp transpose = findTranspose(one))
+            keepTransposed(one, transpose);
+      keepSources(kept);
+    }
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,110 @@
+// The immediates of the attention builtins, by name.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace par::kernels {
+
+/// Where the rows of a tensor of heads lie in an operand of so many elements: row i of head h of batch b begins at
+/// offset + b batch + h head + i row, and its elements lie side by side.
+struct AttentionRows {
+  uint64_t elements, offset, batch, head, row;
+
+  constexpr uint64_t place(uint64_t b, uint64_t h, uint64_t i) const { return offset + b * batch + h * head + i * row; }
+  /// Whether [b, h, n] rows of that width lie inside of the operand.
+  constexpr bool fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
+  /// Whether they are all of it, none over another.
+  constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
+};
+
+/// b batches of h heads, g of which have keys and values of their own; sq queries and sk keys of d elements, values of e.
+struct AttentionSizes {
+  static constexpr size_t scalars = 14, ofRows = 5;
+
+  constexpr explicit AttentionSizes(std::span<const uint64_t> imms)
+      : b(imms[0]), h(imms[1]), g(imms[2]), sq(imms[3]), sk(imms[4]), d(imms[5]), e(imms[6]), causal(imms[7]),
+        masked(imms[8]), scale(std::bit_cast<double>(imms[9])), mask{imms[10], imms[11], imms[12], imms[13]},
+        places(imms.subspan(scalars)) {}
+
+  /// Of the tensor that the table lists as number `index`: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv backward.
+  constexpr AttentionRows rows(size_t index) const {
+    std::span<const uint64_t> at = places.subspan(ofRows * index);
+    return {at[0], at[1], at[2], at[3], at[4]};
+  }
+  constexpr bool fit() const;
+
+  uint64_t b, h, g, sq, sk, d, e, causal, masked;
+  double scale;
+  std::array<uint64_t, 4> mask;
+
+private:
+  constexpr bool fitMask() const;
+  std::span<const uint64_t> places;
+};
+
+/// Which tensors an attention builtin has rows of, in the order of its immediates: 'q' queries, 'k' keys, 'v' values, 'o'
+/// results; those from `written` on it writes.
+struct AttentionTensors {
+  std::string_view kinds;
+  size_t written;
+};
+inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward{"oqkvoqkv", 5};
+
+constexpr bool AttentionRows::fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const {
+  if (b == 0 || h == 0 || n == 0)
+    return true;
+  uint64_t end = offset;
+  auto add = [&](uint64_t count, uint64_t stride) {
+    uint64_t far = 0;
+    return !__builtin_mul_overflow(count, stride, &far) && !__builtin_add_overflow(end, far, &end);
+  };
+  return add(b - 1, batch) && add(h - 1, head) && add(n - 1, row) && add(1, width) && end <= elements;
+}
+
+constexpr bool AttentionRows::fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const {
+  const uint64_t sizes[] = {b, h, n}, strides[] = {batch, head, row};
+  bool done[] = {false, false, false};
+  uint64_t inner = width;
+  // From the innermost dim outwards, each begins again where those inside of it end.
+  for (int step = 0; step < 3; ++step) {
+    int next = -1;
+    for (int dim = 0; dim < 3; ++dim)
+      if (!done[dim] && (sizes[dim] == 1 || strides[dim] == inner))
+        next = dim;
+    if (next < 0 || __builtin_mul_overflow(inner, sizes[next], &inner))
+      return false;
+    done[next] = true;
+  }
+  return offset == 0 && inner == elements;
+}
+
+/// Each dim of the mask is that of the scores or 1.
+constexpr bool AttentionSizes::fitMask() const {
+  const uint64_t scores[] = {b, h, sq, sk};
+  for (size_t dim = 0; dim < 4; ++dim)
+    if (mask[dim] != 1 && (!masked || mask[dim] != scores[dim]))
+      return false;
+  return true;
+}
+
+/// Heads of queries share those of keys evenly, and every row lies in its operand.
+constexpr bool AttentionSizes::fit() const {
+  if (g == 0 || h == 0 || h % g || causal > 1 || masked > 1 || !fitMask())
+    return false;
+  const AttentionTensors &tensors = places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
+  for (size_t index = 0; index < tensors.kinds.size(); ++index) {
+    char kind = tensors.kinds[index];
+    uint64_t heads = kind == 'k' || kind == 'v' ? g : h, count = kind == 'k' || kind == 'v' ? sk : sq,
+             width = kind == 'q' || kind == 'k' ? d : e;
+    if (!rows(index).fit(b, heads, count, width) || (index >= tensors.written && !rows(index).fill(b, heads, count, width)))
+      return false;
+  }
+  return true;
+}
+
+} // namespace par::kernels

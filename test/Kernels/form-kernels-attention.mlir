@@ -1,0 +1,56 @@
+// Heads that one product gives, token by token, are read where they lie, and results are written in the order in which products
+// read them: no kernel moves them. A reshape that strides cannot say together with a transpose is the product's alone.
+// RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
+
+// CHECK-LABEL: par.kernel @dot.0(%{{.*}}: tensor<2x4x16xbf16>, %{{.*}}: tensor<16x48xbf16>) -> tensor<2x4x48xbf16>
+// CHECK-LABEL: par.kernel @attention.0(%{{.*}}: tensor<2x4x48xbf16>) -> (tensor<2x4x2x8xbf16>, tensor<2x2x4xf32>)
+// CHECK-SAME: "builtin:attention_bf16"
+// CHECK-LABEL: par.kernel @dot.1(%{{.*}}: tensor<2x4x2x8xbf16>, %{{.*}}: tensor<16x8xbf16>) -> tensor<2x4x8xf32>
+// CHECK-LABEL: par.kernel @attention_grad.0(%{{.*}}: tensor<2x4x2x8xbf16>, %{{.*}}: tensor<2x4x48xbf16>, %{{.*}}: tensor<2x2x4xf32>)
+// CHECK-SAME: -> (tensor<2x4x2x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+// CHECK-SAME: "builtin:attention_backward_bf16"
+// CHECK: par.block @b
+// CHECK: %[[QKV:.*]] = par.launch @dot.0
+// CHECK-NEXT: %[[O:.*]]:2 = par.launch @attention.0(%[[QKV]])
+// CHECK-NEXT: par.launch @dot.1(%[[O]]#0
+// CHECK: par.launch @attention_grad.0(%[[O]]#0, %[[QKV]], %[[O]]#1)
+par.stage @s0 <> ranks [0]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x temp : tensor<2x4x16xbf16>
+  par.buffer @w temp : tensor<16x48xbf16>
+  par.buffer @v temp : tensor<16x8xbf16>
+  par.buffer @y temp : tensor<2x4x8xf32>
+  par.buffer @dq temp : tensor<2x4x2x8xbf16>
+  par.buffer @dk temp : tensor<2x2x4x8xbf16>
+  par.buffer @dv temp : tensor<2x2x4x8xbf16>
+  par.block @b {
+    %x = par.load @x : tensor<2x4x16xbf16>
+    %w = par.load @w : tensor<16x48xbf16>
+    %v = par.load @v : tensor<16x8xbf16>
+    %xf = par.convert %x : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
+    %wf = par.convert %w : tensor<16x48xbf16> to tensor<16x48xf32>
+    %d = par.dot %xf, %wf contracting [2] x [0] : (tensor<2x4x16xf32>, tensor<16x48xf32>) -> tensor<2x4x48xf32>
+    %qkv = par.convert %d : tensor<2x4x48xf32> to tensor<2x4x48xbf16>
+    %0 = par.slice %qkv [0, 0, 0] to [2, 4, 16] by [1, 1, 1] : tensor<2x4x48xbf16> to tensor<2x4x16xbf16>
+    %1 = par.slice %qkv [0, 0, 16] to [2, 4, 32] by [1, 1, 1] : tensor<2x4x48xbf16> to tensor<2x4x16xbf16>
+    %2 = par.reshape %0 : tensor<2x4x16xbf16> to tensor<2x4x2x8xbf16>
+    %3 = par.reshape %1 : tensor<2x4x16xbf16> to tensor<2x4x2x8xbf16>
+    %q = par.transpose %2 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %k = par.transpose %3 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %o, %l = par.attention %q, %k, %k scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+    %t = par.transpose %o [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+    %r = par.reshape %t : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+    %rf = par.convert %r : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
+    %vf = par.convert %v : tensor<16x8xbf16> to tensor<16x8xf32>
+    %y = par.dot %rf, %vf contracting [2] x [0] : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+    par.store %y to @y : tensor<2x4x8xf32>
+    %dq, %dk, %dv = par.attention_grad %o, %q, %k, %k, %o, %l scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        -> (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+    %dt = par.transpose %dq [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+    par.store %dt to @dq : tensor<2x4x2x8xbf16>
+    par.store %dk to @dk : tensor<2x2x4x8xbf16>
+    par.store %dv to @dv : tensor<2x2x4x8xbf16>
+  }
+}
