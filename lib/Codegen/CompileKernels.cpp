@@ -93,7 +93,7 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
     return failure();
   cuda::LaunchPlan launch = cuda::chooseLaunch(plan);
   info.launch = GpuLaunch{launch.grid, launch.threads()};
-  addScratch(buffers, info, plan.scratchBytes * launch.grid);
+  addScratch(buffers, info, launch.scratchBytes * launch.grid);
   cuda::emitThreads(function, plan, launch, buffers, info.symbol);
   function->erase();
   return codegen::expandMath(module);

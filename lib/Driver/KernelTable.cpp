@@ -27,11 +27,6 @@ struct Use {
   uint64_t bytes = 0, elements = 1;
 };
 
-/// Bytes that the loads and stores of a kernel's text move, each counted once.
-struct Accesses {
-  uint64_t all = 0, wide = 0; ///< `wide`: those of 16 bytes at once
-};
-
 /// Fewer blocks than a large GPU has processors, and bytes for which that is slow.
 constexpr uint32_t fewBlocks = 128;
 constexpr uint64_t manyBytes = 1 << 20;
@@ -89,7 +84,7 @@ static uint64_t bytesOf(StringRef instruction) {
   return lanes * bits / 8;
 }
 
-static StringMap<Accesses> countAccesses(StringRef ptx) {
+StringMap<Accesses> countAccesses(StringRef ptx) {
   StringMap<Accesses> all;
   Accesses *current = nullptr;
   while (!ptx.empty()) {

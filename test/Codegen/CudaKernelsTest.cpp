@@ -33,6 +33,26 @@ std::string fakePtxas(const std::string &said) {
   return path;
 }
 
+/// A layer norm of the sum of two operands, which it gives too, in `format`; weights are f32.
+std::string normKernel(int rows, int size, const std::string &format) {
+  std::string sizes = std::to_string(rows) + "x" + std::to_string(size), wide = "tensor<" + sizes + "xf32>",
+              narrow = "tensor<" + sizes + "x" + format + ">", weight = "tensor<" + std::to_string(size) + "xf32>",
+              mean = "tensor<" + std::to_string(rows) + "xf32>", types = narrow + ", " + wide + ", " + mean;
+  auto convert = [&](const std::string &from, const std::string &to) {
+    return from == to ? "par.reshape %s : " + from + " to " + to : "par.convert %s : " + from + " to " + to;
+  };
+  return kernel("norm", "%a: " + narrow + ", %b: " + narrow + ", %g: " + weight + ", %h: " + weight, "(" + types + ")",
+                "%s = par.add %a, %b : " + narrow + "\n%w = " + convert(narrow, wide) +
+                    "\n%y, %m, %r = par.layer_norm %w, %g, %h epsilon 1.0e-5 : (" + wide + ", " + weight + ", " + weight +
+                    ") -> (" + wide + ", " + mean + ", " + mean + ")\npar.return %s, %y, %r : " + types);
+}
+
+/// Of the bytes that the loads and stores of PTX move, each counted once, the part by 16 at once.
+double wideShare(const std::string &ptx) {
+  const llvm::StringMap<Accesses> all = countAccesses(ptx);
+  return double(all.begin()->second.wide) / double(all.begin()->second.all);
+}
+
 const std::string sumOfRow = kernel("sum", "%a: tensor<1x3000xf32>", "tensor<1xf32>",
                                     "%0 = par.reduce sum %a dims [1] : tensor<1x3000xf32> to tensor<1xf32>\n"
                                     "par.return %0 : tensor<1xf32>");
@@ -74,6 +94,82 @@ TEST(CudaKernels, Columns) {
                       "%0 = par.reduce " + kind + " %a dims [0] : " + type + " to " + result + "\npar.return %0 : " +
                           result));
     }
+}
+
+// A row in registers: whole chunks of 16 bytes, chunks and rows behind the end, no chunks, several rows a warp, and
+// rows for which registers are too few, with and without scratch memory.
+TEST(CudaKernels, NormsOfMixedFormats) {
+  for (std::string format : {"bf16", "f16", "f32"})
+    for (auto [rows, size] : {std::pair(19, 768), {300, 40}, {3, 1000}, {2, 1023}, {2, 9000}, {2, 18000}}) {
+      SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(size) + " " + format);
+      runOnGpu(normKernel(rows, size, format));
+    }
+}
+
+TEST(CudaKernels, SoftmaxOfMixedFormats) {
+  for (auto [rows, size] : {std::pair(4, 384), {50, 88}, {3, 333}, {2, 12000}, {2, 20000}}) {
+    SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(size));
+    std::string sizes = std::to_string(rows) + "x" + std::to_string(size), narrow = "tensor<" + sizes + "xbf16>",
+                wide = "tensor<" + sizes + "xf32>";
+    runOnGpu(kernel("softmax", "%a: " + narrow + ", %b: " + wide, wide,
+                    "%0 = par.convert %a : " + narrow + " to " + wide + "\n%1 = par.add %0, %b : " + wide +
+                        "\n%2 = par.softmax %1 dim 1 : " + wide + "\npar.return %2 : " + wide));
+  }
+}
+
+// What threads of a row read of others' elements, or in place of which they store, is not taken from registers.
+TEST(CudaKernels, RowsWhoseElementsMove) {
+  std::string type = "tensor<6x256xf32>", rows = "tensor<6xf32>", wide = "tensor<6x1xf32>";
+  runOnGpu(kernel("turn", "%a: " + type, type,
+                  "%0 = par.softmax %a dim 1 : " + type + "\n%1 = par.reshape %0 : " + type + " to tensor<6x16x16xf32>" +
+                      "\n%2 = par.transpose %1 [0, 2, 1] : tensor<6x16x16xf32> to tensor<6x16x16xf32>" +
+                      "\n%3 = par.reshape %2 : tensor<6x16x16xf32> to " + type + "\n%4 = par.softmax %3 dim 1 : " + type +
+                      "\npar.return %4 : " + type));
+  std::string tied = kernel("tied", "%a: " + type, type,
+                            "%0 = par.softmax %a dim 1 : " + type + "\npar.return %0 : " + type);
+  tied.replace(tied.find("implementation"), 0, "tied = array<i64: 0>, ");
+  runOnGpu(tied);
+}
+
+// Sums over leading dims of neighbouring columns, by many threads or by one, of two factors and one for each row.
+TEST(CudaKernels, ColumnsOfMixedFormats) {
+  for (auto [outer, rows, columns] :
+       {std::tuple(2, 130, 96), {1, 1000, 40}, {3, 7, 768}, {1, 12, 100}, {1, 5, 33}, {2, 3, 512}}) {
+    SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(columns));
+    std::string lead = std::to_string(outer) + "x", sizes = lead + std::to_string(rows) + "x" + std::to_string(columns),
+                narrow = "tensor<" + sizes + "xbf16>", wide = "tensor<" + sizes + "xf32>",
+                scale = "tensor<" + lead + std::to_string(rows) + "xf32>",
+                result = "tensor<" + lead + std::to_string(columns) + "xf32>";
+    runOnGpu(kernel("columns", "%a: " + narrow + ", %b: " + wide + ", %c: " + scale, "(" + result + ", " + result + ")",
+                    "%0 = par.convert %a : " + narrow + " to " + wide + "\n%1 = par.multiply %0, %b : " + wide +
+                        "\n%2 = par.broadcast_in_dim %c dims [0, 1] : " + scale + " to " + wide +
+                        "\n%3 = par.multiply %1, %2 : " + wide + "\n%4 = par.reduce sum %3 dims [1] : " + wide + " to " +
+                        result + "\n%5 = par.reduce max %0 dims [1] : " + wide + " to " + result +
+                        "\npar.return %4, %5 : " + result + ", " + result));
+  }
+}
+
+// Where rows divide by 16 bytes, all but statistics of rows is read and written so, and rows are shared such that most
+// threads have several chunks.
+TEST(CudaKernels, RowsReadAndWriteWide) {
+  {
+    LoadedKernels norm(normKernel(16384, 768, "bf16"), "sm_90");
+    EXPECT_EQ(norm.compiled.kernels[0].launch->threads, 256u); // eight rows, each of a warp, three chunks a thread
+    EXPECT_EQ(norm.compiled.kernels[0].launch->grid, 2048u);
+    EXPECT_GT(wideShare(norm.compiled.ptx), 0.95);
+  }
+  std::string type = "tensor<4096x1024xbf16>", sum = "tensor<1024xf32>", wide = "tensor<4096x1024xf32>";
+  LoadedKernels bias(kernel("bias", "%a: " + type, sum,
+                            "%0 = par.convert %a : " + type + " to " + wide + "\n%1 = par.reduce sum %0 dims [0] : " + wide +
+                                " to " + sum + "\npar.return %1 : " + sum),
+                     "sm_90");
+  EXPECT_EQ(wideShare(bias.compiled.ptx), 1);
+  LoadedKernels soft(kernel("softmax", "%a: " + type, type,
+                            "%0 = par.convert %a : " + type + " to " + wide + "\n%1 = par.softmax %0 dim 1 : " + wide +
+                                "\n%2 = par.convert %1 : " + wide + " to " + type + "\npar.return %2 : " + type),
+                     "sm_90");
+  EXPECT_EQ(wideShare(soft.compiled.ptx), 1);
+  EXPECT_EQ(soft.compiled.ptx.find(".shared"), std::string::npos);
 }
 
 // All of a tensor into one number, and what is computed from it beside it.

@@ -18,12 +18,16 @@ using mlir::dyn_cast;
 using mlir::isa;
 using par::interp::Tensor;
 
-/// Floats in [-2, 2), integers in [0, 3): within every dim that the kernels below index.
+/// Floats in [-2, 2), of 16 bits such as bf16 and f16 both have exactly; integers in [0, 3): within every dim that
+/// the kernels below index.
 inline Tensor makeInput(mlir::RankedTensorType type, std::mt19937 &random) {
   Tensor tensor(type);
   if (tensor.isFloat())
-    for (double &value : tensor.mutableFloats())
+    for (double &value : tensor.mutableFloats()) {
       value = static_cast<float>(std::uniform_real_distribution<float>(-2, 2)(random));
+      if (type.getElementType().getIntOrFloatBitWidth() == 16)
+        value = std::floor(value * 64) / 64;
+    }
   else
     for (int64_t &value : tensor.mutableInts())
       value = random() % (type.getElementType().isInteger(1) ? 2 : 3);

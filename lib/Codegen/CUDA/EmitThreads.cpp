@@ -1,10 +1,7 @@
 #include "EmitThreads.h"
 
-#include "../RowEmitter.h"
-#include "Combiner.h"
-#include "Threads.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "HeldRow.h"
+#include "ThreadEmitter.h"
 
 using namespace mlir;
 
@@ -12,9 +9,10 @@ namespace par::cuda {
 
 using namespace codegen;
 
-static constexpr unsigned warp = 32;
 /// What every operand's address is a multiple of: one access of a thread.
 static constexpr int64_t operandAlignment = 16;
+/// Elements that a thread has at hand in loops before it goes on: their loads are under way together.
+static constexpr int64_t elementsAtHand = 16, columnsAtHand = 32;
 
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t all = 1;
@@ -23,67 +21,15 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return all;
 }
 
-namespace {
-
-/// Emits a kernel into a function whose arguments are the operands' pointers and the immediates.
-class ThreadEmitter {
-public:
-  ThreadEmitter(func::FuncOp function, const KernelPlan &plan, const LaunchPlan &launch,
-                const KernelBuffers &buffers, LLVM::LLVMFuncOp target)
-      : plan(plan), launch(launch), target(target), row(function, plan, buffers, target),
-        elements(row.elements), builder(elements.builder), threads{builder, elements.loc} {}
-
-  void emit();
-
-private:
-  Value constant(int64_t value) { return elements.constant(value); }
-  Value add(Value x, Value y) {
-    return arith::AddIOp::create(builder, elements.loc, x, y, arith::IntegerOverflowFlags::nsw);
-  }
-  Value multiply(Value x, int64_t by) {
-    return arith::MulIOp::create(builder, elements.loc, x, constant(by), arith::IntegerOverflowFlags::nsw);
-  }
-  Value divide(Value x, int64_t by) { return arith::DivUIOp::create(builder, elements.loc, x, constant(by)); }
-  Value remainder(Value x, int64_t by) {
-    return arith::RemUIOp::create(builder, elements.loc, x, constant(by));
-  }
-  Value isBelow(Value x, int64_t limit) {
-    return arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::ult, x, constant(limit));
-  }
-  void emitIf(Value condition, function_ref<void()> body);
-  SmallVector<Value> split(Value number, ArrayRef<int64_t> sizes);
-
-  void emitRows();
-  void emitTeams();
-  void emitColumns();
-  void bindRow(Value number) { row.rowIndices = split(number, plan.rowLoops); }
-  void emitTeamRow(Value active);
-  void emitNest(const Nest &nest);
-  SmallVector<Value> forShare(const Nest &nest, ArrayRef<unsigned> loops, bool several, ValueRange carried,
-                              function_ref<SmallVector<Value>(ValueRange)> body, function_ref<void()> after);
-  static SmallVector<int64_t> sizesOf(const Nest &nest, ArrayRef<unsigned> loops);
-  Value reduce(const Nest &nest);
-  Value join(const Combiner &combiner, Value part);
-  Value joinColumns(const Combiner &combiner, Value part);
-  void sync();
-  Value shared(int64_t offset);
-  void placeValues(Value team);
-
-  const KernelPlan &plan;
-  const LaunchPlan &launch;
-  LLVM::LLVMFuncOp target;
-  RowEmitter row;
-  ElementEmitter &elements;
-  OpBuilder &builder;
-  Threads threads;
-  LLVM::GlobalOp memory;
-  /// Of this thread: its place among those that share a row, and of these rows in the block.
-  Value member, team;
-};
-
-} // namespace
+Value ThreadEmitter::both(Value x, Value y) {
+  if (!x || !y)
+    return x ? x : y;
+  return arith::AndIOp::create(builder, elements.loc, x, y);
+}
 
 void ThreadEmitter::emitIf(Value condition, function_ref<void()> body) {
+  if (!condition)
+    return body();
   auto branch = scf::IfOp::create(builder, elements.loc, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -92,7 +38,6 @@ void ThreadEmitter::emitIf(Value condition, function_ref<void()> body) {
   elements.memo = std::move(outer);
 }
 
-/// The index in an iteration space of these sizes of its element `number`; of size 1: 0.
 SmallVector<Value> ThreadEmitter::split(Value number, ArrayRef<int64_t> sizes) {
   SmallVector<Value> index(sizes.size());
   bool outermost = true;
@@ -136,7 +81,6 @@ void ThreadEmitter::emitRows() {
   });
 }
 
-/// A part of the block's shared memory as a generic pointer.
 Value ThreadEmitter::shared(int64_t offset) {
   auto space = LLVM::LLVMPointerType::get(builder.getContext(), 3),
        any = LLVM::LLVMPointerType::get(builder.getContext());
@@ -175,7 +119,7 @@ void ThreadEmitter::placeValues(Value team) {
 }
 
 void ThreadEmitter::sync() {
-  if (launch.kind == LaunchPlan::Team && launch.members == warp)
+  if (launch.kind != LaunchPlan::Columns && launch.members <= warp)
     threads.syncWarp();
   else
     threads.syncBlock();
@@ -188,35 +132,22 @@ void ThreadEmitter::emitTeams() {
   team = divide(thread, launch.members);
   placeValues(team);
   Value block = threads.block();
-  if (plan.scratchBytes)
-    elements.scratchBegin = multiply(block, plan.scratchBytes);
+  if (launch.scratchBytes)
+    elements.scratchBegin = multiply(block, launch.scratchBytes);
   Value first = add(multiply(block, launch.blockRows), team);
   auto emitOne = [&](Value number, ValueRange) {
     bindRow(number);
-    emitTeamRow({});
+    emitTeamRow();
     sync(); // before the next row's values take the place of this one's
     return SmallVector<Value>();
   };
   row.loop(first, constant(launch.rows), constant(int64_t(launch.grid) * launch.blockRows), {}, emitOne);
 }
 
-/// Threads behind the last row compute it once more, because they must be at every sync, and store nothing.
-void ThreadEmitter::emitColumns() {
-  Value thread = threads.thread();
-  team = remainder(thread, launch.blockRows);
-  member = divide(thread, launch.blockRows);
-  Value number = add(multiply(threads.block(), launch.blockRows), team);
-  Value active = launch.rows % launch.blockRows ? isBelow(number, launch.rows) : Value();
-  if (active)
-    number = arith::MinUIOp::create(builder, elements.loc, number, constant(launch.rows - 1));
-  bindRow(number);
-  emitTeamRow(active);
-}
-
 /// All nests of a row, shared by its threads. What has one element a row, all of them know; the first one
 /// stores it.
-void ThreadEmitter::emitTeamRow(Value active) {
-  RowEmitter::Pending pending;
+void ThreadEmitter::emitTeamRow() {
+  Pending pending;
   for (const Nest &nest : plan.nests) {
     elements.memo.clear();
     row.bindLoops(nest);
@@ -230,40 +161,53 @@ void ThreadEmitter::emitTeamRow(Value active) {
     if (!nest.results.empty())
       pending.push_back({&nest, value});
   }
-  if (pending.empty())
-    return;
-  sync(); // every read of a tied argument in this row precedes its stores
-  Value stores = isBelow(member, 1);
-  if (active)
-    stores = arith::AndIOp::create(builder, elements.loc, stores, active);
-  elements.memo.clear();
-  emitIf(stores, [&] { row.storeRow(pending); });
+  storePending(pending, {});
 }
 
-/// The iterations of this thread in `loops`, by turns, or by runs of several where they divide the last loop.
-/// `after` stands behind each run.
-SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> loops, bool several,
+void ThreadEmitter::storePending(const Pending &pending, Value active) {
+  if (pending.empty())
+    return;
+  if (launch.members > 1)
+    sync(); // every read of a tied argument in this row precedes its stores
+  elements.memo.clear();
+  emitIf(both(isBelow(member, 1), active), [&] { row.storeRow(pending); });
+}
+
+/// As many neighbouring iterations of these loops as a thread does at a time.
+int64_t ThreadEmitter::runOf(const Nest &nest, ArrayRef<unsigned> loops) const {
+  std::optional<unsigned> last = lastLoop(nest, loops);
+  if (!last || launch.kind == LaunchPlan::Columns)
+    return 1;
+  int64_t run = nest.innermost == *last ? launch.perThread : 4;
+  while (run > 1 && (nest.loops[*last] % run || product(sizesOf(nest, loops)) < run * launch.members))
+    run /= 2;
+  return run;
+}
+
+/// The iterations of this thread in `loops`, by turns of one run of neighbours each, or of several runs as
+/// long as all threads have that many. `after` stands behind each turn.
+SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> loops, int64_t run,
                                            ValueRange carried,
                                            function_ref<SmallVector<Value>(ValueRange)> body,
                                            function_ref<void()> after) {
   SmallVector<int64_t> sizes = sizesOf(nest, loops);
-  int64_t all = 1, last = 1, position = 0;
-  for (auto [i, size] : llvm::enumerate(sizes)) {
-    all *= size;
-    if (size > 1)
-      last = size, position = i;
-  }
-  int64_t run = several ? 4 : 1;
-  while (run > 1 && (last % run || all < run * launch.members))
-    run /= 2;
-  auto turn = [&](Value number, ValueRange values) {
-    SmallVector<Value> next = llvm::to_vector(values), index = split(number, sizes);
+  std::optional<unsigned> last = lastLoop(nest, loops);
+  size_t position = last ? llvm::find(loops, *last) - loops.begin() : 0;
+  if (run > 1)
+    sizes[position] /= run;
+  int64_t all = product(sizes);
+  int64_t runs =
+      std::max<int64_t>(columns.empty() ? elementsAtHand / run : columnsAtHand / columns.size(), 1);
+  auto turn = [&](int64_t count, Value number, ValueRange values) {
+    SmallVector<Value> next = llvm::to_vector(values);
     ElementEmitter::Memo outer = elements.memo;
-    for (int64_t i = 0; i < run; ++i) {
-      for (auto [place, loop] : llvm::enumerate(loops))
-        elements.dims[loop] = index[place];
-      if (i > 0)
-        elements.dims[loops[position]] = add(index[position], constant(i));
+    for (int64_t i = 0; i < count * run; ++i) {
+      int64_t first = i / run * launch.members;
+      SmallVector<Value> index = split(first ? add(number, constant(first)) : number, sizes);
+      if (run > 1)
+        index[position] = add(multiply(index[position], run), constant(i % run));
+      for (auto [loop, at] : llvm::zip(loops, index))
+        elements.dims[loop] = at;
       elements.memo = outer;
       next = body(next);
     }
@@ -271,7 +215,15 @@ SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> 
     elements.memo = std::move(outer);
     return next;
   };
-  return row.loop(multiply(member, run), constant(all), constant(run * launch.members), carried, turn);
+  SmallVector<Value> values = llvm::to_vector(carried);
+  int64_t stride = runs * launch.members, whole = all / stride * stride;
+  if (whole > 0)
+    values = row.loop(constant(0), constant(whole), constant(stride), values,
+                      [&](Value first, ValueRange from) { return turn(runs, add(first, member), from); });
+  if (whole < all)
+    values = row.loop(add(member, constant(whole)), constant(all), constant(launch.members), values,
+                      [&](Value number, ValueRange from) { return turn(1, number, from); });
+  return values;
 }
 
 SmallVector<int64_t> ThreadEmitter::sizesOf(const Nest &nest, ArrayRef<unsigned> loops) {
@@ -309,8 +261,9 @@ void ThreadEmitter::emitNest(const Nest &nest) {
         elements.dims[loop] = at;
       row.storeElement(nest, value);
     }
+    run.clear();
   };
-  forShare(nest, free, /*several=*/!nest.isReduction(), {}, compute, store);
+  forShare(nest, free, nest.isReduction() ? 1 : runOf(nest, free), {}, compute, store);
 }
 
 /// The value of a reduction, which all threads of the row know afterwards. Parts are joined in a fixed order.
@@ -325,19 +278,20 @@ Value ThreadEmitter::reduce(const Nest &nest) {
   auto body = [&](ValueRange carried) {
     return SmallVector<Value>{elements.computeBody(nest.op, row.iteration, carried[0])};
   };
-  part = forShare(nest, loops, /*several=*/launch.kind == LaunchPlan::Team, part, body, [] {})[0];
-  Value joined = launch.kind == LaunchPlan::Team ? join(*combiner, part) : joinColumns(*combiner, part);
-  return combiner->combine(builder, row.start(nest), joined);
+  part = forShare(nest, loops, runOf(nest, loops), part, body, [] {})[0];
+  if (launch.members > warp)
+    sync(); // all have read what the last reduction left
+  return combiner->combine(builder, row.start(nest),
+                           join(*combiner, part, launch.blockRows * launch.rowBytes));
 }
 
 /// Within a warp by exchange: all of its threads add the same pairs. Then every thread adds up the warps.
-Value ThreadEmitter::join(const Combiner &combiner, Value part) {
-  for (unsigned mask = warp / 2; mask > 0; mask /= 2)
+Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) {
+  for (unsigned mask = std::min(warp, launch.members) / 2; mask > 0; mask /= 2)
     part = combiner.combine(builder, part, threads.exchange(part, mask));
-  if (launch.members == warp)
+  if (launch.members <= warp)
     return part;
-  Value slots = shared(launch.blockRows * launch.rowBytes);
-  sync(); // all have read what the last reduction left
+  Value slots = shared(offset);
   emitIf(arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(member, warp),
                                constant(0)),
          [&] { elements.store(part, slots, divide(member, warp)); });
@@ -348,29 +302,15 @@ Value ThreadEmitter::join(const Combiner &combiner, Value part) {
   return all;
 }
 
-/// Threads of one row are `blockRows` apart. Halves are joined until one is left: few values at hand, in a
-/// fixed order.
-Value ThreadEmitter::joinColumns(const Combiner &combiner, Value part) {
-  Value slots = shared(0), own = add(multiply(member, launch.blockRows), team);
-  sync(); // all have read what the last reduction left
-  elements.store(part, slots, own);
-  for (unsigned half = launch.members / 2; half > 0; half /= 2) {
-    sync();
-    emitIf(isBelow(member, half), [&] {
-      Value other = elements.load(slots, part.getType(), add(own, constant(half * launch.blockRows)));
-      elements.store(combiner.combine(builder, elements.load(slots, part.getType(), own), other), slots, own);
-    });
-  }
-  sync();
-  return elements.load(slots, part.getType(), team);
-}
-
 void ThreadEmitter::emit() {
   builder.setInsertionPointToStart(target.addEntryBlock(builder));
   elements.bindImmediates();
-  switch (launch.kind) {
+  switch (launch.rows ? launch.kind : LaunchPlan::Rows) {
   case LaunchPlan::Rows:
     emitRows();
+    break;
+  case LaunchPlan::Held:
+    emitHeld();
     break;
   case LaunchPlan::Team:
     emitTeams();

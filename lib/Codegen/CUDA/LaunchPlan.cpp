@@ -1,6 +1,7 @@
 #include "LaunchPlan.h"
 
 #include "Combiner.h"
+#include "HeldRow.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -14,15 +15,21 @@ using codegen::Place;
 
 namespace {
 
-constexpr unsigned warp = 32, mostMembers = 512;
 /// Threads that keep a large GPU busy: some 130 processors of 1,024 each.
 constexpr int64_t busy = 128 * 1024;
+/// Threads that give each processor a warp: with fewer, none has several rows.
+constexpr int64_t fewThreads = 128 * warp;
 /// Blocks that take rows in turn, where each needs memory of its own.
 constexpr int64_t mostBlocks = 1024;
+/// Blocks with which every processor has one, and from which on all have about as many.
+constexpr int64_t fewBlocks = 128, manyBlocks = 264;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
 /// Elements that a thread of several rows loads and stores: they are in registers at the same time.
 constexpr int64_t mostHeld = 64;
+/// Values of a row that a thread of a block holds; of one with more than 256 threads, where it has 128
+/// registers.
+constexpr unsigned mostKept = 96, mostKeptInLarge = 64, mostElements = 32;
 /// Bytes of values that one thread keeps for its row.
 constexpr uint64_t ownBytes = 1024;
 
@@ -79,46 +86,102 @@ int64_t countTensors(const KernelPlan &plan) {
   return written + int64_t(read.size());
 }
 
+unsigned countReductions(const KernelPlan &plan) {
+  return llvm::count_if(plan.nests, [](const Nest &nest) { return nest.isReduction(); });
+}
+
+/// Size of the row loop along which rows are neighbours.
+int64_t lastRowLoop(const KernelPlan &plan) {
+  for (int64_t size : llvm::reverse(plan.rowLoops))
+    if (size != 1)
+      return size;
+  return 1;
+}
+
 /// One thread a row, or several rows where there are enough of them and they lie together.
 void shareRows(LaunchPlan &launch, const KernelPlan &plan) {
-  int64_t last = 1;
-  for (int64_t size : plan.rowLoops)
-    if (size > 1)
-      last = size;
+  int64_t last = lastRowLoop(plan);
   launch.kind = LaunchPlan::Rows;
-  bool reduces = llvm::any_of(plan.nests, [](const Nest &nest) { return nest.isReduction(); });
-  for (unsigned several = reduces ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
-    if (last % several == 0 && launch.rows / several >= busy && several * countTensors(plan) <= mostHeld) {
+  for (unsigned several = countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
+    if (last % several == 0 && launch.rows / several >= fewThreads &&
+        several * countTensors(plan) <= mostHeld) {
       launch.perThread = several;
       break;
     }
   launch.blockRows = 256;
-  launch.grid =
-      std::max<int64_t>(llvm::divideCeil(launch.rows, int64_t(launch.blockRows) * launch.perThread), 1);
+  int64_t threads = launch.rows / launch.perThread;
+  while (launch.blockRows > 2 * warp && threads < manyBlocks * launch.blockRows)
+    launch.blockRows /= 2;
+  launch.grid = std::max<int64_t>(llvm::divideCeil(threads, int64_t(launch.blockRows)), 1);
 }
 
-/// Threads for `extent` elements of a row: about four each where rows are many.
-unsigned membersFor(int64_t extent, int64_t rows) {
-  int64_t each = rows * extent / 4 >= busy ? 4 : 1;
+/// Threads for `extent` elements of a row, `each` of them one after another where rows are many.
+unsigned membersFor(int64_t extent, int64_t rows, int64_t each) {
+  if (rows * extent / each < busy)
+    each = 1;
   return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(extent / each, 1)), warp, mostMembers);
 }
 
-void shareColumns(LaunchPlan &launch, const RowWork &work) {
+/// Several neighbouring columns a thread, as many threads down as the sum is long and the GPU wants; across,
+/// 8 at least, which with 16 bytes each is a line of the cache, or half of that for the sake of more blocks.
+void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work) {
   launch.kind = LaunchPlan::Columns;
-  launch.blockRows = warp;
-  launch.members = std::clamp<int64_t>(llvm::PowerOf2Ceil(work.reduced / 8), 2, 16);
+  int64_t last = lastRowLoop(plan);
+  launch.perThread = elementsInOrder(plan);
+  while (last % launch.perThread)
+    launch.perThread /= 2;
+  int64_t columns = launch.rows / launch.perThread;
+  launch.members = 1;
+  while (columns * launch.members < busy && launch.members * 4 <= work.reduced && launch.members < 64)
+    launch.members *= 2;
+  launch.blockRows = std::max(256 / launch.members, 8u);
+  while (launch.blockRows > 8 && launch.threads() > 2 * warp && columns < manyBlocks * launch.blockRows)
+    launch.blockRows /= 2;
+  if (launch.blockRows == 8 && launch.threads() > 2 * warp && columns < fewBlocks * launch.blockRows)
+    launch.blockRows = 4;
+  launch.grid = std::max<int64_t>(llvm::divideCeil(columns, int64_t(launch.blockRows)), 1);
+  uint64_t parts = launch.members * std::min(launch.blockRows, warp) / warp;
+  if (launch.members > 1)
+    launch.sharedBytes = parts * launch.blockRows * launch.perThread * partBytes;
+}
+
+/// False where the row is too long for registers.
+bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
+  int64_t chunks = row.elements / row.access;
+  auto turnsWithin = [&](unsigned kept) {
+    return std::max<int64_t>(std::min(kept / row.kept, mostElements) / row.access, 1);
+  };
+  int64_t most = turnsWithin(mostKept);
+  if (chunks > most * 256)
+    most = turnsWithin(mostKeptInLarge);
+  if (chunks > most * mostMembers || row.kept * row.access > mostKeptInLarge)
+    return false;
+  int64_t turns = std::clamp<int64_t>(launch.rows * chunks / busy, 1, most);
+  turns = std::max<int64_t>(turns, llvm::divideCeil(chunks, int64_t(mostMembers)));
+  int64_t members = llvm::divideCeil(chunks, turns);
+  launch.kind = LaunchPlan::Held;
+  launch.members = members <= warp ? llvm::PowerOf2Ceil(members) : llvm::alignTo(members, warp);
+  launch.perThread = row.access;
+  launch.turns = llvm::divideCeil(chunks, int64_t(launch.members));
+  launch.blockRows = std::max(256 / launch.members, 1u);
+  if (launch.members > warp)
+    launch.blockRows = 1; // a row has the block's syncs for itself
+  while (launch.blockRows > 1 && launch.threads() > 2 * warp && launch.rows < manyBlocks * launch.blockRows)
+    launch.blockRows /= 2;
   launch.grid = std::max<int64_t>(llvm::divideCeil(launch.rows, int64_t(launch.blockRows)), 1);
-  launch.sharedBytes = uint64_t(launch.threads()) * 8;
+  return true;
 }
 
 void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work) {
   launch.kind = LaunchPlan::Team;
-  launch.members = membersFor(std::max(work.elements, work.reduced), launch.rows);
+  launch.perThread = elementsInOrder(plan);
+  launch.members =
+      membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
   launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
   launch.grid = plan.scratchBytes ? std::min(blocks, mostBlocks) : blocks;
-  // Behind the rows' values: eight bytes a warp for reductions.
-  launch.sharedBytes = launch.blockRows * launch.rowBytes + mostMembers / warp * 8;
+  launch.scratchBytes = plan.scratchBytes;
+  launch.sharedBytes = launch.blockRows * launch.rowBytes + slotBytes; // behind the rows' values
 }
 
 } // namespace
@@ -139,11 +202,17 @@ LaunchPlan chooseLaunch(const KernelPlan &plan) {
       launch.rowBytes += llvm::alignTo(plan.bytesPerRow(nest), 16);
   RowWork work = measure(plan);
   bool alone = launch.rowBytes <= ownBytes && !plan.scratchBytes;
-  if (alone && work.elements < sharedWork &&
-      (work.reduced < sharedWork || (work.acrossRows && launch.rows >= busy)))
+  if (alone && work.elements == 1 && work.acrossRows) {
+    shareColumns(launch, plan, work);
+    return launch;
+  }
+  if (alone && work.elements < sharedWork && work.reduced < sharedWork) {
     shareRows(launch, plan);
-  else if (work.elements == 1 && work.acrossRows && alone)
-    shareColumns(launch, work);
+    return launch;
+  }
+  std::optional<HeldRow> row = findHeldRow(plan);
+  if (row && shareHeld(launch, *row))
+    launch.sharedBytes = launch.members > warp ? slotBytes * countReductions(plan) : 0;
   else
     shareInTeams(launch, plan, work);
   return launch;

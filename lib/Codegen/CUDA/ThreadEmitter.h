@@ -1,0 +1,125 @@
+#ifndef PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
+#define PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
+
+#include "../RowEmitter.h"
+#include "Combiner.h"
+#include "LaunchPlan.h"
+#include "Threads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace par::cuda {
+
+/// Emits a kernel into a function whose arguments are the operands' pointers and the immediates. Rows that a
+/// team holds are in EmitHeld.cpp, sums over leading dims in EmitColumns.cpp, the other ways to share rows in
+/// EmitThreads.cpp.
+class ThreadEmitter {
+public:
+  ThreadEmitter(mlir::func::FuncOp function, const codegen::KernelPlan &plan, const LaunchPlan &launch,
+                const codegen::KernelBuffers &buffers, mlir::LLVM::LLVMFuncOp target)
+      : plan(plan), launch(launch), buffers(buffers), target(target), row(function, plan, buffers, target),
+        elements(row.elements), builder(elements.builder), threads{builder, elements.loc} {}
+
+  void emit();
+
+private:
+  using Nest = codegen::Nest;
+  using Pending = codegen::RowEmitter::Pending;
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  mlir::Value constant(int64_t value) { return elements.constant(value); }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AddIOp::create(builder, elements.loc, x, y, mlir::arith::IntegerOverflowFlags::nsw);
+  }
+  mlir::Value multiply(mlir::Value x, int64_t by) {
+    return mlir::arith::MulIOp::create(builder, elements.loc, x, constant(by),
+                                       mlir::arith::IntegerOverflowFlags::nsw);
+  }
+  mlir::Value divide(mlir::Value x, int64_t by) {
+    return mlir::arith::DivUIOp::create(builder, elements.loc, x, constant(by));
+  }
+  mlir::Value remainder(mlir::Value x, int64_t by) {
+    return mlir::arith::RemUIOp::create(builder, elements.loc, x, constant(by));
+  }
+  mlir::Value isBelow(mlir::Value x, int64_t limit) {
+    return mlir::arith::CmpIOp::create(builder, elements.loc, mlir::arith::CmpIPredicate::ult, x,
+                                       constant(limit));
+  }
+  mlir::Value least(mlir::Value x, int64_t limit) {
+    return mlir::arith::MinUIOp::create(builder, elements.loc, x, constant(limit));
+  }
+  /// Both, where a null condition always holds.
+  mlir::Value both(mlir::Value x, mlir::Value y);
+  /// Without a branch where the condition is null.
+  void emitIf(mlir::Value condition, llvm::function_ref<void()> body);
+  /// The index in an iteration space of these sizes of its element `number`; of size 1: 0.
+  Values split(mlir::Value number, llvm::ArrayRef<int64_t> sizes);
+  static llvm::SmallVector<int64_t> sizesOf(const Nest &nest, llvm::ArrayRef<unsigned> loops);
+  void bindRow(mlir::Value number) { row.rowIndices = split(number, plan.rowLoops); }
+  /// A part of the block's shared memory as a generic pointer.
+  mlir::Value shared(int64_t offset);
+  /// Threads that share a row are here, and see what the others have written.
+  void sync();
+  /// Stores what has one element a row: one thread does, behind every read of the row.
+  void storePending(const Pending &pending, mlir::Value active);
+
+  void emitRows();
+
+  void emitTeams();
+  void emitTeamRow();
+  void emitNest(const Nest &nest);
+  void placeValues(mlir::Value team);
+  Values forShare(const Nest &nest, llvm::ArrayRef<unsigned> loops, int64_t run, mlir::ValueRange carried,
+                  llvm::function_ref<Values(mlir::ValueRange)> body, llvm::function_ref<void()> after);
+  int64_t runOf(const Nest &nest, llvm::ArrayRef<unsigned> loops) const;
+  mlir::Value reduce(const Nest &nest);
+  /// Joined over the threads of a row; `slots` is where in shared memory warps leave their parts.
+  mlir::Value join(const Combiner &combiner, mlir::Value part, int64_t slots);
+
+  /// A run of neighbouring elements that this thread has of its row.
+  struct Chunk {
+    mlir::Value number;
+    mlir::Value valid; ///< null: it is within every row
+  };
+  void emitHeld();
+  /// Calls `body` for each element of a chunk, with the nest's loops there and the values that are held of it
+  /// known.
+  void forChunk(const Nest &nest, llvm::ArrayRef<unsigned> loops, unsigned chunk,
+                llvm::function_ref<void()> body);
+  mlir::Value reduceHeld(const Nest &nest, int64_t slots);
+  void computeHeld(const Nest &nest, mlir::Value active);
+  bool overwritesArgument(const Nest &nest) const;
+
+  void emitColumns();
+  /// The nest's rows are where a column of this thread is, and what other nests have there is known.
+  void bindColumn(const Nest &nest, unsigned column);
+  /// What `body` gives in each column.
+  Values forColumns(const Nest &nest, llvm::function_ref<mlir::Value(unsigned)> body);
+  Values reduceColumns(const Nest &nest);
+  Values joinColumns(const Combiner &combiner, Values parts);
+  void storeColumns(mlir::Value active);
+
+  const codegen::KernelPlan &plan;
+  const LaunchPlan &launch;
+  const codegen::KernelBuffers &buffers;
+  mlir::LLVM::LLVMFuncOp target;
+  codegen::RowEmitter row;
+  codegen::ElementEmitter &elements;
+  mlir::OpBuilder &builder;
+  Threads threads;
+  mlir::LLVM::GlobalOp memory;
+  /// Of this thread: its place among those that share a row, and of these rows in the block.
+  mlir::Value member, team;
+  /// Held: what this thread has of its row.
+  llvm::SmallVector<Chunk> chunks;
+  /// Columns: the indices of each of its columns as a row.
+  llvm::SmallVector<Values> columns;
+  /// Values of nests with several elements a row in those that are this thread's; in columns, of all nests.
+  llvm::MapVector<mlir::Value, Values> held;
+};
+
+} // namespace par::cuda
+
+#endif
