@@ -17,6 +17,7 @@ struct Kept {
   BufferOp buffer;
   StoreOp store;
   SmallVector<LoadOp> loads;
+  bool settled = false; ///< what it holds others read too, or it is gone
 };
 
 /// The slices, reshapes and transposes behind which a value stands; the last one first.
@@ -98,18 +99,22 @@ static void keepTransposed(Kept &kept, TransposeOp transpose) {
   }
 }
 
-/// Where heads that attentions alone read come from.
-static std::optional<Source> findSource(Kept &kept) {
-  Source source{kept.store.getOperand(), {}};
-  bool forAttention = llvm::all_of(source.value.getUsers(), [&](Operation *user) {
-    return isAttention(user) || user == kept.store.getOperation();
-  });
-  for (Operation *op = source.value.getDefiningOp(); forAttention && isa_and_nonnull<SliceOp, ReshapeOp, TransposeOp>(op);
-       op = source.value.getDefiningOp()) {
+/// Where heads that attentions alone read come from; or the value of `kept` that another one is, under another shape.
+static std::optional<Source> findSource(Kept &one, const llvm::DenseMap<Value, Kept *> &kept) {
+  Source source{one.store.getOperand(), {}};
+  bool forAttention = llvm::any_of(source.value.getUsers(), isAttention) &&
+                      llvm::all_of(source.value.getUsers(), [&](Operation *user) {
+                        return isAttention(user) || user == one.store.getOperation();
+                      });
+  auto follows = [&](Operation *op) {
+    return forAttention ? isa_and_nonnull<SliceOp, ReshapeOp, TransposeOp>(op) : isa_and_nonnull<ReshapeOp>(op);
+  };
+  for (Operation *op = source.value.getDefiningOp(); follows(op); op = source.value.getDefiningOp()) {
     source.moves.push_back(op);
     source.value = op->getOperand(0);
   }
-  return source.moves.empty() ? std::optional<Source>() : source;
+  bool found = !source.moves.empty() && (forAttention || kept.contains(source.value));
+  return found ? source : std::optional<Source>();
 }
 
 static uint64_t bytesOf(Value value) {
@@ -117,51 +122,60 @@ static uint64_t bytesOf(Value value) {
   return uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
-/// Keeps the source in place of all that is moved out of it.
-static void keepSource(Value source, ArrayRef<Kept *> parts, ArrayRef<SmallVector<Operation *>> moves) {
-  Kept &first = *parts.front();
-  RankedTensorType type = getTensorType(source.getType());
-  for (auto [part, path] : llvm::zip_equal(parts, moves)) {
-    for (LoadOp load : part->loads) {
-      OpBuilder builder(load);
-      Value value = LoadOp::create(builder, load.getLoc(), type, first.buffer.getSymName());
-      for (Operation *move : llvm::reverse(path)) {
-        Operation *copy = builder.clone(*move);
-        copy->setOperand(0, value);
-        value = copy->getResult(0);
-      }
-      load.replaceAllUsesWith(value);
-      load.erase();
+/// Reads what a part holds from the buffer of its source.
+static void readFrom(BufferOp buffer, Value source, Kept &part, ArrayRef<Operation *> moves) {
+  for (LoadOp load : part.loads) {
+    OpBuilder builder(load);
+    Value value = LoadOp::create(builder, load.getLoc(), getTensorType(source.getType()), buffer.getSymName());
+    for (Operation *move : llvm::reverse(moves)) {
+      Operation *copy = builder.clone(*move);
+      copy->setOperand(0, value);
+      value = copy->getResult(0);
     }
-    if (part == &first)
+    load.replaceAllUsesWith(value);
+    load.erase();
+  }
+}
+
+static bool haveSameSlots(BufferOp a, BufferOp b) { return a.getIndex() == b.getIndex() && a.getDepth() == b.getDepth(); }
+
+/// Keeps a source in place of all that is moved out of it, if it is kept already or no larger than they are.
+static void keepSource(Value source, Kept *owner, ArrayRef<std::pair<Kept *, SmallVector<Operation *>>> all) {
+  Kept *first = owner ? owner : all.front().first;
+  if (first->settled)
+    return;
+  SmallVector<std::pair<Kept *, ArrayRef<Operation *>>> parts;
+  uint64_t bytes = 0;
+  for (auto &[part, moves] : all)
+    if (!part->settled && haveSameSlots(part->buffer, first->buffer)) {
+      parts.push_back({part, moves});
+      bytes += bytesOf(part->store.getOperand());
+    }
+  if (!owner && bytes < bytesOf(source))
+    return;
+  for (auto &[part, moves] : parts) {
+    readFrom(first->buffer, source, *part, moves);
+    part->settled = true;
+    if (part == first)
       continue;
     part->store.erase();
     part->buffer.erase();
   }
-  first.store.getOperandMutable().assign(source);
-  first.buffer.setType(type);
+  first->settled = true;
+  first->store.getOperandMutable().assign(source);
+  first->buffer.setType(getTensorType(source.getType()));
 }
 
 static void keepSources(MutableArrayRef<Kept> kept) {
+  llvm::DenseMap<Value, Kept *> owners;
+  for (Kept &one : kept)
+    owners[one.store.getOperand()] = &one;
   llvm::MapVector<Value, SmallVector<std::pair<Kept *, SmallVector<Operation *>>>> bySource;
   for (Kept &one : kept)
-    if (std::optional<Source> source = findSource(one))
+    if (std::optional<Source> source = findSource(one, owners))
       bySource[source->value].push_back({&one, source->moves});
-  for (auto &[source, all] : bySource) {
-    SmallVector<Kept *> parts;
-    SmallVector<SmallVector<Operation *>> moves;
-    uint64_t bytes = 0;
-    for (auto &[part, path] : all) {
-      BufferOp first = all.front().first->buffer;
-      if (part->buffer.getIndex() != first.getIndex() || part->buffer.getDepth() != first.getDepth())
-        continue;
-      parts.push_back(part);
-      moves.push_back(path);
-      bytes += bytesOf(part->store.getOperand());
-    }
-    if (bytes >= bytesOf(source))
-      keepSource(source, parts, moves);
-  }
+  for (auto &[source, parts] : bySource)
+    keepSource(source, owners.lookup(source), parts);
 }
 
 namespace {

@@ -10,7 +10,11 @@ par.program @p on @s0 ranks [0] {
   par.buffer @q temp : tensor<2x2x4x8xbf16>
   par.buffer @k temp : tensor<2x2x4x8xbf16>
   par.buffer @o temp : tensor<2x2x4x8xbf16>
+  // The same under another shape has no buffer of its own.
+  // CHECK-NOT: par.buffer @flat
+  par.buffer @flat temp : tensor<2x4x16xbf16>
   par.buffer @x input of "x" : tensor<2x4x2x16xbf16>
+  par.buffer @g temp : tensor<2x4x16xbf16>
   par.buffer @y temp : tensor<2x4x2x8xbf16>
   par.buffer @z temp : tensor<2x2x4x8xbf16>
   // CHECK: par.block @forward
@@ -34,6 +38,8 @@ par.program @p on @s0 ranks [0] {
     par.store %o to @o : tensor<2x2x4x8xbf16>
     %t = par.transpose %o [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
     par.store %t to @y : tensor<2x4x2x8xbf16>
+    %f = par.reshape %t : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+    par.store %f to @flat : tensor<2x4x16xbf16>
   }
   // CHECK: par.block @backward
   par.block @backward {
@@ -54,6 +60,11 @@ par.program @p on @s0 ranks [0] {
       : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
         -> (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
     par.store %dq to @z : tensor<2x2x4x8xbf16>
+    // CHECK: %[[LF:.*]] = par.load @o : tensor<2x4x2x8xbf16>
+    // CHECK: %[[F:.*]] = par.reshape %[[LF]]
+    // CHECK: par.store %[[F]] to @g
+    %f = par.load @flat : tensor<2x4x16xbf16>
+    par.store %f to @g : tensor<2x4x16xbf16>
     // What is read as the forward part reads it is what is kept.
     // CHECK: par.store %[[LO]] to @y
     %t = par.transpose %o [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>

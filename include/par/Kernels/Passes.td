@@ -60,7 +60,8 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
   let description = [{
     Expects: blocks in which attentions are left that one call of a library computes (after par-expand-products). Leaves: an
     attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer; the value
-    that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller in all. Who loads
+    that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller in all. What is
+    another kept value under another shape has no buffer of its own. Who loads
     them moves them, which the library does on its way.
     Fails: never.
 
