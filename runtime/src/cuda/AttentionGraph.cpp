@@ -15,21 +15,20 @@ bool AttentionGraph::isBuiltin(std::string_view name) {
   return name.starts_with("attention") && kernels::findBuiltin(name);
 }
 
-AttentionGraph::AttentionGraph(const Dnn &dnn, std::string whose, std::string_view builtin,
-                               std::span<const uint64_t> imms, uint32_t alignment)
-    : immediates(imms.begin(), imms.end()), s(immediates),
-      tensors(builtin.starts_with("attention_backward") ? kernels::attentionBackward : kernels::attentionForward),
-      type(builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), alignment(alignment),
-      graph(dnn, std::move(whose)), scoreDims(dims({s.b, s.h, s.sq, s.sk})), columnDims(dims({s.b, s.h, s.sq, 1})),
-      scale(static_cast<float>(s.scale)) {
-  builtin.starts_with("attention_backward") ? buildBackward() : buildForward();
+/// Products of bf16 and f16 are exact in f32, also on tensor cores.
+AttentionGraph::AttentionGraph(const Dnn &dnn, const GraphUse &made)
+    : GraphKernel(dnn, made, {attentionWorkspace, true}), s(use.immediates),
+      tensors(use.builtin.starts_with("attention_backward") ? kernels::attentionBackward : kernels::attentionForward),
+      type(use.builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), scoreDims(dims({s.b, s.h, s.sq, s.sk})),
+      columnDims(dims({s.b, s.h, s.sq, 1})), scale(static_cast<float>(s.scale)) {
+  use.builtin.starts_with("attention_backward") ? buildBackward() : buildForward();
   graph.finalize();
 }
 
 const DnnNode &AttentionGraph::operand(int index, int elements, Dims sizes) {
   bound.push_back({index});
   ids.push_back(++count);
-  return graph.tensor({count, elements, std::move(sizes), {}, alignment}, "operand " + std::to_string(index));
+  return graph.tensor({count, elements, std::move(sizes), {}, use.alignment}, "operand " + std::to_string(index));
 }
 
 const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
@@ -46,7 +45,7 @@ const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
   bound.push_back({index, bytes});
   ids.push_back(++count);
   // The largest power of two that divides both.
-  int64_t aligned = bytes == 0 ? alignment : std::min<int64_t>(alignment, static_cast<int64_t>(bytes & -bytes));
+  int64_t aligned = bytes == 0 ? use.alignment : std::min<int64_t>(use.alignment, static_cast<int64_t>(bytes & -bytes));
   return graph.tensor({count, type, std::move(sizes), std::move(strides), aligned},
                       "operand " + std::to_string(index));
 }
@@ -78,12 +77,14 @@ void AttentionGraph::multiply(const DnnNode &a, const DnnNode &b, const DnnNode 
 }
 
 const DnnNode &AttentionGraph::pointwise(int mode, const DnnNode &x, const DnnNode *b, const DnnNode &y,
-                                         const DnnNode *condition) {
+                                         const DnnNode *condition, std::optional<int64_t> axis) {
   DnnNode &elements = graph.node(Kind::Pointwise, "pointwise " + std::to_string(mode));
-  bool compares = mode == dnn::pointwiseAtLeast;
+  bool ofIndices = mode == dnn::pointwiseAtLeast || axis;
   elements.set(Attribute::PointwiseMode, Type::PointwiseMode, mode)
-      .set(Attribute::PointwiseComputeType, Type::DataType, compares ? dnn::dataI32 : dnn::dataF32)
-      .finalize();
+      .set(Attribute::PointwiseComputeType, Type::DataType, ofIndices ? dnn::dataI32 : dnn::dataF32);
+  if (axis)
+    elements.set(Attribute::PointwiseAxis, *axis);
+  elements.finalize();
   DnnNode &operation = graph.operation(Kind::PointwiseOperation, "pointwise " + std::to_string(mode));
   operation.set(Attribute::PointwiseDescriptor, elements).set(Attribute::PointwiseX, x);
   if (b)
@@ -108,18 +109,7 @@ const DnnNode &AttentionGraph::reduce(int mode, const DnnNode &x, const DnnNode 
 }
 
 const DnnNode &AttentionGraph::indices(const DnnNode &scores, int64_t axis) {
-  const DnnNode &result = between(scoreDims, dnn::dataI32);
-  DnnNode &index = graph.node(Kind::Pointwise, "indices");
-  index.set(Attribute::PointwiseMode, Type::PointwiseMode, dnn::pointwiseIndex)
-      .set(Attribute::PointwiseComputeType, Type::DataType, dnn::dataI32)
-      .set(Attribute::PointwiseAxis, axis)
-      .finalize();
-  graph.operation(Kind::PointwiseOperation, "indices")
-      .set(Attribute::PointwiseDescriptor, index)
-      .set(Attribute::PointwiseX, scores)
-      .set(Attribute::PointwiseY, result)
-      .finalize();
-  return result;
+  return pointwise(dnn::pointwiseIndex, scores, nullptr, between(scoreDims, dnn::dataI32), nullptr, axis);
 }
 
 const DnnNode &AttentionGraph::transposed(const DnnNode &scores) {

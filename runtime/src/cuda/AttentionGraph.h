@@ -1,8 +1,7 @@
 // Attention as a graph of cuDNN: the products, the softmax and the masks that its engines know as one kernel.
 #pragma once
 
-#include "par/cuda/DnnGraph.h"
-#include "par/cuda/Kernels.h"
+#include "cuda/LibraryGraphs.h"
 #include "par/kernels/AttentionSizes.h"
 
 #include <initializer_list>
@@ -11,18 +10,15 @@
 
 namespace par::cuda {
 
-/// One call of an attention builtin.
-class AttentionGraph final : public LibraryKernel {
-public:
-  /// `builtin`: one of attention_bf16, attention_f16, attention_backward_bf16, attention_backward_f16;
-  /// `alignment`: what the operands' addresses are multiples of.
-  AttentionGraph(const Dnn &dnn, std::string whose, std::string_view builtin, std::span<const uint64_t> imms,
-                 uint32_t alignment);
-  static bool isBuiltin(std::string_view name);
+/// Bytes of workspace that an attention may want; each queue has one of the largest of an entry.
+inline constexpr uint64_t attentionWorkspace = uint64_t(1) << 30;
 
-  const DnnGraph &getGraph() const { return graph; }
-  void plan(const DnnChoice &choice) { planned.emplace(graph, choice); }
-  uint64_t workspace() const override { return planned->workspace(); }
+/// One call of an attention builtin: attention_bf16, attention_f16, attention_backward_bf16, attention_backward_f16.
+class AttentionGraph final : public GraphKernel {
+public:
+  AttentionGraph(const Dnn &dnn, const GraphUse &use);
+  static bool isBuiltin(std::string_view builtin);
+
   void run(std::span<void *const> operands, void *memory, Stream stream) const override;
 
 private:
@@ -49,7 +45,7 @@ private:
   const DnnNode &between(Dims dims, int type = dnn::dataF32, Dims strides = {});
   void multiply(const DnnNode &a, const DnnNode &b, const DnnNode &c);
   const DnnNode &pointwise(int mode, const DnnNode &x, const DnnNode *b, const DnnNode &y,
-                           const DnnNode *condition = nullptr);
+                           const DnnNode *condition = nullptr, std::optional<int64_t> axis = {});
   const DnnNode &reduce(int mode, const DnnNode &x, const DnnNode &y);
   /// Which row or column of the scores, for each.
   const DnnNode &indices(const DnnNode &scores, int64_t axis);
@@ -60,19 +56,15 @@ private:
   /// Sums of rows of the queries for each key into a tensor's operand; heads that share keys are added up.
   void sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, size_t tensor);
 
-  std::vector<uint64_t> immediates;
   kernels::AttentionSizes s;
   kernels::AttentionTensors tensors;
   int type;
-  uint32_t alignment;
-  DnnGraph graph;
   std::vector<Bound> bound;
   std::vector<int64_t> ids; ///< of `bound`
   int64_t count = 0;        ///< of tensors of the graph
   Dims scoreDims, columnDims;
   const float hidden = std::numeric_limits<float>::lowest();
   float scale;
-  std::optional<DnnPlan> planned;
 };
 
 } // namespace par::cuda

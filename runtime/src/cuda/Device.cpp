@@ -2,9 +2,8 @@
 
 #include "comm/Engine.h"
 #include "cuda/Agree.h"
-#include "cuda/Attention.h"
-#include "cuda/Convolutions.h"
 #include "cuda/Graphs.h"
+#include "cuda/LibraryGraphs.h"
 #include "cuda/Stamps.h"
 #include "cuda/Watch.h"
 #include "par/core/Failure.h"
@@ -114,8 +113,7 @@ Device::~Device() {
 
 /// Of what rank 0 chooses from for the others, too: an engine's number means nothing to another version.
 std::string Device::libraries() const {
-  bool usesDnn = anyConvolution(*options.bundle) || anyAttention(*options.bundle);
-  return driver.version() + (usesDnn ? ", " + Dnn::installed() : "");
+  return driver.version() + (anyGraph(*options.bundle) ? ", " + Dnn::installed() : "");
 }
 
 void Device::connect(comm::Control &newControl) {
@@ -136,10 +134,9 @@ void Device::connect(comm::Control &newControl) {
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   kernels.emplace(*gpu, options);
-  if (anyConvolution(*options.bundle) || anyAttention(*options.bundle)) {
+  if (anyGraph(*options.bundle)) {
     dnn.emplace();
-    agreeOnConvolutions(*dnn, options, *control, *kernels);
-    agreeOnAttentions(*dnn, options, *control, *kernels);
+    agreeOnGraphs(*dnn, options, *control, *kernels);
   }
   if (anyProduct(*options.bundle)) {
     blas.emplace();

@@ -2,8 +2,8 @@
 // the stub's rules are no stricter and no laxer than they should be.
 #include "AttentionShapes.h"
 #include "ConvolutionShapes.h"
-#include "cuda/Attention.h"
-#include "cuda/Convolutions.h"
+#include "cuda/AttentionGraph.h"
+#include "cuda/ConvolutionGraph.h"
 #include "par/core/Failure.h"
 
 #include <dlfcn.h>
@@ -43,8 +43,8 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
   for (const toy::Convolution &shape : shapes)
     for (std::string builtin : {"convolution", "convolution_input_grad", "convolution_filter_grad"})
       for (const char *types : {"", "_bf16", "_f16"}) {
-        auto planned =
-            cuda::makeConvolution(*dnn, builtin + types, shape.immediates(), 256, builtin + types, shape.name);
+        auto planned = cuda::makeGraphKernel(*dnn, {builtin + types, builtin, shape.name, shape.immediates()});
+        planned->plan(planned->propose());
         EXPECT_LE(planned->workspace(), cuda::convolutionWorkspace) << builtin << types << " " << shape.name;
       }
 }
@@ -74,9 +74,9 @@ private:
 /// What is wrong with an attention's plan but for loading it.
 std::string planAttention(const cuda::Dnn &dnn, const std::string &builtin, const toy::Attention &shape) {
   try {
-    auto planned =
-        cuda::makeAttention(dnn, builtin + shape.format(), shape.immediates(builtin == "attention_backward"), 256, builtin,
-                            shape.name);
+    auto planned = cuda::makeGraphKernel(
+        dnn, {builtin + shape.format(), builtin, shape.name, shape.immediates(builtin == "attention_backward")});
+    planned->plan(planned->propose());
     return planned->workspace() <= cuda::attentionWorkspace ? "" : "its workspace";
   } catch (const core::Failure &failure) {
     std::string text = failure.what();
@@ -115,7 +115,7 @@ TEST(DnnLibraryTest, refusesShapesThatDoNotFit) {
     GTEST_SKIP() << why;
   std::vector<uint64_t> immediates = toy::convolutions[0].immediates();
   ++immediates[11]; // y1
-  EXPECT_THROW(cuda::makeConvolution(*dnn, "convolution", immediates, 256, "c", "/c"), core::Failure);
+  EXPECT_THROW(cuda::makeGraphKernel(*dnn, {"convolution", "c", "/c", immediates}), core::Failure);
 }
 
 } // namespace

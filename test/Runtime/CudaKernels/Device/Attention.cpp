@@ -1,6 +1,6 @@
 // Attention by cuDNN on a GPU against the CPU's builtins: the same numbers but for roundings to 16 bits, the
 // same bits each time.
-#include "cuda/Attention.h"
+#include "cuda/LibraryGraphs.h"
 #include "../../Cuda/AttentionShapes.h"
 #include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"
@@ -53,8 +53,9 @@ protected:
   /// What the GPU writes, `runs` times.
   std::vector<Operands> compute(const BuiltinKernel &kernel, const toy::Attention &shape,
                                 const std::vector<uint64_t> &immediates, const Operands &given, int runs) {
-    auto planned =
-        cuda::makeAttention(dnn, kernel.name, immediates, 256, std::string(kernel.name), shape.name);
+    std::string name(kernel.name);
+    auto planned = cuda::makeGraphKernel(dnn, {name, name, shape.name, immediates});
+    planned->plan(planned->propose());
     std::vector<cuda::Block> blocks;
     std::vector<void *> pointers;
     for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {

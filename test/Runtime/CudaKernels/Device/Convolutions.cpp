@@ -1,6 +1,6 @@
 // Convolutions by cuDNN on a GPU against the CPU's builtins: the same sums but for their order, the same bits
 // each time; in bf16 and f16 rounded once more.
-#include "cuda/Convolutions.h"
+#include "cuda/LibraryGraphs.h"
 #include "../../Cuda/ConvolutionShapes.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
@@ -46,7 +46,8 @@ protected:
   /// What the GPU makes of the first two tensors, twice; the third is like the result.
   std::array<Tensor, 2> compute(const std::string &builtin, const toy::Convolution &shape,
                                 std::span<const Tensor> tensors) {
-    auto planned = cuda::makeConvolution(dnn, builtin, shape.immediates(), 256, builtin, shape.name);
+    auto planned = cuda::makeGraphKernel(dnn, {builtin, builtin, shape.name, shape.immediates()});
+    planned->plan(planned->propose());
     std::vector<cuda::Block> blocks;
     std::vector<void *> operands;
     size_t size = tensors[2].bytes.size();

@@ -1,0 +1,49 @@
+// The builtins that cuDNN computes: convolutions and attentions, each one graph.
+#pragma once
+
+#include "par/comm/Control.h"
+#include "par/core/Device.h"
+#include "par/cuda/DnnGraph.h"
+#include "par/cuda/Kernels.h"
+
+namespace par::cuda {
+
+/// A call of such a builtin: all that its engine depends on, and what messages name: kernel and ONNX node.
+struct GraphUse {
+  std::string builtin, kernel, node;
+  std::vector<uint64_t> immediates;
+  uint32_t alignment = 256; ///< what the addresses of the operands are multiples of
+
+  /// What messages begin with.
+  std::string whose() const { return "kernel \"" + kernel + "\" (" + node + ")"; }
+};
+
+/// The graph of a use, with an engine once it is planned.
+class GraphKernel : public LibraryKernel {
+public:
+  GraphKernel(const Dnn &dnn, const GraphUse &use, DnnLimits limits)
+      : use(use), limits(limits), graph(dnn, use.whose()) {}
+
+  /// The engine that cuDNN proposes here. Throws core::Failure where it has none.
+  DnnChoice propose() const;
+  void plan(const DnnChoice &choice) { planned.emplace(graph, choice); }
+  uint64_t workspace() const override { return planned->workspace(); }
+
+protected:
+  const GraphUse use;
+  const DnnLimits limits;
+  DnnGraph graph;
+  std::optional<DnnPlan> planned;
+};
+
+bool isGraphBuiltin(std::string_view builtin);
+/// The graph of a builtin of which that is true. Throws core::Failure where cuDNN refuses it.
+std::unique_ptr<GraphKernel> makeGraphKernel(const Dnn &dnn, const GraphUse &use);
+
+bool anyGraph(const format::Bundle &bundle);
+/// Collective: gives `kernels` those of this rank's program, planned. Replicas must not diverge, so rank 0 chooses
+/// the engines for all programs and tells the others. Throws core::Failure, with the ONNX node, where cuDNN cannot
+/// compute one.
+void agreeOnGraphs(const Dnn &dnn, const core::DeviceOptions &options, comm::Control &control, Kernels &kernels);
+
+} // namespace par::cuda
