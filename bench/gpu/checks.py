@@ -10,9 +10,9 @@ from machine import Machine
 from report import Broken, NotPossible, Refused, Step, write
 
 # Least share of the copy's bandwidth for kernels that do little but move memory. Of the others the share is only printed:
-# windows that overlap, additions in a fixed order.
+# windows that overlap, additions in a fixed order, ten rounds of Philox for each random number.
 LEAST_SHARE = 0.8
-NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows"}
+NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows", "dropout"}
 # Tests of what cuDNN computes, which is there without nvcc.
 OF_CUDNN = ("CudaConvolution.", "CudaAttention.")
 # Tests of entries that the stub only takes.
@@ -44,24 +44,32 @@ def kernels(machine, step):
         step.note("what is launched is taken", "pass" if launches else "fail", f"{launches} launches on the stub")
 
 
-def bandwidth(machine, step):
-    """Bytes a second of the builtin kernels as a share of a copy's, in one process."""
-    machine.need_gpu()
-    if not machine.dry and not machine.cuda:
-        raise NotPossible("these bundles are for cpu")
-    sizes = ("16", "64") if machine.dry else ()
-    found = json.loads(machine.run(step, "cuda-kernels-speed", *sizes))
+def measure(machine, step, kind, *arguments):
+    """The shares of builtin or of generated kernels, by one process with a copy of its own."""
+    found = json.loads(machine.run(step, "cuda-kernels-speed", *arguments))
     if machine.dry:
-        step.note("shares of the copy bandwidth", "not shown",
-                  f"{len(found['kernels'])} kernels are launched; the stub has no bandwidth")
+        step.note(f"{kind} kernels: shares of the copy bandwidth", "not shown",
+                  f"{len(found['kernels'])} kernels are launched ({', '.join(kernel['name'] for kernel in found['kernels'])}); "
+                  "the stub has no bandwidth")
         return
-    step.figures["bandwidth"] = found
-    step.figures["table"] = [f"copy {found['copy'] / 1e9:.0f} GB/s"]
+    step.figures.setdefault("bandwidth", {})[kind] = found
+    step.figures.setdefault("table", []).append(f"copy {found['copy'] / 1e9:.0f} GB/s, and {kind} kernels:")
     for kernel in found["kernels"]:
         step.figures["table"].append(f"{kernel['name']:30} {kernel['bytes'] / kernel['seconds'] / 1e9:6.0f} GB/s  "
                                      f"{kernel['share']:.2f} of the copy  {kernel['seconds'] * 1e6:.0f} us")
         if kernel["name"] not in NOT_MEMORY_BOUND:
-            step.hold(f"{kernel['name']}: share of the copy bandwidth", kernel["share"], LEAST_SHARE, least=True)
+            step.hold(f"{kind} {kernel['name']}: share of the copy bandwidth", kernel["share"], LEAST_SHARE, least=True)
+
+
+def bandwidth(machine, step):
+    """Bytes a second of builtin and generated kernels (norms, softmax, rope, ...) as a share of a copy's."""
+    machine.need_gpu()
+    if not machine.dry and not machine.cuda:
+        raise NotPossible("these bundles are for cpu")
+    generated = ["--generated", machine.folder / "kernels", *(["65536"] if machine.dry else [])]
+    if (machine.folder / "kernels").exists():
+        step.attempt("generated kernels", measure, machine, step, "generated", *generated)
+    step.attempt("builtin kernels", measure, machine, step, "builtin", *(("16", "64") if machine.dry else ()))
 
 
 def start(machine, step):
@@ -79,7 +87,7 @@ def start(machine, step):
 STEPS = {
     "start": (start, 30),
     "kernels": (kernels, 75),
-    "bandwidth": (bandwidth, 40),
+    "bandwidth": (bandwidth, 50),
     "models": (training.models, 110),
     "ranks": (training.ranks, 70),
     "nccl": (training.nccl, 30),

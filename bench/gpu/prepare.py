@@ -95,6 +95,14 @@ def collect_tools(folder, build):
                 out.add(path, f"{'system' if SYSTEM.match(name) else 'lib'}/{name}")
 
 
+def collect_kernels(folder, build):
+    """Generated kernels by themselves, on sizes that are measured."""
+    tool = build / "bin" / "par-compile-kernels"
+    if not tool.exists():
+        raise SystemExit(f"gpu-check: error: build this first: {tool}")
+    subprocess.run([str(tool), str(HERE / "rows.mlir"), str(folder.path / "kernels")], check=True)
+
+
 def collect_model(folder, compiler, source):
     to = folder.path / "models" / source.name
     to.mkdir(parents=True)
@@ -145,6 +153,8 @@ def prepare(options):
         collect_model(folder, compiler, model)
     if not options.only or "gpt2-124m" in options.only:
         collect_benchmark(folder, compiler, options.models, options.batch)
+    if options.target != "cpu":
+        collect_kernels(folder, options.build)
     collect_tools(folder, options.build)
     shutil.copy(HERE.parent / "gpu-check", folder.path / "gpu-check")
     shutil.copytree(HERE, folder.path / "gpu", ignore=shutil.ignore_patterns("__pycache__"))

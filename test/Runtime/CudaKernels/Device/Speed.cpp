@@ -1,6 +1,10 @@
-// cuda-kernels-speed [TOKENS [VOCABULARY]]: bytes a second that the builtin kernels move on the first GPU, beside what a
-// copy moves there in the same run. Sizes are GPT-2 124M's, with 16 x 1024 tokens unless others are given. One JSON object:
-//   {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the copy)}]}
+// Bytes a second that kernels move on the first GPU, beside what a copy moves there in the same run:
+//   cuda-kernels-speed [TOKENS [VOCABULARY]]    the builtin ones; sizes are GPT-2 124M's, 16 x 1024 tokens
+//   unless others are given cuda-kernels-speed --generated FOLDER [MOST]    those that par-compile-kernels
+//   left there; MOST: no operand gets more bytes,
+//                                                   for a stub that runs no code
+// One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the
+// copy)}]}
 #include "TypicalSizes.h"
 #include "par/core/Failure.h"
 #include "par/cuda/Gpu.h"
@@ -10,7 +14,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <functional>
+#include <sstream>
 
 using namespace par;
 using namespace par::kernels;
@@ -20,10 +27,10 @@ namespace {
 
 class Bench {
 public:
-  Bench() : stream(cuda::makeStream(gpu, false)) {
-    if (cudaImage().empty())
-      throw core::Failure::at("", core::Message::cudaNoBuiltins);
-    gpu->check(gpu->moduleLoad(&module, cudaImage().data(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
+  Bench() : stream(cuda::makeStream(gpu, false)) {}
+
+  void load(const void *image) {
+    gpu->check(gpu->moduleLoad(&module, image, 0, nullptr, nullptr), "cuModuleLoadDataEx");
   }
 
   /// Seconds that one `work` takes, of as many as fill 20 ms; the best of three.
@@ -43,8 +50,9 @@ public:
   /// Bytes a second, read and written.
   double copy(uint64_t bytes) {
     Block from = allocate(bytes), to = allocate(bytes);
-    return 2.0 * static_cast<double>(bytes) /
-           seconds([&] { gpu->check(gpu->copy(to.address(), from.address(), bytes, stream), "cuMemcpyAsync"); });
+    return 2.0 * static_cast<double>(bytes) / seconds([&] {
+             gpu->check(gpu->copy(to.address(), from.address(), bytes, stream), "cuMemcpyAsync");
+           });
   }
 
   double kernel(const BuiltinKernel &kernel, const CudaLaunch &launch, const std::vector<uint64_t> &imm) {
@@ -75,14 +83,35 @@ public:
     return seconds([&] {
       for (unsigned i = 0; i < launch.count; ++i) {
         const CudaStage &s = launch.storage[i];
-        gpu->check(gpu->launch(functions[i], s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
-                               s.shared, stream, parameters.data(), nullptr),
+        gpu->check(gpu->launch(functions[i], s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
+                               s.block[2], s.shared, stream, parameters.data(), nullptr),
                    "cuLaunchKernel");
       }
     });
   }
 
+  /// A kernel of one launch on zeros.
+  double kernel(const std::string &symbol, uint32_t blocks, uint32_t threads,
+                const std::vector<uint64_t> &bytes) {
+    std::vector<Block> operands;
+    std::vector<uint64_t> words;
+    for (uint64_t each : bytes) {
+      operands.push_back(allocate(each));
+      words.push_back(operands.back().address());
+    }
+    std::vector<void *> parameters;
+    for (uint64_t &word : words)
+      parameters.push_back(&word);
+    cuda::Function function = nullptr;
+    gpu->check(gpu->moduleFunction(&function, module, symbol.c_str()), "cuModuleGetFunction");
+    return seconds([&] {
+      gpu->check(gpu->launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters.data(), nullptr),
+                 "cuLaunchKernel");
+    });
+  }
+
   const std::string &device() const { return gpu.name(); }
+  int sm() const { return gpu.sm(); }
 
 private:
   /// Zeros.
@@ -96,7 +125,8 @@ private:
     std::vector<int64_t> indices(count);
     for (uint64_t i = 0; i < count; ++i)
       indices[i] = static_cast<int64_t>(i * 2654435761 % below);
-    gpu->check(gpu->copyToDevice(to.address(), indices.data(), count * sizeof(int64_t), stream), "cuMemcpyHtoDAsync");
+    gpu->check(gpu->copyToDevice(to.address(), indices.data(), count * sizeof(int64_t), stream),
+               "cuMemcpyHtoDAsync");
     gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
   }
 
@@ -105,31 +135,82 @@ private:
   cuda::Owned<cuda::Stream> stream;
 };
 
-void measure(uint64_t tokens, uint64_t vocabulary) {
-  Bench bench;
-  double copy = bench.copy(vocabulary * typicalWidth * 8);
-  std::printf("{\"device\": \"%s\", \"copy\": %.6g, \"kernels\": [", bench.device().c_str(), copy);
-  const char *separator = "\n";
-  for (const BuiltinKernel &kernel : builtins()) {
-    std::vector<uint64_t> imm = typicalImmediates(kernel, tokens, vocabulary);
-    auto launch = cudaLaunch(kernel.name, imm);
-    if (!launch)
-      continue;
-    auto bytes = static_cast<double>(bytesMoved(kernel, imm));
-    double seconds = bench.kernel(kernel, *launch, imm);
+/// Prints the object, a kernel at a time.
+class Report {
+public:
+  Report(const Bench &bench, double copy) : copy(copy) {
+    std::printf("{\"device\": \"%s\", \"copy\": %.6g, \"kernels\": [", bench.device().c_str(), copy);
+  }
+  ~Report() { std::printf("\n]}\n"); }
+  void add(const std::string &name, double bytes, double seconds) {
     std::printf("%s  {\"name\": \"%s\", \"bytes\": %.0f, \"seconds\": %.4g, \"share\": %.4f}", separator,
-                std::string(kernel.name).c_str(), bytes, seconds, bytes / seconds / copy);
+                name.c_str(), bytes, seconds, bytes / seconds / copy);
     separator = ",\n";
   }
-  std::printf("\n]}\n");
+
+private:
+  double copy;
+  const char *separator = "\n";
+};
+
+void measureBuiltins(uint64_t tokens, uint64_t vocabulary) {
+  Bench bench;
+  if (cudaImage().empty())
+    throw core::Failure::at("", core::Message::cudaNoBuiltins);
+  bench.load(cudaImage().data());
+  Report report(bench, bench.copy(vocabulary * typicalWidth * 8));
+  for (const BuiltinKernel &kernel : builtins()) {
+    std::vector<uint64_t> imm = typicalImmediates(kernel, tokens, vocabulary);
+    if (auto launch = cudaLaunch(kernel.name, imm))
+      report.add(std::string(kernel.name), static_cast<double>(bytesMoved(kernel, imm)),
+                 bench.kernel(kernel, *launch, imm));
+  }
+}
+
+std::string contentsOf(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// What is written beside the operands of a row of `kernels.txt`: "r:100" counts once, "rw:100" twice.
+void measureGenerated(const std::string &folder, uint64_t most) {
+  Bench bench;
+  std::string image = contentsOf(folder + "/kernels-sm" + std::to_string(bench.sm()) + ".cubin");
+  if (image.empty())
+    image = contentsOf(folder + "/kernels.ptx");
+  std::ifstream table(folder + "/kernels.txt");
+  if (image.empty() || !table)
+    throw core::Failure::at(folder, core::Message::cannotOpen, "kernels.ptx and kernels.txt are there");
+  bench.load(image.c_str());
+  Report report(bench, bench.copy(std::min<uint64_t>(most, 256 << 20)));
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string name, symbol;
+    uint32_t blocks = 0, threads = 0;
+    words >> name >> symbol >> blocks >> threads;
+    std::vector<uint64_t> bytes;
+    uint64_t moved = 0;
+    for (std::string operand; words >> operand;) {
+      size_t access = operand.find(':');
+      bytes.push_back(std::strtoull(operand.c_str() + access + 1, nullptr, 10));
+      moved += bytes.back() * access;
+      bytes.back() = std::min(bytes.back(), most);
+    }
+    report.add(name, static_cast<double>(moved), bench.kernel(symbol, blocks, threads, bytes));
+  }
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
+  auto number = [&](int position, uint64_t otherwise) {
+    return argc > position ? std::strtoull(argv[position], nullptr, 10) : otherwise;
+  };
   try {
-    measure(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : typicalTokens,
-            argc > 2 ? std::strtoull(argv[2], nullptr, 10) : typicalVocabulary);
+    if (argc > 2 && std::strcmp(argv[1], "--generated") == 0)
+      measureGenerated(argv[2], number(3, UINT64_MAX));
+    else
+      measureBuiltins(number(1, typicalTokens), number(2, typicalVocabulary));
     return 0;
   } catch (const core::Failure &failure) {
     std::fprintf(stderr, "%s\n", failure.what());
