@@ -26,6 +26,7 @@ static Gradient readGradient(Value gradient) {
   return {gradient, {}};
 }
 
+static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 static int64_t countElements(Value value) { return getTensorType(value.getType()).getNumElements(); }
 static double real(FloatAttr value) { return value.getValueAsDouble(); }
 
@@ -77,27 +78,44 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MomentumOp op) {
       .finish();
 }
 
-static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
-  int64_t rows = countElements(op.getLabels());
-  return CallBuilder(kernel, "cross_entropy")
-      .readRows(op.getLogits())
-      .read(op.getLabels())
-      .write(op.getLoss())
-      .write(op.getLse())
-      .integers({rows, getTensorType(op.getLogits().getType()).getShape().back(), int64_t(op.getIgnore())})
-      .finish();
+/// The elements from one row of logits to the next where they are kept.
+static int64_t rowPitch(Value logits) {
+  auto widening = logits.getDefiningOp<ConvertOp>();
+  return shapeOf(widening ? withPadding(widening.getOperand()) : logits).back();
 }
 
-static std::optional<BuiltinCall> describeGradient(KernelOp kernel, CrossEntropyGradOp op, ConvertOp narrowing) {
-  int64_t rows = countElements(op.getLabels()), cols = getTensorType(op.getLogits().getType()).getShape().back();
+static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
+  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(), cols = rowPitch(op.getLogits());
+  CallBuilder call(kernel, cols == classes ? "cross_entropy" : "cross_entropy_padded");
+  call.readRows(op.getLogits()).read(op.getLabels()).write(op.getLoss()).write(op.getLse());
+  call.integers({rows, cols, int64_t(op.getIgnore())});
+  if (cols != classes)
+    call.integers({classes});
+  return call.finish();
+}
+
+static std::optional<BuiltinCall> describeGradient(KernelOp kernel, CrossEntropyGradOp op, ConvertOp narrowing,
+                                                   PadOp padding = {}) {
+  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(), cols = rowPitch(op.getLogits());
+  if (cols != shapeOf(padding ? padding.getResult() : op.getResult()).back())
+    return std::nullopt;
   return CallBuilder(kernel, "cross_entropy_backward")
       .readRows(op.getLogits())
       .read(op.getLabels())
       .read(op.getLse())
       .read(op.getCotangent())
-      .writeRows(op.getResult(), narrowing)
-      .integers({rows, cols, int64_t(op.getIgnore()), 0, cols})
+      .writeRows(op.getResult(), narrowing, padding)
+      .integers({rows, cols, int64_t(op.getIgnore()), 0, classes})
       .finish();
+}
+
+/// A gradient with zeros behind its rows, which the kernel writes too.
+static std::optional<BuiltinCall> describe(KernelOp kernel, PadOp op) {
+  auto narrowing = op.getOperand().getDefiningOp<ConvertOp>();
+  auto gradient = narrowing ? narrowing.getOperand().getDefiningOp<CrossEntropyGradOp>() : CrossEntropyGradOp();
+  if (!gradient || !padsRows(op))
+    return std::nullopt;
+  return describeGradient(kernel, gradient, narrowing, op);
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp op) {
@@ -178,8 +196,6 @@ static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window,
   return true;
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
-
 template <typename Op>
 static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, Value input, Value filter,
                                                       Value output, ConvertOp narrowing) {
@@ -255,8 +271,8 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
-      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, ReduceOp, GatherOp, ScatterAddOp, AddOp,
-            ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
+      .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, PadOp, ReduceOp, GatherOp,
+            ScatterAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
           [&](auto op) { return describe(kernel, op); })
       .Default([&](Operation *) { return describeAttention(kernel); });
 }

@@ -1,3 +1,4 @@
+#include "AlignedRows.h"
 #include "Groups.h"
 #include "par/Kernels/Builtin.h"
 
@@ -39,6 +40,8 @@ static MultiplyOp findSquares(Operation *op, IsTaken isTaken) {
 struct Conversions {
   SmallVector<ConvertOp, 2> widenings;
   ConvertOp narrowing;
+  /// Of what is narrowed, with zeros behind its rows.
+  PadOp padding;
 };
 
 static Conversions findConversions(Operation *op, IsTaken isTaken) {
@@ -53,6 +56,9 @@ static Conversions findConversions(Operation *op, IsTaken isTaken) {
   if (!found.widenings.empty() && narrowing && !isTaken(narrowing) &&
       narrowing.getType().getElementType() == found.widenings[0].getOperand().getType().getElementType())
     found.narrowing = narrowing;
+  if (found.narrowing && narrowing.getResult().hasOneUse())
+    if (auto padding = dyn_cast<PadOp>(*narrowing->getUsers().begin()); padding && padsRows(padding))
+      found.padding = padding;
   return found;
 }
 
@@ -70,14 +76,21 @@ static std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, bool g
 /// With the conversions around the op.
 static std::unique_ptr<Group> tryNarrow(Operation *op, Conversions conversions, bool gpu, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
-  for (ConvertOp widening : conversions.widenings)
+  for (ConvertOp widening : conversions.widenings) {
     group->clones.insert(widening);
+    if (Operation *slice = widening.getOperand().getDefiningOp(); dropsPadding(slice) && !isTaken(slice))
+      group->clones.insert(slice);
+  }
   group->ops.push_back(op);
   group->anchor = op;
   group->results.assign(op->result_begin(), op->result_end());
   if (conversions.narrowing) {
     group->ops.push_back(conversions.narrowing);
     group->results = {conversions.narrowing.getResult()};
+  }
+  if (conversions.padding) {
+    group->ops.push_back(conversions.padding);
+    group->results = {conversions.padding.getResult()};
   }
   return finishBuiltin(std::move(group), gpu, isTaken);
 }
@@ -86,10 +99,13 @@ static std::unique_ptr<Group> tryNarrow(Operation *op, Conversions conversions, 
 static std::unique_ptr<Group> tryNarrowest(Operation *op, const Conversions &all, bool gpu, IsTaken isTaken) {
   if (all.widenings.empty())
     return nullptr;
-  Conversions first{{all.widenings[0]}, all.narrowing};
+  Conversions first{{all.widenings[0]}, all.narrowing, {}};
+  if (all.padding)
+    if (auto group = tryNarrow(op, {first.widenings, all.narrowing, all.padding}, gpu, isTaken))
+      return group;
   for (const Conversions &widened : {all, first})
     for (ConvertOp narrowing : {all.narrowing, ConvertOp()})
-      if (auto group = tryNarrow(op, {widened.widenings, narrowing}, gpu, isTaken))
+      if (auto group = tryNarrow(op, {widened.widenings, narrowing, {}}, gpu, isTaken))
         return group;
   return nullptr;
 }

@@ -1,9 +1,16 @@
 #ifndef PAR_LIB_KERNELS_CALLBUILDER_H
 #define PAR_LIB_KERNELS_CALLBUILDER_H
 
+#include "AlignedRows.h"
 #include "par/Kernels/Builtin.h"
 
 namespace par {
+
+/// What a slice takes the rows of that drops nothing but their padding, or the value itself.
+inline mlir::Value withPadding(mlir::Value value) {
+  mlir::Operation *op = value.getDefiningOp();
+  return dropsPadding(op) ? op->getOperand(0) : value;
+}
 
 /// Builds the call for a kernel whose body is one op: operands are named by that op's operands and results.
 class CallBuilder {
@@ -58,7 +65,8 @@ public:
     mlir::Type from = widening.getOperand().getType().getElementType();
     std::string_view form = from.isBF16() ? "_bf16" : "_f16";
     call.kernel = kernels::findBuiltin(std::string(call.kernel->name).append(form));
-    return read(widening.getOperand());
+    others += dropsPadding(widening.getOperand().getDefiningOp());
+    return read(withPadding(widening.getOperand()));
   }
   /// Operands that are all widened from one type, and a result that is narrowed to it: by the kernel's form for that.
   CallBuilder &convert(mlir::ValueRange operands, mlir::Value result, ConvertOp narrowing) {
@@ -73,10 +81,10 @@ public:
     }
     return writeRows(result, narrowing);
   }
-  /// What is narrowed before it is written.
-  CallBuilder &writeRows(mlir::Value result, ConvertOp narrowing) {
-    others += narrowing ? 1 : 0;
-    return write(narrowing ? narrowing.getResult() : result);
+  /// What is narrowed before it is written, and perhaps padded.
+  CallBuilder &writeRows(mlir::Value result, ConvertOp narrowing, PadOp padding = {}) {
+    others += (narrowing ? 1 : 0) + (padding ? 1 : 0);
+    return write(padding ? padding.getResult() : narrowing ? narrowing.getResult() : result);
   }
   /// An op of the body that the builtin does too.
   CallBuilder &besides() {

@@ -1,4 +1,5 @@
 #include "Groups.h"
+#include "AlignedRows.h"
 
 using namespace mlir;
 
@@ -17,7 +18,7 @@ static bool widens(Operation *op) {
 }
 
 bool isFree(Operation *op) {
-  return isKernelOp(op) && (op->hasTrait<OpTrait::ConstantLike>() || widens(op) ||
+  return isKernelOp(op) && (op->hasTrait<OpTrait::ConstantLike>() || widens(op) || dropsPadding(op) ||
                             isa<IotaOp, AxisIndexOp, BroadcastInDimOp, ReshapeOp>(op));
 }
 

@@ -77,6 +77,8 @@ void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createExpandProductsPass());
   manager.addPass(createKeepHeadsPass());
   manager.addPass(createChainSumsPass());
+  if (device == "cuda")
+    manager.addPass(createAlignRowsPass());
   manager.addPass(createWidenArithmeticPass({device}));
   FormKernelsPassOptions form;
   form.device = device;

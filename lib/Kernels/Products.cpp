@@ -1,3 +1,4 @@
+#include "AlignedRows.h"
 #include "Groups.h"
 #include "StridedView.h"
 #include "par/Kernels/Matmul.h"
@@ -7,6 +8,9 @@ using namespace mlir;
 namespace par {
 
 static bool isMovement(Operation *op) { return isa_and_nonnull<TransposeOp, ReshapeOp>(op); }
+
+/// What strides of an operand can say.
+static bool isView(Operation *op) { return isMovement(op) || dropsPadding(op); }
 
 /// How much of what stands around a product is tried to be part of its call.
 struct Folding {
@@ -42,7 +46,7 @@ static void foldOperand(Group &group, Value operand, Folding folding, IsTaken is
   SmallVector<Operation *> moves;
   for (Operation *op = operand.getDefiningOp(); op && !isTaken(op); op = operand.getDefiningOp()) {
     bool widens = folding.narrow && isa<ConvertOp>(op) && isFree(op);
-    if (!(folding.operands && isMovement(op)) && !widens)
+    if (!(folding.operands && isView(op)) && !widens)
       break;
     if (!widens)
       moves.push_back(op);

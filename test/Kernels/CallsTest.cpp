@@ -155,6 +155,54 @@ TEST_F(Calls, NarrowLogitsAreReadAndWrittenAsTheyAreKept) {
     })")));
 }
 
+TEST_F(Calls, RowsOfLogitsWithPadding) {
+  auto forward = par::describeBuiltin(parse(R"(
+    par.kernel @k(%z: tensor<2x104xbf16>, %y: tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+        attributes {implementation = "builtin:cross_entropy_padded_bf16"} {
+      %0 = par.slice %z [0, 0] to [2, 97] by [1, 1] : tensor<2x104xbf16> to tensor<2x97xbf16>
+      %1 = par.convert %0 : tensor<2x97xbf16> to tensor<2x97xf32>
+      %2, %3 = par.cross_entropy %1, %y ignore -100 : (tensor<2x97xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+      par.return %2, %3 : tensor<2xf32>, tensor<2xf32>
+    })"));
+  ASSERT_TRUE(forward);
+  EXPECT_EQ(forward->kernel->name, "cross_entropy_padded_bf16");
+  EXPECT_EQ(forward->immediates, (SmallVector<uint64_t>{2, 104, uint64_t(-100), 97}));
+  auto gradient = [&](StringRef padding) {
+    return par::describeBuiltin(parse((R"(
+    par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x104xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x104xbf16>
+        attributes {implementation = "builtin:cross_entropy_backward_bf16"} {
+      %0 = par.slice %z [0, 0] to [2, 97] by [1, 1] : tensor<2x104xbf16> to tensor<2x97xbf16>
+      %1 = par.convert %0 : tensor<2x97xbf16> to tensor<2x97xf32>
+      %2 = par.cross_entropy_grad %ct, %1, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x97xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x97xf32>
+      %3 = par.convert %2 : tensor<2x97xf32> to tensor<2x97xbf16>
+      %4 = par.pad %3 )" + padding + R"( : bf16 : tensor<2x97xbf16> to tensor<2x104xbf16>
+      par.return %4 : tensor<2x104xbf16>
+    })").str()));
+  };
+  auto backward = gradient("low [0, 0] high [0, 7] value 0.0");
+  ASSERT_TRUE(backward);
+  EXPECT_EQ(backward->kernel->name, "cross_entropy_backward_bf16");
+  EXPECT_EQ(backward->immediates, (SmallVector<uint64_t>{2, 104, uint64_t(-100), 0, 97}));
+  // The kernel writes zeros, behind the rows.
+  EXPECT_FALSE(gradient("low [0, 0] high [0, 7] value 1.0"));
+  EXPECT_FALSE(gradient("low [0, 7] high [0, 0] value 0.0"));
+}
+
+TEST_F(Calls, RowsWithoutTheirPaddingAreAView) {
+  auto call = par::describeMatmul(parse(R"(
+    par.kernel @k(%d: tensor<2x3x104xbf16>, %x: tensor<2x3x8xbf16>) -> tensor<97x8xf32> attributes {implementation = "library:matmul"} {
+      %0 = par.slice %d [0, 0, 0] to [2, 3, 97] by [1, 1, 1] : tensor<2x3x104xbf16> to tensor<2x3x97xbf16>
+      %1 = par.convert %0 : tensor<2x3x97xbf16> to tensor<2x3x97xf32>
+      %2 = par.convert %x : tensor<2x3x8xbf16> to tensor<2x3x8xf32>
+      %3 = par.dot %1, %2 contracting [0, 1] x [0, 1] : (tensor<2x3x97xf32>, tensor<2x3x8xf32>) -> tensor<97x8xf32>
+      par.return %3 : tensor<97x8xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(std::tuple(call->m, call->n, call->k), std::tuple(97, 8, 6));
+  EXPECT_EQ(std::tuple(call->lda, call->ldb, call->ldc), std::tuple(104, 8, 8));
+  EXPECT_TRUE(call->transA);
+}
+
 TEST_F(Calls, AttentionWithAMask) {
   auto call = par::describeBuiltin(parse(R"(
     par.kernel @k(%q: tensor<2x4x5x8xbf16>, %k: tensor<2x2x7x8xbf16>, %v: tensor<2x2x7x16xbf16>, %m: tensor<2x1x1x7xf32>)

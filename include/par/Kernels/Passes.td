@@ -77,6 +77,33 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
   }];
 }
 
+def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
+  let summary = "keeps narrow rows that a GPU's products read and write in multiples of 16 bytes";
+  let description = [{
+    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values whose rows are no multiples
+    of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer than 512; those
+    of fewer than 64 stay), where nothing has to be copied for that: a weight gets zeros where it is rounded, so that
+    the product gives zeros behind its rows; the gradient of cross_entropy has zeros written behind its own; elementwise
+    ops compute what nobody reads, and zeros where it is added up. Others read the rows without their padding, in their
+    place. Values in variables, communication and results stay as they are.
+    Fails: never.
+
+    ```
+    %1 = par.convert %w : tensor<97x32xf32> to tensor<97x32xbf16>
+    %2 = par.dot %x, %1 contracting [1] x [1] : (tensor<8x32xbf16>, tensor<97x32xbf16>) -> tensor<8x97xbf16>
+    %3, %4 = par.cross_entropy %2, %y ignore -100 : ...
+    ```
+    becomes
+    ```
+    %0 = par.pad %w low [0, 0] high [7, 0] value 0.0 : f32 : tensor<97x32xf32> to tensor<104x32xf32>
+    %1 = par.convert %0 : tensor<104x32xf32> to tensor<104x32xbf16>
+    %2 = par.dot %x, %1 contracting [1] x [1] : (tensor<8x32xbf16>, tensor<104x32xbf16>) -> tensor<8x104xbf16>
+    %5 = par.slice %2 [0, 0] to [8, 97] by [1, 1] : tensor<8x104xbf16> to tensor<8x97xbf16>
+    %3, %4 = par.cross_entropy %5, %y ignore -100 : ...
+    ```
+  }];
+}
+
 def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
   let summary = "computes in f32 what bf16 and f16 values enter";
   let description = [{

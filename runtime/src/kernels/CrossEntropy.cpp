@@ -46,20 +46,29 @@ PAR_CLONES void softmaxTimes(const float *z, float *out, uint64_t n, float lse, 
 
 } // namespace
 
-void crossEntropy(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+/// Of the first `total` classes of each row.
+static void crossEntropyOf(uint64_t total, void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   auto *logits = static_cast<const float *>(ptr[0]);
   auto *labels = static_cast<const int64_t *>(ptr[1]);
   auto *loss = static_cast<float *>(ptr[2]), *lse = static_cast<float *>(ptr[3]);
   uint64_t cols = imm[1];
-  Shard whole(cols, 0, cols);
+  Shard whole(cols, 0, total);
   Rows rows(imm[0], tile0, tile1);
   for (uint64_t r = rows.begin; r < rows.end; ++r) {
     const float *z = logits + r * cols;
-    float largest = rowLargest(z, cols);
-    lse[r] = largest + static_cast<float>(std::log(static_cast<double>(sumOfExp(z, cols, largest))));
+    float largest = rowLargest(z, whole.count);
+    lse[r] = largest + static_cast<float>(std::log(static_cast<double>(sumOfExp(z, whole.count, largest))));
     int64_t at = whole.column(labels[r], static_cast<int64_t>(imm[2]));
     loss[r] = at < 0 ? 0.0f : lse[r] - z[at];
   }
+}
+
+void crossEntropy(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  crossEntropyOf(imm[1], ptr, imm, tile0, tile1);
+}
+
+void crossEntropyPadded(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  crossEntropyOf(imm[3], ptr, imm, tile0, tile1);
 }
 
 void crossEntropyShard(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {

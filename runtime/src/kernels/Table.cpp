@@ -11,6 +11,7 @@ PAR_KERNEL(adamw)
 PAR_KERNEL(sgd)
 PAR_KERNEL(momentum)
 PAR_KERNEL(crossEntropy)
+PAR_KERNEL(crossEntropyPadded)
 PAR_KERNEL(crossEntropyShard)
 PAR_KERNEL(crossEntropyBackward)
 PAR_KERNEL(gatherRows)
@@ -55,6 +56,7 @@ KernelFunction builtinFunction(std::string_view name) {
       {"sgd", sgd},
       {"momentum", momentum},
       {"cross_entropy", crossEntropy},
+      {"cross_entropy_padded", crossEntropyPadded},
       {"cross_entropy_shard", crossEntropyShard},
       {"cross_entropy_backward", crossEntropyBackward},
       {"gather_rows", gatherRows},

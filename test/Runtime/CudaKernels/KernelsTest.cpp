@@ -230,6 +230,21 @@ TEST(CudaKernels, crossEntropy) {
     }
 }
 
+// Nobody reads what is behind the classes.
+TEST(CudaKernels, crossEntropyOfPaddedRows) {
+  for (auto [rows, total] : shapes)
+    for (uint64_t padding : {1, 5, 64}) {
+      uint64_t cols = total + padding;
+      auto spoil = [&](Operands &operands) {
+        for (size_t i = 0; i < rows * cols; ++i)
+          if (i % cols >= total)
+            operands.memoryOf(0).set(operands.kernel.operands[0].type, i, NAN);
+      };
+      checkForms({"cross_entropy_padded", {rows, cols, uint64_t(-1), total}, 3e-6f, {}, true, int64_t(total)}, spoil);
+      checkForms({"cross_entropy_backward", {rows, cols, uint64_t(-1), 0, total}, 3e-6f, {}, true, int64_t(total)}, spoil);
+    }
+}
+
 TEST(CudaKernels, crossEntropyShards) {
   for (auto [rows, cols] : shapes)
     for (uint64_t shard : {0, 1}) {

@@ -162,6 +162,30 @@ TEST(Builtins, crossEntropyWholeAndBackward) {
   }
 }
 
+// Behind 53 classes are three more elements, which hold NaN: nobody reads them, and a gradient's are zeros.
+TEST(Builtins, crossEntropyOfPaddedRowsIsThatOfTheClasses) {
+  Tokens t;
+  size_t cols = t.cols + 3;
+  std::vector<float> rowsOut(t.rows), padded(t.rows * cols, NAN), all(t.rows * t.cols), dloss = randoms(t.rows);
+  for (size_t r = 0; r < t.rows; ++r)
+    std::copy_n(&t.logits[r * t.cols], t.cols, &padded[r * cols]);
+  auto ignore = static_cast<uint64_t>(-100);
+  Call whole("cross_entropy", {t.rows, t.cols, ignore}), longer("cross_entropy_padded", {t.rows, cols, ignore, t.cols});
+  whole.with(t.logits).with(t.labels).with(rowsOut).with(rowsOut).run();
+  longer.with(padded).with(t.labels).with(rowsOut).with(rowsOut).run();
+  std::vector<float> lse(whole.out(3), whole.out(3) + t.rows);
+  Call backward("cross_entropy_backward", {t.rows, t.cols, ignore, 0, t.cols});
+  backward.with(t.logits).with(t.labels).with(lse).with(dloss).with(all).run();
+  Call behind("cross_entropy_backward", {t.rows, cols, ignore, 0, t.cols});
+  behind.with(padded).with(t.labels).with(lse).with(dloss).with(padded).run();
+  for (size_t r = 0; r < t.rows; ++r) {
+    ASSERT_EQ(longer.out(2)[r], whole.out(2)[r]);
+    ASSERT_EQ(longer.out(3)[r], lse[r]);
+    for (size_t c = 0; c < cols; ++c)
+      ASSERT_EQ(behind.out(4)[r * cols + c], c < t.cols ? backward.out(4)[r * t.cols + c] : 0) << r << " " << c;
+  }
+}
+
 // Three shards of ceil(53/3) = 18 classes, the last with one of padding that holds NaN.
 TEST(Builtins, crossEntropyByShardsIsTheWhole) {
   Tokens t;

@@ -267,6 +267,35 @@ TEST(Verify, Attention) {
   EXPECT_EQ(attention(sizes, {{33, 0}}).substr(0, begin.size()), begin);
 }
 
+// V1: rows hold the classes that their cross entropy is of.
+TEST(Verify, PaddedRows) {
+  auto padded = [](int64_t cols, int64_t total) {
+    Program p;
+    uint64_t elements[] = {2 * uint64_t(cols), 2, 2, 2};
+    DType types[] = {DType::BF16, DType::I64, DType::F32, DType::F32};
+    p.kernels = {{"padded", true, "cross_entropy_padded_bf16", {}, 1, 4}};
+    Instruction it;
+    it.op = Op::Kernel;
+    for (uint32_t i = 0; i < 4; ++i) {
+      Buffer buffer;
+      buffer.name = "b" + std::to_string(i), buffer.type = types[i];
+      p.buffers.push_back(buffer);
+      Access access = i < 2 ? Access::Read : Access::Write;
+      p.kernels[0].operands.push_back({access, elements[i] * sizeOf(types[i])});
+      it.operands.push_back({access, i});
+    }
+    for (int64_t value : {int64_t(2), cols, int64_t(-100), total})
+      it.imms.push_back({value});
+    return par::verify::checkBuiltin(p, it).value_or("");
+  };
+  EXPECT_EQ(padded(104, 97), "");
+  EXPECT_EQ(padded(104, 104), "");
+  std::string begin = "the sizes of builtin cross_entropy_padded_bf16 do not fit one another: rows 2, cols 104, ignore -100, ";
+  EXPECT_EQ(padded(104, 105), begin + "total 105");
+  EXPECT_EQ(padded(104, 0), begin + "total 0");
+  EXPECT_EQ(padded(104, -1), begin + "total -1");
+}
+
 // V1: the form of a convolution that keeps all in bf16 touches bf16.
 TEST(Verify, NarrowConvolutions) {
   auto convolution = [](const char *form, std::initializer_list<size_t> narrow) {

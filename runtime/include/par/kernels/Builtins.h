@@ -84,6 +84,9 @@ inline constexpr std::array crossEntropyOperands{O{"logits", Read, "f32", "rows 
                                                  O{"labels", Read, "i64", "rows"},
                                                  O{"loss", Write, "f32", "rows"}, O{"lse", Write, "f32", "rows"}};
 inline constexpr std::array crossEntropyImmediates{I{"rows"}, I{"cols"}, I{"ignore"}};
+inline constexpr std::array crossEntropyPaddedImmediates{I{"rows"}, I{"cols"}, I{"ignore"}, I{"total"}};
+/// Rows hold all classes, at least one.
+constexpr bool crossEntropyFits(std::span<const uint64_t> imms) { return imms[3] >= 1 && imms[3] <= imms[1]; }
 inline constexpr std::array crossEntropyShardOperands{
     O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"max", Read, "f32", "rows"},
     O{"sumexp", Write, "f32", "rows"}, O{"picked", Write, "f32", "rows"}};
@@ -215,6 +218,8 @@ inline constexpr std::array all{
                   momentumOperands, momentumImmediates, 0, 16384},
     PAR_ROW_KERNEL("cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
                   crossEntropyOperands, crossEntropyImmediates, 0, 16),
+    PAR_ROW_KERNEL("cross_entropy_padded", "the same of the classes below total: what is behind them in a row is not read",
+                  crossEntropyOperands, crossEntropyPaddedImmediates, 0, 16, false, crossEntropyFits),
     PAR_ROW_KERNEL("cross_entropy_shard",
                   "of the classes held here: sumexp = sum exp(z - max); picked = logit of the label, 0 if elsewhere or "
                   "ignored",

@@ -23,16 +23,16 @@ struct Shard {
 
 template <typename T>
 __device__ inline void crossEntropy(const T *logits, const int64_t *labels, float *loss, float *lse,
-                                    uint64_t rows, uint64_t cols, int64_t ignore) {
+                                    uint64_t rows, uint64_t cols, int64_t ignore, Shard whole) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
   const T *z = logits + r * cols;
-  SumExp all = teamSumExp(z, cols);
+  SumExp all = teamSumExp(z, whole.count);
   if (threadIdx.x != 0)
     return;
   float logOfSum = all.max + logf(all.sum);
-  int64_t at = Shard(cols, 0, cols).column(labels[r], ignore);
+  int64_t at = whole.column(labels[r], ignore);
   lse[r] = logOfSum;
   loss[r] = at < 0 ? 0.0f : logOfSum - toFloat(z[at]);
 }
@@ -116,7 +116,14 @@ __device__ inline void rowMax(const T *x, float *max, uint64_t rows, uint64_t co
   PAR_ENTRY(512)                                                                                             \
   par_cross_entropy##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,    \
                           uint64_t cols, uint64_t ignore) {                                                  \
-    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore));                         \
+    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore),                          \
+                            par::cuda::Shard(cols, 0, cols));                                                \
+  }                                                                                                          \
+  PAR_ENTRY(512)                                                                                             \
+  par_cross_entropy_padded##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse,            \
+                                 uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t total) {            \
+    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore),                          \
+                            par::cuda::Shard(cols, 0, total));                                               \
   }                                                                                                          \
   PAR_ENTRY(512)                                                                                             \
   par_cross_entropy_shard##TYPE(const T *logits, const int64_t *labels, const float *max, float *sumexp,     \

@@ -1,0 +1,53 @@
+"""Trains a small language model on stub libraries whose number of classes is odd, and tells how far its losses are from the
+CPU's, which keeps rows as they are, and which products it has: odd_rows_on_stubs.py MODEL FOLDER CASE..., where CASE is
+PRECISION or PRECISION:PLAN, a file; MODEL is written."""
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Import" / "Inputs"))
+import on_stubs  # noqa: E402
+from encode import encode  # noqa: E402
+
+CLASSES, WIDTH, LENGTH = 259, 16, 32
+
+
+def model():
+    """An embedding whose rows are the classes' weights too, one layer, and a bias of each class."""
+    choose = random.Random(1)
+
+    def parameter(name, *shape):
+        size = 1
+        for n in shape:
+            size *= n
+        numbers = " ".join(f"{choose.gauss(0, 0.3):.6f}" for _ in range(size))
+        return f"init {name} f32[{','.join(map(str, shape))}] = {numbers}"
+
+    return encode(["opset 20", "input tokens i64[batch,seq]", f"output logits f32[batch,seq,{CLASSES}]",
+                   parameter("embed.weight", CLASSES, WIDTH), parameter("up.weight", WIDTH, 2 * WIDTH),
+                   parameter("down.weight", 2 * WIDTH, WIDTH), parameter("head.bias", CLASSES),
+                   "node embed Gather embed.weight,tokens -> x", "node up MatMul x,up.weight -> u", "node act Relu u -> a",
+                   "node down MatMul a,down.weight -> d", "node sum Add x,d -> h",
+                   "node turn Transpose embed.weight -> t perm=[1,0]", "node head MatMul h,t -> z",
+                   "node last Add z,head.bias -> logits"])
+
+
+def shapes(calls):
+    """Of the products that classes are a dim of, as rows x columns x terms, each once."""
+    found = {" x ".join(call["arguments"].split()[:3]): None for call in calls if call["call"] == "cublasLtMatmul"}
+    return [shape for shape in found if any(int(n) > LENGTH * 2 + 1 for n in shape.split(" x "))]
+
+
+def main():
+    on_stubs.prepare()
+    pathlib.Path(on_stubs.MODEL).write_bytes(model())
+    for case in sys.argv[3:]:
+        precision, _, plan = case.partition(":")
+        flags = [plan] if plan else []
+        wanted = on_stubs.losses(on_stubs.compile_bundle("cpu", precision, *flags), {})
+        found, calls = on_stubs.losses_on_stub(precision, *flags)
+        far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
+        print(f"{precision}: losses", "the same" if far == 0 else "within 1e-6" if far < 1e-6 else f"{wanted}, not {found}", "; products", ", ".join(shapes(calls)))
+
+
+main()
