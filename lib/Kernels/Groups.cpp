@@ -188,8 +188,10 @@ std::vector<std::unique_ptr<Group>> Former::run() {
     if (group || (group = formBuiltin(&op, gpu, isTaken)))
       add(std::move(group));
   }
-  if (gpu)
+  if (gpu) {
+    fuseOperandSums(block, groupOf, groups);
     splitSums(block, isTaken);
+  }
   fuseGroups(block, gpu, groupOf, groups);
   if (gpu)
     refineForGpu(block, groupOf, groups);

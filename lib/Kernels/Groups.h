@@ -75,6 +75,11 @@ void roundForLibrary(BlockOp block);
 void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                    std::vector<std::unique_ptr<Group>> &groups);
 
+/// Gives products of the library the sums of an operand over what they contract, as the gradient of a bias beside that of a
+/// weight, where the library can do that: before sums are split.
+void fuseOperandSums(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                     std::vector<std::unique_ptr<Group>> &groups);
+
 /// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu);
 

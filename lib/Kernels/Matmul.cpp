@@ -1,7 +1,6 @@
 #include "par/Kernels/Matmul.h"
 
 #include "Epilogues.h"
-#include "StridedView.h"
 
 using namespace mlir;
 
@@ -41,8 +40,7 @@ static bool isConversion(Operation *op) {
 
 static Type elementOf(Value value) { return getTensorType(value.getType()).getElementType(); }
 
-/// Follows transposes, reshapes and widenings up to an argument; the view of `value` in that argument's buffer.
-static std::optional<StridedView> traceArgument(Value value, BlockArgument &argument) {
+std::optional<StridedView> traceArgument(Value value, BlockArgument &argument) {
   SmallVector<Operation *> path;
   while (Operation *op = value.getDefiningOp()) {
     if (op->getNumOperands() != 1)
@@ -282,8 +280,14 @@ static std::optional<MatmulCall> describeFinished(KernelOp kernel) {
 
 std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
   std::optional<MatmulCall> call;
-  if (kernel.getResultTypes().size() == 1)
-    call = describeProduct(kernel, kernel.getTerminator()->getOperand(0));
+  ValueRange results = kernel.getTerminator()->getOperands();
+  bool sums = results.size() == 2 && results[1].getDefiningOp<ReduceOp>();
+  if (results.size() == 1 || sums)
+    call = describeProduct(kernel, results[0]);
+  if (sums && call)
+    call->epilogue = describeOperandSum(kernel, *call);
+  if (sums)
+    return call && call->epilogue ? call : std::nullopt;
   return call ? call : describeFinished(kernel);
 }
 

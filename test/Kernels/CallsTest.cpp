@@ -56,6 +56,25 @@ TEST_F(Calls, WeightGradientAddsToItsSum) {
   EXPECT_EQ(call->getBeta(), 1);
 }
 
+TEST_F(Calls, WeightGradientBesideTheSumOfEitherOperand) {
+  for (bool ofRight : {true, false}) {
+    std::string sum = ofRight ? "%d dims [0, 1] : tensor<2x3x16xf32> to tensor<16xf32>"
+                              : "%x dims [0, 1] : tensor<2x3x8xf32> to tensor<8xf32>";
+    std::string result = ofRight ? "tensor<16xf32>" : "tensor<8xf32>";
+    auto call = par::describeMatmul(parse(R"(
+      par.kernel @k(%x: tensor<2x3x8xf32>, %d: tensor<2x3x16xf32>) -> (tensor<8x16xf32>, )" + result + R"()
+          attributes {implementation = "library:matmul"} {
+        %0 = par.dot %x, %d contracting [0, 1] x [0, 1] : (tensor<2x3x8xf32>, tensor<2x3x16xf32>) -> tensor<8x16xf32>
+        %1 = par.reduce sum )" + sum + R"(
+        par.return %0, %1 : tensor<8x16xf32>, )" + result + "\n}"));
+    ASSERT_TRUE(call && call->epilogue);
+    EXPECT_EQ(call->epilogue->name, ofRight ? "sum_b" : "sum_a");
+    EXPECT_EQ(call->epilogue->result, 0u);
+    EXPECT_EQ(call->epilogue->auxResult, 1u);
+    EXPECT_TRUE(call->transA && !call->transB);
+  }
+}
+
 TEST_F(Calls, HeadsAreBatchesWithStrides) {
   auto call = par::describeMatmul(parse(R"(
     par.kernel @k(%p: tensor<2x4x3x5xf32>, %v: tensor<2x5x8xf32>) -> tensor<2x3x8xf32> attributes {implementation = "library:matmul"} {

@@ -9,10 +9,10 @@ namespace par {
 
 /// What a call does to P = op(A) op(B) before it writes it; see Epilogue of the bundle's format.
 struct MatmulEpilogue {
-  llvm::StringRef name; ///< "gelu", "gelu_aux", "gelu_grad"; "none": a row is added
+  llvm::StringRef name; ///< "gelu", "gelu_aux", "gelu_grad", "sum_a", "sum_b"; "none": a row is added
   /// A row that is added to P first: an argument of the kernel.
   std::optional<unsigned> bias;
-  /// Which of the kernel's results C is, and where the tensor beside it is.
+  /// Which of the kernel's results C is, and where the tensor beside it, or the sum, is.
   unsigned result = 0;
   std::optional<unsigned> auxArgument, auxResult;
 };
@@ -41,7 +41,8 @@ struct MatmulCall {
 
 /// The call that a kernel's body amounts to: one f32 dot, transposes and reshapes of its operands and of its result
 /// folded into strides, widenings of both operands from bf16 or f16 and perhaps a narrowing of the result to the same, and,
-/// where the result is tied, an add of that argument; or, from one product without a batch on, ops that amount to an epilogue. None if the body is something else, or if no strides of the call
+/// where the result is tied, an add of that argument; or, from one product without a batch on, ops that amount to an epilogue; or the sum of an
+/// operand over what is contracted, as a second result. None if the body is something else, or if no strides of the call
 /// express the layout.
 std::optional<MatmulCall> describeMatmul(KernelOp kernel);
 

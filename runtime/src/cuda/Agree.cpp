@@ -91,13 +91,13 @@ Decision decide(const Agreement &of) {
       Product product(of.gpu, of.blas, call, alignment);
       if (auto known = kept.find(place->first); known != kept.end()) {
         place->second = known->second;
-        if (int status = product.check(known->second.algorithm))
+        if (int status = product.check(known->second.algorithms))
           throw Failure::at(tuning.read, Message::tuningRefused, place->first, of.blas.release(), status);
         continue;
       }
       ++fresh;
-      std::vector<BlasAlgorithm> proposed = product.propose();
-      place->second = tuning.times ? trial.fastest(product, call, proposed) : TunedProduct{proposed.front()};
+      std::vector<Algorithms> proposed = product.propose();
+      place->second = tuning.times ? trial.fastest(product, call, proposed) : TunedProduct{proposed.front(), 0};
     }
   if (!tuning.write.empty() && (fresh > 0 || tuning.write != tuning.read))
     writeTuning(tuning.write, {here, chosen});
@@ -111,16 +111,32 @@ Decision decide(const Agreement &of) {
   return decision;
 }
 
-/// "KEY word word ... word" a line.
+/// "KEY algorithms word word ... word" a line.
 std::string encode(const TunedProducts &products) {
   std::ostringstream text;
   for (const auto &[key, product] : products) {
-    text << key;
-    for (uint64_t word : product.algorithm)
-      text << ' ' << word;
+    text << key << ' ' << product.algorithms.size();
+    for (const BlasAlgorithm &algorithm : product.algorithms)
+      for (uint64_t word : algorithm)
+        text << ' ' << word;
     text << '\n';
   }
   return text.str();
+}
+
+/// Sums that are computed apart have one place for what lies between.
+void checkQueue(const format::Program &program, uint32_t call) {
+  if (!program.calls[call].sums())
+    return;
+  uint32_t queue = format::kNone;
+  for (const format::Block &block : program.blocks)
+    for (const format::Instruction &instruction : block.instructions)
+      if (instruction.op == format::Op::Call && instruction.call == call) {
+        if (queue != format::kNone && queue != instruction.queue)
+          throw Failure::at("", Message::unsupportedInstruction, "call \"" + program.calls[call].name + "\"",
+                            "a sum on more than one queue");
+        queue = instruction.queue;
+      }
 }
 
 } // namespace
@@ -135,13 +151,18 @@ std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::
     remark = decision.remark;
   }
   std::istringstream text(of.control.broadcast("algorithms", chosen));
-  std::map<std::string, BlasAlgorithm> known;
-  for (std::string key; text >> key;)
-    for (uint64_t &word : known[key])
-      text >> word;
+  std::map<std::string, Algorithms> known;
+  size_t count = 0;
+  for (std::string key; text >> key >> count;) {
+    known[key].resize(count);
+    for (BlasAlgorithm &algorithm : known[key])
+      for (uint64_t &word : algorithm)
+        text >> word;
+  }
   const format::Program &program = of.options.program();
   std::vector<std::unique_ptr<Product>> products;
   for (uint32_t i = 0; i < program.calls.size(); ++i) {
+    checkQueue(program, i);
     uint32_t alignment = alignmentOf(program, i);
     products.push_back(std::make_unique<Product>(of.gpu, of.blas, program.calls[i], alignment));
     products.back()->choose(known.at(keyOf(program.calls[i], alignment)));

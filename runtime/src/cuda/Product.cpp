@@ -1,5 +1,5 @@
+#include "cuda/SumApart.h"
 #include "par/core/Failure.h"
-#include "par/cuda/Products.h"
 
 namespace par::cuda {
 
@@ -21,6 +21,8 @@ constexpr uint32_t reductionInF32 = 2;
 constexpr int mostProposals = 8;
 /// Members of cublasLtEpilogue_t, which are sums of these.
 constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128;
+/// CUBLASLT_EPILOGUE_BGRADA and BGRADB: the sum of the library's first or second operand, which are our B and A.
+constexpr int epilogueSumFirst = 256, epilogueSumSecond = 512;
 
 int epilogueOf(const format::Call &call) {
   int bias = call.bias ? epilogueBias : 0;
@@ -33,6 +35,10 @@ int epilogueOf(const format::Call &call) {
     return epilogueGelu + epilogueAux + bias;
   case format::Epilogue::GeluGrad:
     return epilogueGeluGrad + epilogueAux;
+  case format::Epilogue::SumA:
+    return epilogueSumSecond;
+  case format::Epilogue::SumB:
+    return epilogueSumFirst;
   }
   return epilogueNone;
 }
@@ -85,7 +91,7 @@ BatchFold foldBatch(const format::Call &call) {
 }
 
 Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment)
-    : blas(blas), call(call), batch(foldBatch(call)), alignment(alignment),
+    : gpu(gpu), blas(blas), call(call), batch(foldBatch(call)), alignment(alignment),
       alpha(static_cast<float>(call.alpha)), beta(static_cast<float>(call.beta)) {
   int type = typeOf(call, call.type), typeC = typeOf(call, call.typeC);
   auto check = [&](int status, const char *what) { blas.check(status, call.name, what); };
@@ -124,11 +130,11 @@ void Product::finish(int type) {
     return;
   auto *place = reinterpret_cast<void *>(static_cast<uintptr_t>(alignment));
   set(descriptorEpilogue, epilogue);
-  if (call.bias) {
-    set(descriptorBiasType, type);
+  if (call.bias || call.sums()) {
+    set(descriptorBiasType, call.sums() ? typeF32 : type);
     set(descriptorBias, place);
   }
-  if (call.hasAux()) {
+  if (call.hasAux() && !call.sums()) {
     set(descriptorAuxLeading, call.ldc);
     set(descriptorAux, place);
   }
@@ -144,7 +150,19 @@ void Product::destroyAll() {
     blas.descriptorDestroy(descriptor);
 }
 
-std::vector<BlasAlgorithm> Product::propose() const {
+std::vector<Algorithms> Product::propose() const {
+  std::vector<Algorithms> proposed;
+  for (const BlasAlgorithm &algorithm : ask())
+    proposed.push_back({algorithm});
+  if (call.sums())
+    for (Algorithms &algorithms : sumApart().propose())
+      proposed.push_back(std::move(algorithms));
+  if (proposed.empty())
+    throw Failure::at("", Message::blasNoAlgorithm, call.name, core::grouped(call.workspace));
+  return proposed;
+}
+
+std::vector<BlasAlgorithm> Product::ask() const {
   BlasPreference preference = nullptr;
   blas.check(blas.preferenceCreate(&preference), call.name, "cublasLtMatmulPreferenceCreate");
   size_t cap = call.workspace;
@@ -163,18 +181,34 @@ std::vector<BlasAlgorithm> Product::propose() const {
   for (int i = 0; status == 0 && i < count; ++i)
     if (found[i].state == 0 && found[i].workspace <= cap)
       good.push_back(found[i].algorithm);
-  if (good.empty())
-    throw Failure::at("", Message::blasNoAlgorithm, call.name, core::grouped(cap));
   return good;
 }
 
-int Product::check(const BlasAlgorithm &algorithm) const {
+int Product::check(const Algorithms &algorithms) const {
+  if (algorithms.size() != 1)
+    return call.sums() ? sumApart().check(algorithms) : notSupported;
   BlasHeuristic needs;
-  int status = blas.algorithmCheck(blas.handle, descriptor, b, a, c, c, &algorithm, &needs);
+  int status = blas.algorithmCheck(blas.handle, descriptor, b, a, c, c, &algorithms[0], &needs);
   return status == 0 && needs.workspace > call.workspace ? notSupported : status;
 }
 
+SumApart &Product::sumApart() const {
+  if (!apart)
+    apart = std::make_unique<SumApart>(gpu, blas, call, alignment);
+  return *apart;
+}
+
+void Product::choose(const Algorithms &algorithms) {
+  isApart = algorithms.size() != 1;
+  if (isApart)
+    sumApart().choose(algorithms);
+  else
+    chosen = algorithms[0];
+}
+
 void Product::run(void *const *operands, Stream stream) {
+  if (isApart)
+    return apart->run(operands, stream);
   auto *first = static_cast<std::byte *>(*operands++), *second = static_cast<std::byte *>(*operands++);
   if (call.bias) {
     void *bias = *operands++;
@@ -182,7 +216,8 @@ void Product::run(void *const *operands, Stream stream) {
   }
   if (call.hasAux()) {
     void *aux = *operands++;
-    blas.check(blas.descriptorSet(descriptor, descriptorAux, &aux, sizeof aux), call.name, "aux");
+    blas.check(blas.descriptorSet(descriptor, call.sums() ? descriptorBias : descriptorAux, &aux, sizeof aux), call.name,
+               "aux");
   }
   auto *result = static_cast<std::byte *>(*operands++);
   void *workspace = call.workspace ? *operands : nullptr;

@@ -27,7 +27,7 @@ std::vector<uint64_t> operandBytes(const format::Call &call) {
     bytes.push_back(static_cast<uint64_t>(call.n) * size);
   uint64_t result = call.extent('c') * format::sizeOf(call.typeC);
   if (call.hasAux())
-    bytes.push_back(result);
+    bytes.push_back(call.auxBytes());
   bytes.push_back(result);
   if (call.workspace)
     bytes.push_back(call.workspace);
@@ -79,7 +79,7 @@ double Trial::once(Product &product, void *const *operands) {
 }
 
 TunedProduct Trial::fastest(Product &product, const format::Call &call,
-                            const std::vector<BlasAlgorithm> &proposed) {
+                            const std::vector<Algorithms> &proposed) {
   uint64_t bytes = 0;
   std::vector<uint64_t> sizes = operandBytes(call);
   for (uint64_t size : sizes)

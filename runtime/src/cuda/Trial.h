@@ -11,7 +11,7 @@ public:
   /// The fastest of what was proposed; the first of it where there is no choice, or not enough memory for a
   /// trial.
   TunedProduct fastest(Product &product, const format::Call &call,
-                       const std::vector<BlasAlgorithm> &proposed);
+                       const std::vector<Algorithms> &proposed);
 
 private:
   bool reserve(uint64_t bytes);

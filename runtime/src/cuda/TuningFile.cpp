@@ -21,13 +21,14 @@ namespace {
 constexpr int fileVersion = 1;
 constexpr size_t digits = 16; ///< of a word
 
-std::string encode(const BlasAlgorithm &algorithm) {
+std::string encode(const Algorithms &algorithms) {
   std::string text;
-  for (uint64_t word : algorithm) {
-    char some[digits];
-    size_t many = static_cast<size_t>(std::to_chars(some, some + digits, word, 16).ptr - some);
-    text += std::string(digits - many, '0') + std::string(some, many);
-  }
+  for (const BlasAlgorithm &algorithm : algorithms)
+    for (uint64_t word : algorithm) {
+      char some[digits];
+      size_t many = static_cast<size_t>(std::to_chars(some, some + digits, word, 16).ptr - some);
+      text += std::string(digits - many, '0') + std::string(some, many);
+    }
   return text;
 }
 
@@ -55,18 +56,21 @@ public:
       refuse("not a number");
     return value.get<double>();
   }
-  BlasAlgorithm algorithm() const {
-    BlasAlgorithm words{};
+  Algorithms algorithms() const {
     std::string all = text();
-    bool good = all.size() == words.size() * digits;
-    for (size_t i = 0; good && i < words.size(); ++i) {
-      const char *from = all.data() + i * digits;
-      auto [end, error] = std::from_chars(from, from + digits, words[i], 16);
-      good = error == std::errc() && end == from + digits;
-    }
+    constexpr size_t each = std::tuple_size_v<BlasAlgorithm> * digits;
+    Algorithms found(all.size() / each);
+    bool good = !found.empty() && all.size() % each == 0;
+    const char *from = all.data();
+    for (BlasAlgorithm &algorithm : found)
+      for (uint64_t &word : algorithm) {
+        auto [end, error] = std::from_chars(from, from + digits, word, 16);
+        good = good && error == std::errc() && end == from + digits;
+        from += digits;
+      }
     if (!good)
-      refuse("not " + std::to_string(words.size() * digits) + " hexadecimal digits");
-    return words;
+      refuse("not " + std::to_string(each) + " hexadecimal digits, or several times as many");
+    return found;
   }
   std::vector<std::string> keys() const {
     std::vector<std::string> names;
@@ -99,7 +103,7 @@ json parse(const std::string &path) {
 void writeTuning(const std::string &path, const TuningFile &file) {
   json products = json::object();
   for (const auto &[key, product] : file.products)
-    products[key] = {{"algorithm", encode(product.algorithm)}, {"microseconds", product.microseconds}};
+    products[key] = {{"algorithm", encode(product.algorithms)}, {"microseconds", product.microseconds}};
   json whole = {{"par_tuning", fileVersion},
                 {"gpu", file.of.gpu},
                 {"cublaslt", file.of.library},
@@ -127,7 +131,7 @@ TuningFile readTuning(const std::string &path) {
   Value products = whole.at("products");
   for (const std::string &key : products.keys()) {
     Value product = products.at(key);
-    file.products[key] = {product.at("algorithm").algorithm(), product.at("microseconds").number()};
+    file.products[key] = {product.at("algorithm").algorithms(), product.at("microseconds").number()};
   }
   return file;
 }

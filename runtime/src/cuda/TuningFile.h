@@ -15,7 +15,7 @@ struct TunedFor {
 };
 
 struct TunedProduct {
-  BlasAlgorithm algorithm{};
+  Algorithms algorithms;
   double microseconds = 0; ///< 0: not timed
 };
 /// By all that an algorithm depends on, as one word.

@@ -101,7 +101,7 @@ Status Checker::product(const Instruction &it, const std::string &place) const {
   if (call.bias)
     wanted.push_back({Access::Read, uint64_t(call.n) * size});
   if (call.hasAux())
-    wanted.push_back({call.writesAux() ? Access::Write : Access::Read, call.extent('c') * size});
+    wanted.push_back({call.writesAux() ? Access::Write : Access::Read, call.auxBytes()});
   wanted.push_back({call.beta == 0 ? Access::Write : Access::Accumulate, call.extent('c') * sizeOf(call.typeC)});
   if (call.workspace)
     wanted.push_back({Access::Write, call.workspace});
@@ -111,7 +111,7 @@ Status Checker::product(const Instruction &it, const std::string &place) const {
   for (size_t i = 0; i < wanted.size(); ++i) {
     const Buffer &buffer = program.buffers[it.operands[i].buffer];
     bool scratch = call.workspace && i + 1 == wanted.size();
-    DType type = i == (call.bias ? 3u : 2u) + call.hasAux() ? call.typeC : call.type;
+    DType type = i >= (call.bias ? 3u : 2u) ? call.typeC : call.type;
     if (it.operands[i].access != wanted[i].first)
       return fail(place, "operand " + number(i) + " of call '" + call.name + "' is '" +
                              std::string(toString(wanted[i].first)) + "', got '" +

@@ -26,6 +26,7 @@ private:
   Status alias(const Buffer &buffer, const std::string &place) const;
   Status buffer(const Buffer &buffer) const;
   Status call(const Call &call) const;
+  Status epilogue(const Call &call, const std::string &place) const;
   Status launch(const Kernel &kernel) const;
   Status entry(const Entry &entry) const;
   Status instruction(const Block &block, size_t n) const;

@@ -97,6 +97,28 @@ Status Checker::buffer(const Buffer &buffer) const {
   return {};
 }
 
+Status Checker::epilogue(const Call &call, const std::string &place) const {
+  if (call.epilogue == Epilogue::None)
+    return {};
+  std::string name = "epilogue " + std::string(toString(call.epilogue));
+  if (call.type == DType::F64)
+    return fail(place, name + " of f64 is not supported");
+  if (call.sums()) {
+    if (!call.batch.empty() || call.typeC != DType::F32 || call.bias)
+      return fail(place, name + " needs one product without a batch, C of f32 and no bias");
+    if (call.epilogue == Epilogue::SumA ? !call.transA : call.transB)
+      return fail(place, name + " needs its operand stored with the sum's elements side by side");
+    return {};
+  }
+  bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
+  if (!plain || call.ldc % kAuxMultiple)
+    return fail(place, name + " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
+                           number(kAuxMultiple));
+  if (call.epilogue == Epilogue::GeluGrad && call.bias)
+    return fail(place, name + " has no bias");
+  return {};
+}
+
 Status Checker::call(const Call &call) const {
   std::string place = "calls." + call.name;
   if (call.kind != "matmul")
@@ -108,15 +130,8 @@ Status Checker::call(const Call &call) const {
   if (call.typeC != call.type && !(narrow && call.typeC == DType::F32 && !call.bias))
     return fail(place, "a product of " + std::string(toString(call.type)) + " into " +
                            std::string(toString(call.typeC)) + " is not supported");
-  bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
-  if (call.epilogue != Epilogue::None && call.type == DType::F64)
-    return fail(place, "epilogue " + std::string(toString(call.epilogue)) + " of f64 is not supported");
-  if (call.epilogue != Epilogue::None && (!plain || call.ldc % kAuxMultiple))
-    return fail(place, "epilogue " + std::string(toString(call.epilogue)) +
-                           " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
-                           number(kAuxMultiple));
-  if (call.epilogue == Epilogue::GeluGrad && call.bias)
-    return fail(place, "epilogue gelu_grad has no bias");
+  if (Status sound = epilogue(call, place); !sound)
+    return sound;
   size_t dims = call.batch.size();
   if (call.strideA.size() != dims || call.strideB.size() != dims || call.strideC.size() != dims)
     return fail(place, "every batch dim needs a stride of A, B and C");

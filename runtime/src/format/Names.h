@@ -34,7 +34,7 @@ PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill",
           "fetch");
 PAR_NAMES(CollKind, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce");
 PAR_NAMES(Reduction, "sum", "max", "min", "prod");
-PAR_NAMES(Epilogue, "none", "gelu", "gelu_aux", "gelu_grad");
+PAR_NAMES(Epilogue, "none", "gelu", "gelu_aux", "gelu_grad", "sum_a", "sum_b");
 PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen");
 PAR_NAMES(InitRule::Kind, "constant", "normal", "uniform");
 PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine", "rsqrt");

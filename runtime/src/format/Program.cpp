@@ -59,6 +59,11 @@ uint64_t Call::extent(char which) const {
   return last > INT64_MAX || last < 0 ? 0 : uint64_t(last);
 }
 
+uint64_t Call::auxBytes() const {
+  uint64_t elements = epilogue == Epilogue::SumA ? uint64_t(m) : epilogue == Epilogue::SumB ? uint64_t(n) : extent('c');
+  return elements * sizeOf(typeC);
+}
+
 template <typename T>
 static uint32_t find(const std::vector<T> &table, std::string_view name) {
   for (size_t i = 0; i < table.size(); ++i)

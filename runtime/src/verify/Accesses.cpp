@@ -46,7 +46,7 @@ void Collector::product() {
   if (call.bias)
     whole(i++, uint64_t(call.n) * size);
   if (call.hasAux())
-    whole(i++, call.extent('c') * sizeOf(call.typeC));
+    whole(i++, call.auxBytes());
   whole(i++, call.extent('c') * sizeOf(call.typeC));
   if (call.workspace)
     whole(i++, call.workspace);

@@ -2,6 +2,7 @@
 // with graphs and without, in every order in which the stub does the work.
 #include "CudaFixture.h"
 #include "TrainingToy.h"
+#include "cuda/Trial.h"
 #include "par/cuda/Products.h"
 #include "par/kernels/CudaBuiltins.h"
 
@@ -188,6 +189,96 @@ TEST_F(DeviceTest, computesGeluBesideProducts) {
       EXPECT_NEAR(value, i < 16 ? 1.954597694 : i < 32 ? 2 : 3 * 1.086099, 1e-5) << i;
     }
   });
+}
+
+/// C += op(A) op(B) beside what an operand of 128 or 126 rows adds up to: apart, that is in two parts or in one.
+format::Bundle withSums(format::DType type, int64_t rows) {
+  format::Bundle bundle = toy::training();
+  toy::ProgramBuilder b("sums", {"compute"});
+  b.buffer("w", format::BufferKind::State, {48}, format::Index::None, 1, "w");
+  b.alias("c", "w", {2, 8}, 0);
+  b.alias("other", "w", {2, 8}, 64);
+  b.alias("ofB", "w", {8}, 128);
+  b.alias("ofA", "w", {2}, 160);
+  b.buffer("a", format::BufferKind::Temp, {rows, 2});
+  b.buffer("b", format::BufferKind::Temp, {rows, 8});
+  b.alias("first", "b", {16, 8}, 0);
+  for (const char *name : {"a", "b", "first"})
+    b.program.buffers[b.program.findBuffer(name)].type = type;
+  for (const char *name : {"beside", "other"}) {
+    b.product(name, 2, 8, rows, true, false, 1, 1);
+    b.program.calls.back().type = type;
+  }
+  b.program.calls[0].epilogue = format::Epilogue::SumB;
+  b.program.calls[1].epilogue = format::Epilogue::SumA;
+  b.block("all");
+  b.fill("compute", 48, 7, "w");
+  b.fill("compute", static_cast<uint64_t>(rows) * 2, 3, "a");
+  b.fill("compute", static_cast<uint64_t>(rows) * 8, 0.5, "b");
+  b.fill("compute", 128, 2, "first");
+  b.call("compute", "beside", {"a", "b", "ofB", "c"}).operands[2].access = format::Access::Write;
+  b.call("compute", "other", {"a", "b", "ofA", "other"}).operands[2].access = format::Access::Write;
+  b.run("train", "all");
+  bundle.programs[0] = b.program;
+  bundle.manifest.tensors.resize(1);
+  bundle.manifest.hypers.clear();
+  return bundle;
+}
+
+/// Beside the product, or apart, where the library has nothing for that.
+TEST_F(DeviceTest, addsUpOperandsOfProducts) {
+  for (format::DType type : {format::DType::F32, format::DType::BF16, format::DType::F16})
+    for (int64_t rows : {128, 126})
+      for (bool beside : {true, false}) {
+        machine.reset();
+        machine.sumsBeside = beside;
+        toy::runOn("cuda", withSums(type, rows), [&](core::Session &session) {
+          session.run("train", {});
+          core::HostBytes w = session.tensor("w");
+          double ofB = 16 * 2 + (static_cast<double>(rows) - 16) * 0.5, ofA = 3 * static_cast<double>(rows);
+          for (int i = 0; i < 42; ++i) {
+            float value;
+            std::memcpy(&value, w.data() + 4 * i, 4);
+            EXPECT_EQ(value, i < 32 ? 7 + 3 * ofB : i < 40 ? ofB : ofA) << beside << " " << rows << " " << i;
+          }
+        });
+        std::string epilogues;
+        for (const stub::Call &call : machine.calls())
+          if (call.name == "cublasLtMatmul") {
+            size_t at = call.arguments.find("epilogue ") + 9;
+            epilogues += call.arguments.substr(at, call.arguments.find(' ', at) - at) + " ";
+          }
+        EXPECT_EQ(epilogues, beside ? "256 512 " : rows == 128 ? "1 1 1 1 1 1 " : "1 1 1 1 ");
+      }
+}
+
+TEST_F(DeviceTest, addsUpOperandsOnOneQueue) {
+  format::Bundle bundle = withSums(format::DType::F32, 128);
+  format::Program &program = bundle.programs[0];
+  program.queues.push_back("other");
+  format::Instruction again = program.blocks[0].instructions[4];
+  again.queue = 1;
+  program.blocks[0].instructions.push_back(again);
+  EXPECT_EQ(failureOf([&] { toy::runOn("cuda", bundle, [](core::Session &) {}); }),
+            "error: call \"beside\": a sum on more than one queue is not supported yet");
+}
+
+/// Where the library's sum beside a product takes longer than another product, it is not used.
+TEST_F(DeviceTest, addsUpOperandsApartWhereThatIsFaster) {
+  machine.reset();
+  cuda::Gpu gpu(0);
+  cuda::Blas blas;
+  cuda::Owned<cuda::Stream> stream = cuda::makeStream(gpu, false);
+  const format::Call call = withSums(format::DType::BF16, 128).programs[0].calls[0];
+  cuda::Product product(gpu, blas, call, 256);
+  cuda::Trial trial(gpu, stream);
+  EXPECT_EQ(trial.fastest(product, call, product.propose()).algorithms.size(), 1u);
+  machine.sumTakes = 1000;
+  cuda::Algorithms apart = trial.fastest(product, call, product.propose()).algorithms;
+  EXPECT_EQ(apart.size(), 3u);
+  EXPECT_EQ(product.check(apart), 0);
+  apart.pop_back();
+  EXPECT_NE(product.check(apart), 0);
 }
 
 TEST_F(DeviceTest, foldsBatchesOfProducts) {

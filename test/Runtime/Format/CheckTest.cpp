@@ -101,6 +101,16 @@ TEST(Check, CallsEventsEntries) {
          p.calls[0].epilogue = Epilogue::GeluGrad, p.calls[0].ldc = 8, p.calls[0].beta = 0, p.calls[0].bias = true;
        },
        "calls.product: epilogue gelu_grad has no bias"},
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].bias = true; },
+       "calls.product: epilogue sum_b needs one product without a batch, C of f32 and no bias"},
+      {[](Program &p) {
+         p.calls[0].epilogue = Epilogue::SumA, p.calls[0].type = p.calls[0].typeC = DType::BF16;
+       },
+       "calls.product: epilogue sum_a needs one product without a batch, C of f32 and no bias"},
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::SumA, p.calls[0].transA = false; },
+       "calls.product: epilogue sum_a needs its operand stored with the sum's elements side by side"},
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].transB = true; },
+       "calls.product: epilogue sum_b needs its operand stored with the sum's elements side by side"},
       {[](Program &p) { p.calls[0].batch = {2}; },
        "calls.product: every batch dim needs a stride of A, B and C"},
       {[](Program &p) {

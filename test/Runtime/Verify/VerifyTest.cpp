@@ -590,6 +590,48 @@ TEST(Verify, Values) {
             std::string::npos);
 }
 
+/// The toy whose product adds up its second operand too, into a buffer of its own.
+static Bundle withSum() {
+  Bundle bundle = toy::allReduce();
+  Program &p = bundle.programs[0];
+  Buffer sum = p.buffers[p.findBuffer("y")];
+  sum.name = "sum";
+  sum.shape = {8};
+  sum.at = {(p.arena.deviceBytes() + kAlignment - 1) / kAlignment * kAlignment};
+  p.buffers.push_back(sum);
+  p.arena.pool = sum.at[0] + kAlignment - p.arena.state;
+  bundle.manifest.peak[0].pool = p.arena.pool;
+  p.calls[0].epilogue = Epilogue::SumB;
+  std::vector<Operand> &operands = at(p, "step", 10).operands;
+  Operand written = operands[1];
+  written.access = Access::Write, written.buffer = p.findBuffer("sum");
+  operands.insert(operands.begin() + 2, written);
+  return bundle;
+}
+
+// V1, V5: what a product adds up is an operand that it writes.
+TEST(Verify, SumsBesideProducts) {
+  EXPECT_EQ(complaint(withSum()), "");
+  auto isFetched = [](Bundle &b) { at(b.programs[0], "step", 13).operands[0].buffer = b.programs[0].findBuffer("sum"); };
+  EXPECT_EQ(broken(withSum(), isFetched), "");
+  auto sum = [](Bundle &b) -> Buffer & { return b.programs[0].buffers.back(); };
+  auto operands = [](Bundle &b) -> std::vector<Operand> & { return at(b.programs[0], "step", 10).operands; };
+  auto says = [&](auto change, const std::string &what) {
+    std::string text = broken(withSum(), change);
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  says([&](Bundle &b) { operands(b)[2].access = Access::Read; },
+       "V1 role-0.json: blocks.step[10]: operand 2 of call 'add' is 'w', got 'r sum'");
+  says([&](Bundle &b) { sum(b).shape = {7}; },
+       "V1 role-0.json: blocks.step[10]: operand 2 of call 'add' touches 32 bytes of f32, 'sum' is f32[7]");
+  says([&](Bundle &b) { sum(b).type = DType::I32; },
+       "V1 role-0.json: blocks.step[10]: operand 2 of call 'add' touches 32 bytes of f32, 'sum' is i32[8]");
+  says([&](Bundle &b) { operands(b).erase(operands(b).begin() + 2); },
+       "V1 role-0.json: blocks.step[10]: call 'add' takes 4 operands, got 3");
+  says([&](Bundle &b) { operands(b)[2].buffer = operands(b)[1].buffer; }, "V5 overlap: ");
+  says([&](Bundle &b) { operands(b)[2].buffer = operands(b)[3].buffer; }, "V5 overlap: ");
+}
+
 // V5: state is whole at the end of an entry, and results of communication are used.
 TEST(Verify, StateAndResults) {
   EXPECT_NE(broken(toy::allReduce(),

@@ -22,6 +22,9 @@ using BlasPreference = struct BlasPreferenceObject *;
 /// cublasLtMatmulAlgo_t: opaque, and may be kept, sent and used by other ranks on the same kind of GPU.
 using BlasAlgorithm = std::array<uint64_t, 8>;
 
+/// Of the products that a call is: one, or of a sum beside it that is computed apart those of two or three.
+using Algorithms = std::vector<BlasAlgorithm>;
+
 /// cublasLtMatmulHeuristicResult_t.
 struct BlasHeuristic {
   BlasAlgorithm algorithm{};
@@ -89,6 +92,8 @@ struct BatchFold {
 };
 BatchFold foldBatch(const format::Call &call);
 
+class SumApart;
+
 /// A product that is ready to run.
 class Product {
 public:
@@ -98,24 +103,30 @@ public:
   ~Product();
 
   /// What the heuristic proposes, best first, all within the call's workspace and with the same bits in every
-  /// run. Throws core::Failure if there is nothing.
-  std::vector<BlasAlgorithm> propose() const;
-  /// 0 if the library takes this algorithm for the product and the call's workspace suffices, else a status.
-  int check(const BlasAlgorithm &algorithm) const;
-  void choose(const BlasAlgorithm &algorithm) { chosen = algorithm; }
+  /// run; behind that, of a call with a sum, what it proposes for the product and the sum apart. Throws core::Failure if
+  /// there is nothing.
+  std::vector<Algorithms> propose() const;
+  /// 0 if the library takes these algorithms for the call and the call's workspace suffices, else a status.
+  int check(const Algorithms &algorithms) const;
+  void choose(const Algorithms &algorithms);
   /// Operands in the call's order: A, B, bias if any, aux if any, C, workspace if any.
   void run(void *const *operands, Stream stream);
 
 private:
   void finish(int type);
+  std::vector<BlasAlgorithm> ask() const;
+  SumApart &sumApart() const;
   void destroyAll();
 
+  const Gpu &gpu;
   const Blas &blas;
   const format::Call &call;
   BatchFold batch;
   BlasDescriptor descriptor = nullptr;
   BlasLayout a = nullptr, b = nullptr, c = nullptr;
   BlasAlgorithm chosen{};
+  mutable std::unique_ptr<SumApart> apart; ///< of a call with a sum, where that is asked for
+  bool isApart = false;
   uint32_t alignment;
   float alpha, beta;
 };

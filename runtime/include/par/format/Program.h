@@ -139,20 +139,23 @@ struct Kernel {
   Launch launch = {};
 };
 
-/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second matrix of C's shape, type and
-/// strides, aux. gelu is the approximation by tanh.
+/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second operand, aux, of C's type: a matrix
+/// of C's shape and strides, or what op(A) or op(B) add up to over k. gelu is the approximation by tanh.
 enum class Epilogue : uint8_t {
   None,
   Gelu,    ///< C = gelu(P)
   GeluAux, ///< C = gelu(P), aux = P
-  GeluGrad ///< C = P gelu'(aux)
+  GeluGrad, ///< C = P gelu'(aux)
+  SumA,     ///< aux[i] = sum over k of op(A)[i,k]; alpha and beta are C's alone
+  SumB      ///< aux[j] = sum over k of op(B)[k,j]
 };
 std::string_view toString(Epilogue epilogue);
 std::optional<Epilogue> epilogueOf(std::string_view word);
 
 /// C[m,n] = alpha * op(A) op(B) + beta * C (+ bias[n]), for each index of `batch`. Row-major. op(A) is [m,k]:
 /// A is stored [m,k] with leading stride lda, or [k,m] when transA; likewise B [k,n]. Strides in elements.
-/// Operands in this order: r A, r B, r bias (if bias), aux (if the epilogue has one: `w`, or `r` of GeluGrad), C (`w` when beta = 0, else `acc`), `w` workspace (if
+/// Operands in this order: r A, r B, r bias (if bias), aux (if the epilogue has one: `w`, or `r` of
+/// GeluGrad), C (`w` when beta = 0, else `acc`), `w` workspace (if
 /// workspace > 0, a buffer of at least that many bytes).
 struct Call {
   std::string name;
@@ -169,10 +172,14 @@ struct Call {
   std::vector<int64_t> strideA, strideB, strideC;
   double alpha = 1, beta = 0;
   bool bias = false;
-  /// Of a bundle for cuda: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8.
+  /// Of a bundle for cuda. Of GELU: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8. Of a sum: no batch,
+  /// C of f32, no bias, and an operand that is stored with the sum's elements side by side.
   Epilogue epilogue = Epilogue::None;
-  bool writesAux() const { return epilogue == Epilogue::GeluAux; }
+  bool sums() const { return epilogue == Epilogue::SumA || epilogue == Epilogue::SumB; }
+  bool writesAux() const { return epilogue == Epilogue::GeluAux || sums(); }
   bool hasAux() const { return writesAux() || epilogue == Epilogue::GeluGrad; }
+  /// Of aux, in C's type.
+  uint64_t auxBytes() const;
   /// Cap of the library's workspace in bytes; a library that wants more is an error at load.
   uint64_t workspace = 0;
 

@@ -19,7 +19,8 @@ constexpr uint64_t algorithmWord = 0x5eed;
 constexpr uint64_t algorithms = 5, inPlace = 1, greedy = 3, atomic = 4, workspaceStep = 1 << 20;
 
 /// Members of cublasLtEpilogue_t are sums of these.
-constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128;
+constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128,
+              epilogueSumFirst = 256, epilogueSumSecond = 512;
 
 struct Descriptor {
   int32_t transA = 0, transB = 0, epilogue = 1, biasType = 0;
@@ -80,13 +81,36 @@ uint16_t narrow(float value, bool brain) {
   return static_cast<uint16_t>((wide >> 16 & 0x8000) | (tiny ? 0 : (size + 0xfff + (size >> 13 & 1)) >> 13));
 }
 
+bool isSum(int epilogue) { return epilogue == epilogueSumFirst || epilogue == epilogueSumSecond; }
+
+/// What the library adds up is stored with the sum's elements side by side, and is as wide as the result: f32.
+bool isSound(const Descriptor &d, const Layout &result) {
+  bool sideBySide = d.epilogue == epilogueSumFirst ? !d.transA : d.transB;
+  return !isSum(d.epilogue) || (sideBySide && result.type == 0 && d.biasType == 0 && result.batch == 1);
+}
+
 bool isKnown(int epilogue) {
   for (int known : {epilogueNone, epilogueBias, epilogueGelu, epilogueGelu + epilogueBias,
                     epilogueGelu + epilogueAux, epilogueGelu + epilogueAux + epilogueBias,
-                    epilogueGeluGrad + epilogueAux})
+                    epilogueGeluGrad + epilogueAux, epilogueSumFirst, epilogueSumSecond})
     if (epilogue == known)
       return true;
   return false;
+}
+
+/// What an operand adds up to over k: of the first, stored as it is, the rows of the result, of the second, which must be
+/// transposed, its columns. Without beta, and in the result's type, f32.
+void addUp(const Descriptor &d, const format::Call &call, const float *first, const float *second) {
+  bool ofFirst = d.epilogue == epilogueSumFirst;
+  if (!ofFirst && d.epilogue != epilogueSumSecond)
+    return;
+  int64_t length = ofFirst ? call.n : call.m, leading = ofFirst ? call.ldb : call.lda;
+  auto *sum = static_cast<float *>(const_cast<void *>(d.bias));
+  for (int64_t i = 0; i < length; ++i) {
+    sum[i] = 0;
+    for (int64_t k = 0; k < call.k; ++k)
+      sum[i] += (ofFirst ? second : first)[k * leading + i];
+  }
 }
 
 /// As the library approximates it: by tanh; and its derivative.
@@ -129,6 +153,7 @@ void runNarrow(const cpu::Matmul &product, const format::Call &call, const Descr
                      row = wide(call.bias ? d.bias : nullptr, static_cast<uint64_t>(call.n));
   if (!narrowC) {
     product.run(first.data(), second.data(), nullptr, static_cast<float *>(c), nullptr);
+    addUp(d, call, first.data(), second.data());
     return;
   }
   std::vector<float> result = wide(c, call.extent('c'));
@@ -145,6 +170,7 @@ void runWide(const cpu::Matmul &product, const format::Call &call, const Descrip
   auto *result = static_cast<float *>(c);
   product.run(static_cast<const float *>(a), static_cast<const float *>(b),
               static_cast<const float *>(call.bias ? d.bias : nullptr), result, nullptr);
+  addUp(d, call, static_cast<const float *>(a), static_cast<const float *>(b));
   finish(
       d, call, result, [](void *aux, int64_t i) { return static_cast<float *>(aux)[i]; },
       [](void *aux, int64_t i, float value) { static_cast<float *>(aux)[i] = value; });
@@ -251,6 +277,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, 
     one.algorithm[2] = i;
     one.workspace = i == greedy ? preference->workspace + workspaceStep : 0;
   }
+  if (isSum(d->epilogue) && !machine.sumsBeside)
+    *found = 0;
   uint64_t k = d->transA ? a->rows : a->columns, other = d->transB ? b->columns : b->rows;
   return k == other ? 0 : invalidValue;
 }
@@ -276,19 +304,23 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
                                                         std::to_string(d->epilogue) + " algorithm " +
                                                         std::to_string(algorithm[2])))
     return injected;
-  bool typed = la->type == lb->type && (lc->type == la->type || (lc->type == 0 && d->epilogue == 1));
+  bool typed = la->type == lb->type && (lc->type == la->type || (lc->type == 0 && (d->epilogue == 1 || isSum(d->epilogue))));
   if (c != result || !typed || algorithm[0] != algorithmWord ||
       algorithm[1] != lc->rows * 65536 + lc->columns || (algorithm[2] == greedy && workspace < workspaceStep))
     return notSupported;
   uint64_t takes = algorithm[2] == machine.fastest ? 5 : 10 + 10 * algorithm[2];
+  takes += isSum(d->epilogue) ? machine.sumTakes : 0;
   auto sizeOf = [](const Layout *layout) { return layout->type == 0 ? sizeof(float) : sizeof(uint16_t); };
   uint64_t size = sizeOf(la), last = call.extent('c') * sizeOf(lc);
   if (machine.checkRange(reinterpret_cast<uint64_t>(result), last) ||
       machine.checkRange(reinterpret_cast<uint64_t>(b), call.extent('a') * size) ||
       machine.checkRange(reinterpret_cast<uint64_t>(a), call.extent('b') * size))
     return invalidValue;
-  if (!isKnown(d->epilogue))
+  if (!isKnown(d->epilogue) || !isSound(*d, *lc))
     return notSupported;
+  uint64_t summed = static_cast<uint64_t>(d->epilogue == epilogueSumFirst ? call.n : call.m) * sizeof(float);
+  if (isSum(d->epilogue) && machine.checkRange(reinterpret_cast<uint64_t>(d->bias), summed))
+    return invalidValue;
   if (call.bias && machine.checkRange(reinterpret_cast<uint64_t>(d->bias), static_cast<uint64_t>(call.n) * size))
     return invalidValue;
   // As the library's documentation asks: a leading stride of whole 8 elements, pointers of whole 16 bytes.

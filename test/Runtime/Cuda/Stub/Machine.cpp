@@ -64,7 +64,8 @@ void Machine::reset(const std::string &failure, uint64_t seed) {
   counts.clear();
   log.clear();
   done = communications = extra = 0;
-  fastest = 2;
+  fastest = 2, sumTakes = 0;
+  sumsBeside = true;
   failed = 0;
 }
 

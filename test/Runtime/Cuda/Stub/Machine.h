@@ -127,6 +127,9 @@ public:
   uint64_t nextId = 1;
   uint64_t extra = 0;          ///< microseconds that products took beside that of any piece of work
   uint64_t fastest = 2;        ///< of the algorithms for a product, the one that takes least time
+  /// Whether cuBLASLt adds up an operand beside a product, and what that takes besides.
+  bool sumsBeside = true;
+  uint64_t sumTakes = 0;
   uint64_t communications = 0; ///< operations of NCCL since the last reset
 
 private:
