@@ -25,12 +25,27 @@ static std::optional<StridedView> viewBehind(Value source, ArrayRef<Operation *>
   return view;
 }
 
-/// Where heads lie in what `moves` make of them.
-static std::optional<StridedView> viewBefore(Value end, ArrayRef<Operation *> moves) {
+/// The part of a concatenation that one operand is.
+static StridedView viewOfPart(ConcatOp concat, unsigned part, const StridedView &whole) {
+  SmallVector<int64_t> starts(whole.sizes.size(), 0), limits(whole.sizes), steps(whole.sizes.size(), 1);
+  int64_t dim = concat.getDim();
+  for (Value before : concat.getInputs().take_front(part))
+    starts[dim] += shapeOf(before)[dim];
+  limits[dim] = starts[dim] + shapeOf(concat.getInputs()[part])[dim];
+  return whole.sliced(starts, limits, steps);
+}
+
+/// Where heads lie in what the uses, one behind the other, make of them.
+static std::optional<StridedView> viewBefore(Value end, ArrayRef<OpOperand *> uses) {
   std::optional<StridedView> view = StridedView::dense(shapeOf(end));
-  for (Operation *op : llvm::reverse(moves))
-    if (view)
-      view = viewBackward(op, *view);
+  for (OpOperand *use : llvm::reverse(uses)) {
+    if (!view)
+      break;
+    if (auto concat = dyn_cast<ConcatOp>(use->getOwner()))
+      view = viewOfPart(concat, use->getOperandNumber(), *view);
+    else
+      view = viewBackward(use->getOwner(), *view);
+  }
   return view;
 }
 
@@ -76,19 +91,45 @@ Moves findReadMoves(Value heads, llvm::function_ref<bool(Operation *)> isTaken) 
   return longest;
 }
 
-Moves findWriteMoves(Value heads, llvm::function_ref<bool(Value)> isRead) {
-  Moves moves, longest;
-  Value end = heads;
-  while (end.hasOneUse() && !isRead(end)) {
-    Operation *op = *end.getUsers().begin();
-    if (!isa<TransposeOp, ReshapeOp>(op))
-      break;
-    moves.push_back(op);
-    end = op->getResult(0);
-    if (writeRows(end, viewBefore(end, moves)))
-      longest = moves;
+static Moves ownersOf(ArrayRef<OpOperand *> uses) {
+  return llvm::map_to_vector<6>(uses, [](OpOperand *use) { return use->getOwner(); });
+}
+
+/// The transposes and reshapes behind heads that nobody else reads.
+static SmallVector<OpOperand *> followMoves(Value &end, llvm::function_ref<bool(Value)> isRead) {
+  SmallVector<OpOperand *> uses;
+  while (end.hasOneUse() && !isRead(end) && isa<TransposeOp, ReshapeOp>(*end.getUsers().begin())) {
+    uses.push_back(&*end.use_begin());
+    end = uses.back()->getOwner()->getResult(0);
   }
-  return longest;
+  return uses;
+}
+
+Moves findWriteMoves(Value heads, llvm::function_ref<bool(Value)> isRead) {
+  Value end = heads;
+  SmallVector<OpOperand *> uses = followMoves(end, isRead);
+  while (!uses.empty() && !writeRows(end, viewBefore(end, uses))) {
+    uses.pop_back();
+    end = uses.empty() ? heads : uses.back()->getOwner()->getResult(0);
+  }
+  return ownersOf(uses);
+}
+
+Moves findJoin(ValueRange heads, llvm::function_ref<bool(Value)> isRead) {
+  Moves all;
+  llvm::SmallPtrSet<Operation *, 2> joins;
+  for (Value one : heads) {
+    Value end = one;
+    all.append(ownersOf(followMoves(end, isRead)));
+    auto concat = end.hasOneUse() && !isRead(end) ? dyn_cast<ConcatOp>(*end.getUsers().begin()) : ConcatOp();
+    if (!concat || concat.getInputs().size() != heads.size())
+      return {};
+    joins.insert(concat);
+  }
+  if (joins.size() != 1)
+    return {};
+  all.push_back(*joins.begin());
+  return all;
 }
 
 namespace {
@@ -100,12 +141,17 @@ public:
 
   void read(Value heads);
   void write(Value heads);
+  /// dq, dk and dv, perhaps all in one result.
+  void writeAll(ValueRange heads);
   template <typename Op> std::optional<BuiltinCall> finish(Op op);
 
   CallBuilder call;
 
 private:
   void add(const std::optional<kernels::AttentionRows> &rows);
+
+  /// What the movements behind heads end in; says where they lie in that.
+  Value placeWritten(Value heads);
 
   llvm::SmallPtrSet<Operation *, 8> moved;
   SmallVector<int64_t> places;
@@ -133,16 +179,27 @@ void HeadsCall::read(Value heads) {
   add(readRows(source, viewBehind(source, moves)));
 }
 
-void HeadsCall::write(Value heads) {
-  Moves moves;
+Value HeadsCall::placeWritten(Value heads) {
+  SmallVector<OpOperand *> uses;
   Value end = heads;
   while (end.hasOneUse() && !isa<ReturnOp>(*end.getUsers().begin())) {
-    moves.push_back(*end.getUsers().begin());
-    end = moves.back()->getResult(0);
+    uses.push_back(&*end.use_begin());
+    end = uses.back()->getOwner()->getResult(0);
+    moved.insert(uses.back()->getOwner());
   }
-  moved.insert(moves.begin(), moves.end());
-  call.write(end);
-  add(writeRows(end, viewBefore(end, moves)));
+  add(readRows(end, viewBefore(end, uses)));
+  return end;
+}
+
+void HeadsCall::write(Value heads) { call.write(placeWritten(heads)); }
+
+void HeadsCall::writeAll(ValueRange heads) {
+  llvm::SetVector<Value> ends;
+  for (Value one : heads)
+    ends.insert(placeWritten(one));
+  for (Value end : ends)
+    call.write(end);
+  places.push_back(ends.size() == heads.size());
 }
 
 template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
@@ -156,13 +213,15 @@ template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
     call.besides();
   if (!fits)
     return std::nullopt;
-  return call
+  std::optional<BuiltinCall> found =
+      call
       .integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
                  op.getCausal(), op.getMask() != nullptr})
       .reals({op.getScaleAttr().getValueAsDouble()})
       .integers(dims)
       .integers(places)
       .finish();
+  return found && found->kernel->fits({found->immediates.data(), found->immediates.size()}) ? found : std::nullopt;
 }
 
 /// The form of a builtin for the op's format.
@@ -184,8 +243,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) 
   for (Value operand : op->getOperands().take_front(5))
     call.read(operand);
   call.call.read(op.getLse());
-  for (Value result : op->getResults())
-    call.write(result);
+  call.writeAll(op->getResults());
   return call.finish(op);
 }
 

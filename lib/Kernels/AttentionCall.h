@@ -14,6 +14,9 @@ llvm::SmallVector<mlir::Operation *> findReadMoves(mlir::Value heads, llvm::func
 /// end it.
 llvm::SmallVector<mlir::Operation *> findWriteMoves(mlir::Value heads, llvm::function_ref<bool(mlir::Value)> isRead);
 
+/// Where three results, moved, are all that one concatenation joins: all the ops up to that, which comes last. Else none.
+llvm::SmallVector<mlir::Operation *> findJoin(mlir::ValueRange heads, llvm::function_ref<bool(mlir::Value)> isRead);
+
 /// The call of a kernel that is an attention, forward or backward, with movements of its operands and results.
 std::optional<BuiltinCall> describeAttention(KernelOp kernel);
 

@@ -15,9 +15,19 @@ static bool isHeads(Value value) {
   return type.getRank() == 4 && type.getElementTypeBitWidth() == 16;
 }
 
-std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::function_ref<bool(Value)> isRead) {
-  if (!isAttention(op))
+static std::unique_ptr<Group> finishAttention(std::unique_ptr<Group> group, IsTaken isTaken) {
+  group->close(isTaken);
+  OpBuilder builder(group->anchor->getContext());
+  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
+  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
+  if (!call)
     return nullptr;
+  group->implementation = "builtin:" + std::string(call->kernel->name);
+  return group;
+}
+
+/// With the movements of what it reads.
+static std::unique_ptr<Group> readHeads(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   for (Value operand : op->getOperands())
     if (isHeads(operand))
@@ -25,19 +35,32 @@ std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::funct
         group->clones.insert(move);
   group->ops.push_back(op);
   group->anchor = op;
+  return group;
+}
+
+/// Writes all results as parts of what they are joined to.
+static std::unique_ptr<Group> formJoined(AttentionGradOp op, IsTaken isTaken, llvm::function_ref<bool(Value)> isRead) {
+  SmallVector<Operation *> moves = op ? findJoin(op->getResults(), isRead) : SmallVector<Operation *>();
+  if (moves.empty())
+    return nullptr;
+  std::unique_ptr<Group> group = readHeads(op, isTaken);
+  group->ops.append(moves);
+  group->results.push_back(moves.back()->getResult(0));
+  return finishAttention(std::move(group), isTaken);
+}
+
+std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::function_ref<bool(Value)> isRead) {
+  if (!isAttention(op))
+    return nullptr;
+  if (auto group = formJoined(dyn_cast<AttentionGradOp>(op), isTaken, isRead))
+    return group;
+  std::unique_ptr<Group> group = readHeads(op, isTaken);
   for (Value result : op->getResults()) {
     SmallVector<Operation *> moves = isHeads(result) ? findWriteMoves(result, isRead) : SmallVector<Operation *>();
     group->ops.append(moves);
     group->results.push_back(moves.empty() ? result : moves.back()->getResult(0));
   }
-  group->close(isTaken);
-  OpBuilder builder(op->getContext());
-  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
-  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
-  if (!call)
-    return nullptr;
-  group->implementation = "builtin:" + std::string(call->kernel->name);
-  return group;
+  return finishAttention(std::move(group), isTaken);
 }
 
 /// The one transpose by which all read `value` but attentions; null if there is none.

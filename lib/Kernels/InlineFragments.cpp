@@ -75,7 +75,10 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createExpandProductsPass());
-  manager.addPass(createKeepHeadsPass());
+  if (device == "cuda") {
+    manager.addPass(createJoinPadsPass());
+    manager.addPass(createKeepHeadsPass());
+  }
   manager.addPass(createChainSumsPass());
   if (device == "cuda")
     manager.addPass(createAlignRowsPass());

@@ -259,6 +259,7 @@ TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
   SmallVector<uint64_t> expected{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1};
   for (int tensor = 0; tensor < 8; ++tensor)
     expected.append({64, 0, 64, 32, 8}); // one batch, whose stride is that of all
+  expected.push_back(1);               // results of their own
   EXPECT_EQ(call->immediates, expected);
 }
 
@@ -283,6 +284,23 @@ TEST_F(Calls, AttentionOfHeadsByToken) {
   EXPECT_EQ(call->operands[3].result, 0u);
   EXPECT_EQ(SmallVector<uint64_t>(ArrayRef(call->immediates).drop_front(14)),
             (SmallVector<uint64_t>{384, 0, 192, 8, 48, 384, 16, 192, 8, 48, 384, 16, 192, 8, 48, 128, 0, 64, 8, 16}));
+}
+
+TEST_F(Calls, AttentionGradientsInOneTensor) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>) -> tensor<1x2x4x24xf16>
+        attributes {implementation = "builtin:attention_backward_f16"} {
+      %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse scale 1.0
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>)
+          -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
+      %3 = par.concat %1, %0, %2 dim 3 : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) -> tensor<1x2x4x24xf16>
+      par.return %3 : tensor<1x2x4x24xf16>
+    })"));
+  ASSERT_TRUE(call);
+  ASSERT_EQ(call->operands.size(), 7u);
+  EXPECT_EQ(call->operands[6].result, 0u);
+  EXPECT_EQ(SmallVector<uint64_t>(ArrayRef(call->immediates).drop_front(39)),
+            (SmallVector<uint64_t>{192, 8, 192, 96, 24, 192, 0, 192, 96, 24, 192, 16, 192, 96, 24, 0}));
 }
 
 TEST_F(Calls, NoCallForRowsThatAreNotAligned) {

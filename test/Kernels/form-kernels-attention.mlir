@@ -14,6 +14,11 @@
 // CHECK-NEXT: %[[O:.*]]:2 = par.launch @attention.0(%[[QKV]])
 // CHECK-NEXT: par.launch @dot.1(%[[O]]#0
 // CHECK: par.launch @attention_grad.0(%[[O]]#0, %[[QKV]], %[[O]]#1)
+
+// Gradients that are joined token by token are written so.
+// CHECK: par.block @joined
+// CHECK: %[[G:.*]] = par.launch @attention_grad.1(%{{.*}}, %{{.*}}) : (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>) -> tensor<2x4x48xbf16>
+// CHECK-NEXT: par.store %[[G]] to @dqkv
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
   par.buffer @x temp : tensor<2x4x16xbf16>
@@ -52,5 +57,22 @@ par.program @p on @s0 ranks [0] {
     par.store %dt to @dq : tensor<2x4x2x8xbf16>
     par.store %dk to @dk : tensor<2x2x4x8xbf16>
     par.store %dv to @dv : tensor<2x2x4x8xbf16>
+  }  par.buffer @q temp : tensor<2x2x4x8xbf16>
+  par.buffer @l temp : tensor<2x2x4xf32>
+  par.buffer @dqkv temp : tensor<2x4x48xbf16>
+  par.block @joined {
+    %q = par.load @q : tensor<2x2x4x8xbf16>
+    %l = par.load @l : tensor<2x2x4xf32>
+    %dq, %dk, %dv = par.attention_grad %q, %q, %q, %q, %q, %l scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        -> (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+    %0 = par.transpose %dq [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+    %1 = par.transpose %dk [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+    %2 = par.transpose %dv [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
+    %3 = par.reshape %0 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+    %4 = par.reshape %1 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+    %5 = par.reshape %2 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
+    %6 = par.concat %3, %4, %5 dim 2 : (tensor<2x4x16xbf16>, tensor<2x4x16xbf16>, tensor<2x4x16xbf16>) -> tensor<2x4x48xbf16>
+    par.store %6 to @dqkv : tensor<2x4x48xbf16>
   }
 }

@@ -55,6 +55,26 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
+  let summary = "joins what a sum puts side by side";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: no sum of values that are padded with zeros so that they
+    lie one behind the other along one dim and leave nothing out, which is what the gradients of slices add up to: they are
+    concatenated. (Where such a value is -0, so is the result, which the sum made 0.)
+    Fails: never.
+
+    ```
+    %2 = par.pad %0 low [0, 0] high [0, 4] value 0.0 : f32 : tensor<2x4xf32> to tensor<2x8xf32>
+    %3 = par.pad %1 low [0, 4] high [0, 0] value 0.0 : f32 : tensor<2x4xf32> to tensor<2x8xf32>
+    %4 = par.add %2, %3 : tensor<2x8xf32>
+    ```
+    becomes
+    ```
+    %4 = par.concat %0, %1 dim 1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+}
+
 def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
   let summary = "keeps heads of attentions for other blocks as the library reads and writes them";
   let description = [{

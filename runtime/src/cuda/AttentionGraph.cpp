@@ -161,24 +161,26 @@ void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &ofQ
 }
 
 void AttentionGraph::buildBackward() {
+  // Where dk and dv have no operands of their own, they lie in that of dq.
+  const int ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq;
   const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2), &keys = rows(2, 2),
                 &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = operand(5, dnn::dataF32, columnDims);
 
   const DnnNode &parts =
       pointwise(dnn::pointwiseMultiply, cotangent, &attended, between(dims({s.b, s.h, s.sq, s.e})));
   const DnnNode &whole = reduce(dnn::reduceAdd, parts, between(columnDims));
-  const DnnNode &masked = scores(query, keyColumns, 9);
+  const DnnNode &masked = scores(query, keyColumns, ofDv + 1);
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &lse, between(scoreDims));
   const DnnNode &probabilities = pointwise(dnn::pointwiseExp, shifted, nullptr, between(scoreDims));
-  sumOverQueries(probabilities, cotangent, 8, 7);
+  sumOverQueries(probabilities, cotangent, ofDv, 7);
 
   const DnnNode &products = between(scoreDims);
   multiply(cotangent, valueColumns, products);
   const DnnNode &centred = pointwise(dnn::pointwiseSubtract, products, &whole, between(scoreDims));
   const DnnNode &unscaled = pointwise(dnn::pointwiseMultiply, centred, &probabilities, between(scoreDims));
   const DnnNode &scaled = pointwise(dnn::pointwiseMultiply, unscaled, &number(scale), between(scoreDims));
-  multiply(scaled, keys, rows(6, 5));
-  sumOverQueries(scaled, query, 7, 6);
+  multiply(scaled, keys, rows(ofDq, 5));
+  sumOverQueries(scaled, query, ofDk, 6);
 }
 
 void AttentionGraph::run(std::span<void *const> operands, void *memory, Stream stream) const {

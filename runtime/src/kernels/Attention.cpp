@@ -22,7 +22,7 @@ struct F16 {
 /// Queries are counted over batch and heads, keys and values within a head.
 struct Sizes : AttentionSizes {
   explicit Sizes(const uint64_t *imm, const AttentionTensors &tensors)
-      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size()}) {}
+      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size() + (&tensors == &attentionBackward ? 1 : 0)}) {}
 
   uint64_t queries() const { return b * h * sq; }
   /// Keys that query `i` meets.
@@ -117,9 +117,11 @@ void backward(void *const *ptr, const uint64_t *imm) {
   enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
   Sizes s(imm, attentionBackward);
   Operands operands{ptr};
+  // Where dk and dv have no operands of their own, they lie in that of dq.
+  const size_t ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq, ofMask = ofDv + 1;
   std::vector<float> dk(s.b * s.g * s.sk * s.d), dv(s.b * s.g * s.sk * s.e);
   for (uint64_t i = 0; i < s.queries(); ++i) {
-    std::vector<float> p = scoresOf<Form>(s, i, operands, Q, K, 9);
+    std::vector<float> p = scoresOf<Form>(s, i, operands, Q, K, ofMask);
     const uint16_t *ct = operands.in(Ct) + s.query(Ct, i), *q = operands.in(Q) + s.query(Q, i);
     float whole = dot<Form>(ct, operands.in(Out) + s.query(Out, i), s.e);
     std::vector<float> dq(s.d);
@@ -132,10 +134,10 @@ void backward(void *const *ptr, const uint64_t *imm) {
       add<Form>(dk.data() + row * s.d, t, q, s.d);
       add<Form>(dv.data() + row * s.e, Form::load(Form::store(p[j])), ct, s.e);
     }
-    store<Form>(operands.out(6) + s.query(Dq, i), dq.data(), s.d);
+    store<Form>(operands.out(ofDq) + s.query(Dq, i), dq.data(), s.d);
   }
-  storeKeys<Form>(s, Dk, operands.out(7), dk, s.d);
-  storeKeys<Form>(s, Dv, operands.out(8), dv, s.e);
+  storeKeys<Form>(s, Dk, operands.out(ofDk), dk, s.d);
+  storeKeys<Form>(s, Dv, operands.out(ofDv), dv, s.e);
 }
 
 } // namespace

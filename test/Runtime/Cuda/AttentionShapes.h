@@ -19,6 +19,8 @@ struct Attention {
 
   /// The heads of a token lie side by side, those of a query, a key or a value behind as many others.
   bool byToken = false;
+  /// dq, dk and dv of a token lie side by side in one operand.
+  bool joined = false;
 
   const char *format() const { return isBF16 ? "_bf16" : "_f16"; }
   /// Where the builtins find rows of that kind (AttentionTensors).
@@ -28,6 +30,10 @@ struct Attention {
          width = static_cast<uint64_t>(kind == 'q' || kind == 'k' ? d : e), batch = static_cast<uint64_t>(b);
     if (!byToken)
       return {batch * heads * count * width, 0, heads * count * width, count * width, width};
+    if (joined && written && kind != 'o') {
+      uint64_t part = kind == 'q' ? 0 : kind == 'k' ? 1 : 2, all = 3 * heads * width;
+      return {batch * count * all, part * heads * width, count * all, width, all};
+    }
     uint64_t before = written || kind == 'o' ? 0 : heads * width, token = before + heads * width;
     return {batch * count * token, before, count * token, width, token};
   }
@@ -45,6 +51,8 @@ struct Attention {
       kernels::AttentionRows at = rows(kinds[i], i >= written);
       imms.insert(imms.end(), {at.elements, at.offset, at.batch, at.head, at.row});
     }
+    if (backward)
+      imms.push_back(!joined);
     return imms;
   }
 };
@@ -59,6 +67,7 @@ inline const Attention attentions[] = {
     {"a whole mask", 1, 2, 1, 4, 6, 8, 8, true, {1, 2, 4, 6}},
     {"f16", 1, 2, 2, 4, 4, 8, 8, true, {}, false},
     {"heads by token", 2, 3, 3, 5, 7, 8, 16, false, {}, true, true},
+    {"heads by token whose gradients are one tensor", 2, 3, 3, 5, 5, 8, 8, true, {}, true, true, true},
     {"heads by token that share keys", 2, 4, 2, 6, 6, 8, 8, true, {2, 1, 1, 6}, true, true},
 };
 

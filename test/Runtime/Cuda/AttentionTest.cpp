@@ -54,7 +54,9 @@ format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
     b.program.kernels[it.kernel].imms = static_cast<uint32_t>(it.imms.size());
   };
   add("attention", {"r q", "r k", "r v", "w out", "w lse"});
-  add("attention_backward", {"r out", "r q", "r k", "r v", "r out", "r lse", "w dq", "w dk", "w dv"});
+  std::vector<std::string> backward{"r out", "r q", "r k", "r v", "r out", "r lse", "w dq", "w dk", "w dv"};
+  backward.resize(backward.size() - (shape.joined ? 2 : 0));
+  add("attention_backward", backward);
   b.run("train", "all");
   bundle.programs[0] = b.program;
   return bundle;

@@ -51,7 +51,7 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
 
 /// Of models as they are trained: each takes seconds, in which the library makes its code.
 const toy::Attention models[] = {
-    {"GPT-2", 8, 12, 12, 1024, 1024, 64, 64, true, {}, true, true},
+    {"GPT-2", 8, 12, 12, 1024, 1024, 64, 64, true, {}, true, true, true},
     {"Llama with a mask, in f16", 2, 32, 8, 2048, 2048, 128, 128, true, {2, 1, 1, 2048}, false},
 };
 

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/kernels/AttentionSizes.h"
 #include "par/verify/Verify.h"
 #include "ToyBundles.h"
 #include "verify/Model.h"
@@ -294,6 +295,29 @@ TEST(Verify, PaddedRows) {
   EXPECT_EQ(padded(104, 105), begin + "total 105");
   EXPECT_EQ(padded(104, 0), begin + "total 0");
   EXPECT_EQ(padded(104, -1), begin + "total -1");
+}
+
+// The same where backward writes one operand: parts that leave gaps, lie over one another, or are of several sizes.
+TEST(Verify, JoinedAttentionGradients) {
+  auto fit = [](std::vector<std::pair<size_t, uint64_t>> changes) {
+    std::vector<uint64_t> imms{2, 3, 3, 4, 4, 8, 8, 0, 0, 0, 1, 1, 1, 1};
+    for (int i = 0; i < 5; ++i)
+      imms.insert(imms.end(), {192, 0, 96, 32, 8});
+    for (uint64_t part : {0, 1, 2})
+      imms.insert(imms.end(), {576, part * 24, 288, 8, 72});
+    imms.push_back(0);
+    for (auto [index, value] : changes)
+      imms[index] = value;
+    return par::kernels::AttentionSizes(imms).fit();
+  };
+  EXPECT_TRUE(fit({}));
+  EXPECT_TRUE(fit({{40, 48}, {50, 0}})); // another order
+  EXPECT_FALSE(fit({{45, 0}}));
+  EXPECT_FALSE(fit({{45, 25}}));
+  EXPECT_FALSE(fit({{39, 600}, {44, 600}, {49, 600}}));
+  EXPECT_FALSE(fit({{42, 16}}));
+  EXPECT_FALSE(fit({{4, 3}}));
+  EXPECT_FALSE(fit({{54, 1}}));
 }
 
 // V1: the form of a convolution that keeps all in bf16 touches bf16.

@@ -18,13 +18,16 @@ struct AttentionRows {
   constexpr uint64_t place(uint64_t b, uint64_t h, uint64_t i) const { return offset + b * batch + h * head + i * row; }
   /// Whether [b, h, n] rows of that width lie inside of the operand.
   constexpr bool fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
-  /// Whether they are all of it, none over another.
-  constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
+  /// Whether they are all of it, none over another; or that many tensors like this are, each behind the one before
+  /// by so much.
+  constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors = 1, uint64_t apart = 0) const;
 };
 
 /// b batches of h heads, g of which have keys and values of their own; sq queries and sk keys of d elements, values of e.
 struct AttentionSizes {
   static constexpr size_t scalars = 14, ofRows = 5;
+  /// Of the backward builtins' immediates: whether dk and dv have operands of their own, or lie in that of dq.
+  static constexpr size_t apartIndex = scalars + 8 * ofRows;
 
   constexpr explicit AttentionSizes(std::span<const uint64_t> imms)
       : b(imms[0]), h(imms[1]), g(imms[2]), sq(imms[3]), sk(imms[4]), d(imms[5]), e(imms[6]), causal(imms[7]),
@@ -36,6 +39,8 @@ struct AttentionSizes {
     std::span<const uint64_t> at = places.subspan(ofRows * index);
     return {at[0], at[1], at[2], at[3], at[4]};
   }
+  /// True of forward builtins.
+  constexpr bool writesApart() const { return places.size() <= 8 * ofRows || places[8 * ofRows] != 0; }
   constexpr bool fit() const;
 
   uint64_t b, h, g, sq, sk, d, e, causal, masked;
@@ -44,6 +49,7 @@ struct AttentionSizes {
 
 private:
   constexpr bool fitMask() const;
+  constexpr bool fillTogether() const;
   std::span<const uint64_t> places;
 };
 
@@ -66,14 +72,15 @@ constexpr bool AttentionRows::fit(uint64_t b, uint64_t h, uint64_t n, uint64_t w
   return add(b - 1, batch) && add(h - 1, head) && add(n - 1, row) && add(1, width) && end <= elements;
 }
 
-constexpr bool AttentionRows::fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const {
-  const uint64_t sizes[] = {b, h, n}, strides[] = {batch, head, row};
-  bool done[] = {false, false, false};
+constexpr bool AttentionRows::fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors,
+                                   uint64_t apart) const {
+  const uint64_t sizes[] = {b, h, n, tensors}, strides[] = {batch, head, row, apart};
+  bool done[] = {false, false, false, false};
   uint64_t inner = width;
   // From the innermost dim outwards, each begins again where those inside of it end.
-  for (int step = 0; step < 3; ++step) {
+  for (int step = 0; step < 4; ++step) {
     int next = -1;
-    for (int dim = 0; dim < 3; ++dim)
+    for (int dim = 0; dim < 4; ++dim)
       if (!done[dim] && (sizes[dim] == 1 || strides[dim] == inner))
         next = dim;
     if (next < 0 || __builtin_mul_overflow(inner, sizes[next], &inner))
@@ -92,19 +99,38 @@ constexpr bool AttentionSizes::fitMask() const {
   return true;
 }
 
+/// dq, dk and dv, in any order, are all of one operand.
+constexpr bool AttentionSizes::fillTogether() const {
+  AttentionRows all[] = {rows(5), rows(6), rows(7)};
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j)
+      if (all[j].offset > all[j + 1].offset) {
+        AttentionRows first = all[j];
+        all[j] = all[j + 1];
+        all[j + 1] = first;
+      }
+  uint64_t apart = all[1].offset;
+  for (const AttentionRows &one : all)
+    if (one.elements != all[0].elements || one.batch != all[0].batch || one.head != all[0].head || one.row != all[0].row)
+      return false;
+  return g == h && sk == sq && e == d && all[2].offset == 2 * apart && all[0].fill(b, h, sq, d, 3, apart);
+}
+
 /// Heads of queries share those of keys evenly, and every row lies in its operand.
 constexpr bool AttentionSizes::fit() const {
   if (g == 0 || h == 0 || h % g || causal > 1 || masked > 1 || !fitMask())
     return false;
-  const AttentionTensors &tensors = places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
+  const AttentionTensors &tensors =
+      places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
   for (size_t index = 0; index < tensors.kinds.size(); ++index) {
     char kind = tensors.kinds[index];
     uint64_t heads = kind == 'k' || kind == 'v' ? g : h, count = kind == 'k' || kind == 'v' ? sk : sq,
              width = kind == 'q' || kind == 'k' ? d : e;
-    if (!rows(index).fit(b, heads, count, width) || (index >= tensors.written && !rows(index).fill(b, heads, count, width)))
+    bool alone = index >= tensors.written && writesApart();
+    if (!rows(index).fit(b, heads, count, width) || (alone && !rows(index).fill(b, heads, count, width)))
       return false;
   }
-  return true;
+  return writesApart() || fillTogether();
 }
 
 } // namespace par::kernels

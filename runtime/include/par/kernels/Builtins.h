@@ -154,7 +154,8 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
 
 // Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum e^s,
 // out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims are those
-// of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those that are read.
+// of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those that are read,
+// and, where `apart` is 0, all of those that backward writes.
 inline constexpr std::string_view attentionMask = "m0 x m1 x m2 x m3";
 template <const std::string_view &type> inline constexpr std::array attentionOperands{
     O{"q", Read, type, "q"},           O{"k", Read, type, "k"},
@@ -163,7 +164,8 @@ template <const std::string_view &type> inline constexpr std::array attentionOpe
 template <const std::string_view &type> inline constexpr std::array attentionBackwardOperands{
     O{"dout", Read, type, "dout"},        O{"q", Read, type, "q"},   O{"k", Read, type, "k"},   O{"v", Read, type, "v"},
     O{"out", Read, type, "out"},          O{"lse", Read, "f32", "b x h x sq"},
-    O{"dq", Write, type, "dq"},           O{"dk", Write, type, "dk"}, O{"dv", Write, type, "dv"},
+    O{"dq", Write, type, "dq"},           O{"dk", Write, type, "dk", AttentionSizes::apartIndex},
+    O{"dv", Write, type, "dv", AttentionSizes::apartIndex},
     O{"mask", Read, "f32", attentionMask, 8}};
 #define PAR_ATTENTION_SIZES                                                                                            \
   I{"b"}, I{"h"}, I{"g"}, I{"sq"}, I{"sk"}, I{"d"}, I{"e"}, I{"causal"}, I{"has_mask"}, I{"scale", true}, I{"m0"},     \
@@ -173,7 +175,7 @@ inline constexpr std::array attentionImmediates{PAR_ATTENTION_SIZES, PAR_ROWS("q
                                                 PAR_ROWS("out")};
 inline constexpr std::array attentionBackwardImmediates{
     PAR_ATTENTION_SIZES, PAR_ROWS("dout"), PAR_ROWS("q"),  PAR_ROWS("k"), PAR_ROWS("v"),
-    PAR_ROWS("out"),     PAR_ROWS("dq"),   PAR_ROWS("dk"), PAR_ROWS("dv")};
+    PAR_ROWS("out"),     PAR_ROWS("dq"),   PAR_ROWS("dk"), PAR_ROWS("dv"), I{"apart"}};
 #undef PAR_ATTENTION_SIZES
 #undef PAR_ROWS
 constexpr bool attentionFits(std::span<const uint64_t> imms) { return AttentionSizes(imms).fit(); }

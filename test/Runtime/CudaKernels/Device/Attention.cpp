@@ -18,7 +18,7 @@ namespace {
 
 /// Heads as models have them, of few tokens: the CPU's form is slow.
 const toy::Attention layers[] = {
-    {"GPT-2", 1, 3, 3, 160, 160, 64, 64, true},
+    {"GPT-2", 1, 3, 3, 160, 160, 64, 64, true, {}, true, true, true},
     {"Llama", 1, 4, 1, 100, 100, 128, 128, true, {}, false},
     {"BERT", 2, 2, 2, 128, 128, 64, 64, false, {2, 1, 1, 128}},
 };
@@ -58,18 +58,19 @@ protected:
     planned->plan(planned->propose());
     std::vector<cuda::Block> blocks;
     std::vector<void *> pointers;
-    for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
+    const std::vector<size_t> present = operandsOf(kernel, immediates);
+    for (size_t i : present) {
       const Bytes &bytes = given.at(kernel.operands[i].name);
       pointers.push_back(blocks.emplace_back(gpu, bytes.size(), cuda::Block::Place::Device).data());
-      gpu->check(gpu->copyToDevice(blocks[i].address(), bytes.data(), bytes.size(), stream), "copy");
+      gpu->check(gpu->copyToDevice(blocks.back().address(), bytes.data(), bytes.size(), stream), "copy");
     }
     cuda::Block workspace(gpu, planned->workspace(), cuda::Block::Place::Device);
     std::vector<Operands> found(static_cast<size_t>(runs));
     for (Operands &results : found) {
       planned->run(pointers, workspace.data(), stream);
-      for (size_t i = 0; i < pointers.size(); ++i)
-        if (kernel.operands[i].access == Access::Write) {
-          Bytes &bytes = results[kernel.operands[i].name] = given.at(kernel.operands[i].name);
+      for (size_t i = 0; i < present.size(); ++i)
+        if (const BuiltinOperand &operand = kernel.operands[present[i]]; operand.access == Access::Write) {
+          Bytes &bytes = results[operand.name] = given.at(operand.name);
           gpu->check(gpu->copyToHost(bytes.data(), blocks[i].address(), bytes.size(), stream), "copy");
         }
       gpu->check(gpu->streamSynchronize(stream), "synchronize");
@@ -77,15 +78,20 @@ protected:
     return found;
   }
 
-  static size_t operandsOf(const BuiltinKernel &kernel, const toy::Attention &shape) {
-    return kernel.operands.size() - (shape.mask.empty() ? 1 : 0);
+  /// Those that are there.
+  static std::vector<size_t> operandsOf(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates) {
+    std::vector<size_t> present;
+    for (size_t i = 0; i < kernel.operands.size(); ++i)
+      if (int only = kernel.operands[i].onlyIf; only < 0 || immediates[static_cast<size_t>(only)] != 0)
+        present.push_back(i);
+    return present;
   }
 
   void check(const std::string &builtin, const toy::Attention &shape, Operands &operands) {
     const BuiltinKernel &kernel = *findBuiltin(builtin + shape.format());
     std::vector<uint64_t> immediates = shape.immediates(builtin == "attention_backward");
     std::vector<void *> pointers;
-    for (size_t i = 0; i < operandsOf(kernel, shape); ++i) {
+    for (size_t i : operandsOf(kernel, immediates)) {
       const BuiltinOperand &operand = kernel.operands[i];
       Bytes &bytes = operands[operand.name];
       if (bytes.empty()) {
@@ -99,7 +105,7 @@ protected:
     builtinFunction(kernel.name)(pointers.data(), immediates.data(), 0, 1);
     // Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the
     // largest.
-    for (size_t i = 0; i < pointers.size(); ++i) {
+    for (size_t i : operandsOf(kernel, immediates)) {
       const BuiltinOperand &operand = kernel.operands[i];
       double scale = 0, far = 0;
       for (size_t at = 0; operand.access == Access::Write && at < operandElements(kernel, i, immediates);
