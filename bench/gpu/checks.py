@@ -13,14 +13,14 @@ from report import Broken, NotPossible, Refused, Step, write
 # windows that overlap, additions in a fixed order, ten rounds of Philox for each random number.
 LEAST_SHARE = 0.8
 NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows", "dropout"}
-# Tests of what cuDNN computes, which is there without nvcc.
-OF_CUDNN = ("CudaConvolution.", "CudaAttention.")
+# Tests of what libraries compute, which is there without nvcc.
+OF_LIBRARIES = ("CudaConvolution.", "CudaAttention.", "CudaProduct.")
 # Tests of entries that the stub only takes.
 NOT_IN_STUB = {"CudaReduce.givesTheBitsOfTheCpu", "CudaCopy.copiesAnyBytes"}
 
 
 def kernels(machine, step):
-    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name."""
+    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name; what is done beside products."""
     machine.need_gpu()
     if not machine.dry and not machine.cuda:
         raise NotPossible("these bundles are for cpu")
@@ -29,7 +29,7 @@ def kernels(machine, step):
     suites = json.loads(report.read_text())["testsuites"]
     tests = [(f"{suite['name']}.{test['name']}", test.get("failures", [])) for suite in suites for test in suite["testsuite"]]
     launches = machine.calls["cuLaunchKernel"]
-    own = [failures for name, failures in tests if not name.startswith(OF_CUDNN)]
+    own = [failures for name, failures in tests if not name.startswith(OF_LIBRARIES)]
     if own and all("built without nvcc" in str(failures) for failures in own):
         raise Refused("this runtime was built without nvcc and has no builtin kernels for cuda")
     for name, failures in tests:

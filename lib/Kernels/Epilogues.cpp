@@ -2,6 +2,7 @@
 
 #include "Groups.h"
 
+#include "par/Dialect/Analytic.h"
 #include "par/Interfaces/Interpretable.h"
 
 #include "mlir/IR/Matchers.h"
@@ -117,9 +118,6 @@ bool Player::readInputs() {
 }
 
 std::optional<Samples> Player::playOp(Operation *op) {
-  // An analytic function is known by its values on an interval; one in pieces is not.
-  if (isa<MaximumOp, MinimumOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, RemainderOp>(op))
-    return std::nullopt;
   DenseElementsAttr constant;
   if (matchPattern(op, m_Constant(&constant))) {
     if (!constant.isSplat() || !isa<FloatType>(constant.getElementType()))
@@ -143,8 +141,8 @@ std::optional<Samples> Player::playOp(Operation *op) {
     RankedTensorType type = getTensorType(value.getType());
     return type.getShape() == shape && isa<FloatType>(type.getElementType());
   };
-  if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1 || !isNumbers(op->getResult(0)) ||
-      !llvm::all_of(op->getOperands(), isNumbers))
+  // An analytic function is known by its values on an interval; one in pieces is not.
+  if (!isAnalytic(op) || !isNumbers(op->getResult(0)) || !llvm::all_of(op->getOperands(), isNumbers))
     return std::nullopt;
   Operation *copy = op->clone();
   copy->getResult(0).setType(type);
