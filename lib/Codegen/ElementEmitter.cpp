@@ -1,6 +1,7 @@
 #include "ElementEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -100,20 +101,43 @@ Value ElementEmitter::readElement(Value tensor, ArrayRef<AffineExpr> index) {
 
 Value ElementEmitter::computeElement(Value source, ArrayRef<AffineExpr> index, AffineExpr address) {
   Type element = getElementTypeOrSelf(source.getType());
+  int64_t elements = ShapedType::getNumElements(shapeOf(source));
   if (auto argument = dyn_cast<BlockArgument>(source))
-    return load(pointer(buffers.arguments[argument.getArgNumber()]), element, expand(simplify(address)));
+    return loadAt(pointer(buffers.arguments[argument.getArgNumber()]), element, address, elements);
   if (auto nest = plan.nestOf.find(source); nest != plan.nestOf.end())
     return readNest(plan.nests[nest->second], index, address);
   if (auto generic = genericOf(source))
     return computeBody(generic, index, {});
   if (auto fill = source.getDefiningOp<linalg::FillOp>())
     return clone(fill.getInputs()[0]);
-  if (auto elements = source.getDefiningOp<tensor::FromElementsOp>())
-    return scalarOf(elements.getElements()[0]);
+  if (auto scalar = source.getDefiningOp<tensor::FromElementsOp>())
+    return scalarOf(scalar.getElements()[0]);
   auto dense = cast<DenseElementsAttr>(source.getDefiningOp<arith::ConstantOp>().getValue());
   if (dense.isSplat())
     return arith::ConstantOp::create(builder, loc, dense.getSplatValue<TypedAttr>());
-  return load(addressOf(dense), element, expand(simplify(address)));
+  return loadAt(addressOf(dense), element, address, elements);
+}
+
+Value ElementEmitter::loadAt(Value base, Type element, AffineExpr address, int64_t elements) {
+  address = simplify(address);
+  if (!guard)
+    return load(base, element, expand(address));
+  auto choose = [&](AffineExpr place) -> Value {
+    return arith::SelectOp::create(builder, loc, guard, expand(place), constant(0));
+  };
+  if (!step || strideAlong(address, step->dim) != 1 || elements < step->run)
+    return load(base, element, choose(address));
+  AffineExpr along = builder.getAffineDimExpr(step->dim);
+  AffineExpr first = simplify(address.replace(along, along * step->run));
+  if (!first.isMultipleOf(step->run))
+    return load(base, element, choose(address));
+  // The same for all of a run but for the last offset, and plainly a multiple of its bytes.
+  Value here = std::exchange(dims[step->dim], step->number);
+  Value run = choose(simplify(first.floorDiv(step->run)));
+  dims[step->dim] = here;
+  Value begin =
+      arith::MulIOp::create(builder, loc, run, constant(step->run), arith::IntegerOverflowFlags::nsw);
+  return load(elementPointer(base, element, begin), element, constant(step->offset));
 }
 
 Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, AffineExpr address) {
@@ -122,8 +146,10 @@ Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, Aff
     return known->second;
   Type element = getElementTypeOrSelf(value.getType());
   if (nest.place == Place::Result)
-    return load(pointer(buffers.results[nest.results.front()]), element, expand(simplify(address)));
-  return load(baseOf(nest), element, expand(simplify(nest.addressInRow(index))));
+    return loadAt(pointer(buffers.results[nest.results.front()]), element, address,
+                  ShapedType::getNumElements(shapeOf(value)));
+  return loadAt(baseOf(nest), element, nest.addressInRow(index),
+                plan.bytesPerRow(nest) / elementBytes(element));
 }
 
 Value ElementEmitter::baseOf(const Nest &nest) {
@@ -198,20 +224,61 @@ void ElementEmitter::emitBody(Block &block, ArrayRef<AffineExpr> iteration, IRMa
 }
 
 void ElementEmitter::emitChoice(scf::IfOp choice, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
-  auto emitted =
-      scf::IfOp::create(builder, loc, choice.getResultTypes(), mapping.lookup(choice.getCondition()),
-                        /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  for (auto [from, to] : llvm::zip(choice->getRegions(), emitted->getRegions())) {
+  Value condition = mapping.lookup(choice.getCondition());
+  auto emitSide = [&](Region &side) {
     Memo outer = memo;
-    builder.setInsertionPointToEnd(&to.front());
-    emitBody(from.front(), iteration, mapping);
-    scf::YieldOp::create(builder, loc,
-                         llvm::map_to_vector(from.front().getTerminator()->getOperands(),
-                                             [&](Value value) { return mapping.lookupOrDefault(value); }));
+    emitBody(side.front(), iteration, mapping);
     memo = std::move(outer);
+    return llvm::map_to_vector(side.front().getTerminator()->getOperands(),
+                               [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  if (withoutBranches && llvm::all_of(choice->getRegions(), [&](Region &side) {
+        return side.hasOneBlock() && isCheapAnywhere(side.front());
+      })) {
+    auto guarded = [&](Region &side, Value holds) {
+      Value outer = guard;
+      guard = outer ? arith::AndIOp::create(builder, loc, outer, holds).getResult() : holds;
+      SmallVector<Value> values = emitSide(side);
+      guard = outer;
+      return values;
+    };
+    Value yes = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+    SmallVector<Value> inside = guarded(choice.getThenRegion(), condition);
+    SmallVector<Value> outside =
+        guarded(choice.getElseRegion(), arith::XOrIOp::create(builder, loc, condition, yes));
+    for (auto [result, x, y] : llvm::zip(choice.getResults(), inside, outside))
+      mapping.map(result, arith::SelectOp::create(builder, loc, condition, x, y).getResult());
+    return;
+  }
+  auto emitted = scf::IfOp::create(builder, loc, choice.getResultTypes(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard keep(builder);
+  for (auto [from, to] : llvm::zip(choice->getRegions(), emitted->getRegions())) {
+    builder.setInsertionPointToEnd(&to.front());
+    scf::YieldOp::create(builder, loc, emitSide(from));
   }
   mapping.map(choice.getResults(), emitted.getResults());
+}
+
+bool ElementEmitter::isCheapAnywhere(Block &block) {
+  return llvm::all_of(block.without_terminator(), [&](Operation &op) {
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      return isCheapAnywhere(extract.getTensor());
+    if (auto choice = dyn_cast<scf::IfOp>(op))
+      return llvm::all_of(choice->getRegions(),
+                          [&](Region &side) { return side.hasOneBlock() && isCheapAnywhere(side.front()); });
+    return !isa<arith::DivFOp>(op) && !isa<math::MathDialect>(op.getDialect()) && isSpeculatable(&op);
+  });
+}
+
+bool ElementEmitter::isCheapAnywhere(Value tensor) {
+  Value source = stripReshapes(tensor);
+  if (ShapedType::getNumElements(shapeOf(source)) == 0)
+    return false;
+  linalg::GenericOp generic = genericOf(source);
+  if (!generic || plan.nestOf.contains(source))
+    return true;
+  return llvm::all_of(generic.getDpsInputs(), [&](Value input) { return isCheapAnywhere(input); }) &&
+         isCheapAnywhere(*generic.getBody());
 }
 
 Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineExpr> iteration,

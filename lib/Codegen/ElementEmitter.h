@@ -54,8 +54,25 @@ public:
   llvm::DenseMap<mlir::Value, mlir::Value> stack;
   /// Values of nests that have one element a row.
   llvm::DenseMap<mlir::Value, mlir::Value> registers;
+  /// Where one thread computes runs of neighbouring elements: the dim along which they are, how many are a run, which run
+  /// this is, and which element of it.
+  struct Step {
+    unsigned dim;
+    int64_t run;
+    mlir::Value number;
+    int64_t offset;
+  };
+  std::optional<Step> step;
+  /// Choices between elements load what either side has, from the tensor's begin where the condition does not hold, so
+  /// that loads of neighbouring elements can be joined: as a GPU wants it.
+  bool withoutBranches = false;
 
 private:
+  /// The element at an address of a tensor of `elements`; while `guard` does not hold, one near the begin.
+  mlir::Value loadAt(mlir::Value base, mlir::Type element, mlir::AffineExpr address, int64_t elements);
+  /// Whether computing the element, or what is in the block, anywhere in the tensors that it reads does no harm.
+  bool isCheapAnywhere(mlir::Value tensor);
+  bool isCheapAnywhere(mlir::Block &block);
   static mlir::Type memoryType(mlir::Type element);
   mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value address);
   static MemoKey makeKey(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
@@ -68,7 +85,7 @@ private:
   /// Address of a constant that is no splat, which becomes data of the object.
   mlir::Value addressOf(mlir::DenseElementsAttr dense);
   void emitBody(mlir::Block &block, llvm::ArrayRef<mlir::AffineExpr> iteration, mlir::IRMapping &mapping);
-  /// A branch, which the vectoriser turns into loads under a mask.
+  /// A branch, which the vectoriser turns into loads under a mask; without branches: both sides.
   void emitChoice(mlir::scf::IfOp choice, llvm::ArrayRef<mlir::AffineExpr> iteration,
                   mlir::IRMapping &mapping);
   /// Indices that depend on values become dims of their own.
@@ -80,6 +97,8 @@ private:
   const KernelBuffers &buffers;
   mlir::LLVM::LLVMFuncOp target;
   llvm::DenseMap<mlir::Value, mlir::Value> immediates;
+  /// The condition of the choices around this place, or null.
+  mlir::Value guard;
   unsigned globals = 0;
 };
 

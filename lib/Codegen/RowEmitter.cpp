@@ -71,6 +71,9 @@ void RowEmitter::bindLoops(const Nest &nest) {
                                   : elements.builder.getAffineDimExpr(position));
   for (size_t dim = 0; dim < plan.rows.size(); ++dim)
     elements.dims[nest.rowLoop(dim)] = rowIndices[dim];
+  elements.step = rowStep;
+  if (rowStep)
+    elements.step->dim = nest.rowLoop(rowStep->dim);
 }
 
 SmallVector<Value> RowEmitter::open(const Nest &nest, unsigned position, ValueRange carried,

@@ -51,6 +51,8 @@ public:
   ElementEmitter elements;
   /// The value of each row loop.
   llvm::SmallVector<mlir::Value> rowIndices;
+  /// ElementEmitter::Step among rows; `dim` is a row dim of the kernel.
+  std::optional<ElementEmitter::Step> rowStep;
   /// Of the nest that is being emitted.
   Index iteration;
 };

@@ -149,6 +149,34 @@ TEST(CudaKernels, ColumnsOfMixedFormats) {
   }
 }
 
+// Elements from one place or another are loads of both without a branch, from the begin where the place is outside: in
+// other dims than runs of neighbours lie along, or at borders that are theirs or not, of sources shorter than a run.
+TEST(CudaKernels, ChoicesWithoutBranches) {
+  std::string type = "tensor<64x3x256xbf16>", part = "tensor<64x1x256xbf16>";
+  std::string pads = kernel("pads", "%a: " + part + ", %b: " + part, type,
+                            "%0 = par.pad %a low [0, 2, 0] high [0, 0, 0] value 0.0 : bf16 : " + part + " to " + type +
+                                "\n%1 = par.pad %b low [0, 1, 0] high [0, 1, 0] value 0.5 : bf16 : " + part + " to " + type +
+                                "\n%2 = par.add %0, %1 : " + type + "\npar.return %2 : " + type);
+  runOnGpu(pads);
+  LoadedKernels loaded(pads, "sm_90");
+  EXPECT_EQ(wideShare(loaded.compiled.ptx), 1);
+  for (auto [left, right] : {std::pair(64, 64), {60, 68}, {3, 125}, {2, 0}}) {
+    SCOPED_TRACE(std::to_string(left) + " and " + std::to_string(right));
+    auto sized = [](int size) { return "tensor<512x" + std::to_string(size) + "xf32>"; };
+    std::string whole = sized(128), rest = sized(128 - left);
+    runOnGpu(kernel("turn", "%a: " + whole, whole,
+                    "%0 = par.slice %a [0, 0] to [512, " + std::to_string(left) + "] by [1, 1] : " + whole + " to " +
+                        sized(left) + "\n%1 = par.slice %a [0, " + std::to_string(left) + "] to [512, 128] by [1, 1] : " +
+                        whole + " to " + rest + "\n%2 = par.negate %1 : " + rest + "\n%3 = par.concat %2, %0 dim 1 : (" +
+                        rest + ", " + sized(left) + ") -> " + whole + "\n%4 = par.add %3, %a : " + whole +
+                        "\npar.return %4 : " + whole));
+    runOnGpu(kernel("pad", "%a: " + sized(left), whole,
+                    "%0 = par.pad %a low [0, " + std::to_string(right) + "] high [0, " +
+                        std::to_string(128 - left - right) + "] value 1.0 : f32 : " + sized(left) + " to " + whole +
+                        "\npar.return %0 : " + whole));
+  }
+}
+
 // Where rows divide by 16 bytes, all but statistics of rows is read and written so, and rows are shared such that most
 // threads have several chunks.
 TEST(CudaKernels, RowsReadAndWriteWide) {

@@ -19,15 +19,9 @@ void ThreadEmitter::emitColumns() {
     active = isBelow(group, groups);
     group = least(group, groups - 1);
   }
-  Value first = multiply(group, launch.perThread);
-  SmallVector<Value> begin = split(first, plan.rowLoops);
-  size_t last = begin.size();
-  while (last > 0 && plan.rowLoops[last - 1] == 1)
-    --last;
-  for (unsigned i = 0; i < launch.perThread; ++i) {
-    columns.push_back(begin);
-    if (i > 0)
-      columns.back()[last - 1] = add(begin[last - 1], constant(i));
+  for (unsigned column = 0; column < launch.perThread; ++column) {
+    bindNeighbour(group, column);
+    columns.emplace_back(row.rowIndices, row.rowStep);
   }
   for (const Nest &nest : plan.nests) {
     elements.memo.clear();
@@ -52,7 +46,7 @@ SmallVector<Value> ThreadEmitter::forColumns(const Nest &nest, function_ref<Valu
 }
 
 void ThreadEmitter::bindColumn(const Nest &nest, unsigned column) {
-  row.rowIndices = columns[column];
+  std::tie(row.rowIndices, row.rowStep) = columns[column];
   row.bindLoops(nest);
   for (auto &[value, own] : held)
     elements.registers[value] = own[column];

@@ -66,11 +66,13 @@ void ThreadEmitter::forChunk(const Nest &nest, ArrayRef<unsigned> loops, unsigne
   Value first = multiply(index[last], launch.perThread);
   for (unsigned i = 0; i < launch.perThread; ++i) {
     elements.dims[loops[last]] = i ? add(first, constant(i)) : first;
+    elements.step = {loops[last], launch.perThread, index[last], i};
     elements.memo = outer;
     for (auto &[value, own] : held)
       elements.registers[value] = own[chunk * launch.perThread + i];
     body();
   }
+  elements.step.reset();
   elements.memo = std::move(outer);
 }
 

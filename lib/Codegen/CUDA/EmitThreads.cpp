@@ -60,18 +60,11 @@ SmallVector<Value> ThreadEmitter::split(Value number, ArrayRef<int64_t> sizes) {
 /// A thread has `perThread` rows, and computes all before it stores one: then loads and stores become wide.
 void ThreadEmitter::emitRows() {
   elements.allocateStack();
-  Value first =
-      multiply(add(multiply(threads.block(), launch.threads()), threads.thread()), launch.perThread);
-  emitIf(isBelow(first, launch.rows), [&] {
-    SmallVector<Value> begin = split(first, plan.rowLoops);
-    size_t last = begin.size();
-    while (last > 0 && plan.rowLoops[last - 1] == 1)
-      --last;
+  Value number = add(multiply(threads.block(), launch.threads()), threads.thread());
+  emitIf(isBelow(number, launch.rows / launch.perThread), [&] {
     SmallVector<std::pair<SmallVector<Value>, RowEmitter::Pending>> rows;
     for (unsigned i = 0; i < launch.perThread; ++i) {
-      row.rowIndices = begin;
-      if (i > 0)
-        row.rowIndices[last - 1] = add(begin[last - 1], constant(i));
+      bindNeighbour(number, i);
       rows.emplace_back(row.rowIndices, row.computeRow());
     }
     for (auto &[indices, pending] : rows) {
@@ -79,6 +72,24 @@ void ThreadEmitter::emitRows() {
       row.storeRow(pending);
     }
   });
+}
+
+void ThreadEmitter::bindNeighbour(Value run, unsigned offset) {
+  SmallVector<int64_t> sizes = plan.rowLoops;
+  size_t last = sizes.size();
+  while (last > 0 && sizes[last - 1] == 1)
+    --last;
+  if (last == 0 || launch.perThread == 1) {
+    bindRow(run);
+    return;
+  }
+  sizes[last - 1] /= launch.perThread;
+  row.rowIndices = split(run, sizes);
+  Value &along = row.rowIndices[last - 1];
+  row.rowStep = {static_cast<unsigned>(last - 1), launch.perThread, along, offset};
+  along = multiply(along, launch.perThread);
+  if (offset > 0)
+    along = add(along, constant(offset));
 }
 
 Value ThreadEmitter::shared(int64_t offset) {
@@ -305,6 +316,7 @@ Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) 
 void ThreadEmitter::emit() {
   builder.setInsertionPointToStart(target.addEntryBlock(builder));
   elements.bindImmediates();
+  elements.withoutBranches = true;
   switch (launch.rows ? launch.kind : LaunchPlan::Rows) {
   case LaunchPlan::Rows:
     emitRows();

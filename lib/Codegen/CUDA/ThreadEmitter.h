@@ -58,6 +58,8 @@ private:
   Values split(mlir::Value number, llvm::ArrayRef<int64_t> sizes);
   static llvm::SmallVector<int64_t> sizesOf(const Nest &nest, llvm::ArrayRef<unsigned> loops);
   void bindRow(mlir::Value number) { row.rowIndices = split(number, plan.rowLoops); }
+  /// The row is one of the `perThread` neighbours that are run `run` of all rows.
+  void bindNeighbour(mlir::Value run, unsigned offset);
   /// A part of the block's shared memory as a generic pointer.
   mlir::Value shared(int64_t offset);
   /// Threads that share a row are here, and see what the others have written.
@@ -114,8 +116,8 @@ private:
   mlir::Value member, team;
   /// Held: what this thread has of its row.
   llvm::SmallVector<Chunk> chunks;
-  /// Columns: the indices of each of its columns as a row.
-  llvm::SmallVector<Values> columns;
+  /// Columns: the indices of each of its columns as a row, and where it is among its neighbours.
+  std::vector<std::pair<Values, std::optional<codegen::ElementEmitter::Step>>> columns;
   /// Values of nests with several elements a row in those that are this thread's; in columns, of all nests.
   llvm::MapVector<mlir::Value, Values> held;
 };
