@@ -41,7 +41,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [](OpPassManager &manager) { buildPartitionPipeline(manager); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
-                      buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule);
+                      buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
                     }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;

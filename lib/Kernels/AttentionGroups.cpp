@@ -3,6 +3,8 @@
 
 #include "par/Dialect/Attention.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 
 namespace par {
@@ -85,9 +87,7 @@ static void arrange(Value value) {
   transpose->moveAfter(value.getDefiningOp());
   OpBuilder builder(transpose->getContext());
   builder.setInsertionPointAfter(transpose);
-  SmallVector<int64_t> inverse(transpose.getPermutation().size());
-  for (auto [dim, source] : llvm::enumerate(transpose.getPermutation()))
-    inverse[source] = int64_t(dim);
+  SmallVector<int64_t> inverse = invertPermutationVector(transpose.getPermutation());
   Value back = TransposeOp::create(builder, transpose.getLoc(), transpose.getResult(), inverse);
   value.replaceUsesWithIf(back, [](OpOperand &use) { return isAttention(use.getOwner()); });
 }

@@ -1,6 +1,7 @@
 #include "par/Dialect/Attention.h"
 #include "par/Kernels/Passes.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -71,9 +72,7 @@ static TransposeOp findTranspose(Kept &kept) {
 /// Keeps what the transpose makes of an attention's result; who read the result reads it through the inverse.
 static void keepTransposed(Kept &kept, TransposeOp transpose) {
   ArrayRef<int64_t> permutation = transpose.getPermutation();
-  SmallVector<int64_t> inverse(permutation.size());
-  for (auto [dim, source] : llvm::enumerate(permutation))
-    inverse[source] = int64_t(dim);
+  SmallVector<int64_t> inverse = invertPermutationVector(permutation);
   transpose->moveAfter(kept.store.getOperand().getDefiningOp());
   kept.store.getOperandMutable().assign(transpose.getResult());
   kept.buffer.setType(transpose.getType());

@@ -61,7 +61,18 @@ bool FragmentPair::isForBackwardAlone(Operation *op) const {
   });
 }
 
-llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &saved) const {
+/// Whether arithmetic makes the value and an op reads it that is no part of a generated kernel, so that it is in memory: one
+/// with many operations for each element.
+static bool isComputedForProduct(Value value) {
+  constexpr int64_t many = 32;
+  int64_t elements = cast<RankedTensorType>(value.getType()).getNumElements();
+  return getCost(value.getDefiningOp()).flops > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           OpCost cost = getCost(user);
+           return !cost.fusable && cost.flops / many > elements;
+         });
+}
+
+llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &saved, bool keepOperands) const {
   llvm::DenseSet<Value> known, cheap;
   Block &body = FragmentOp(forward).getBlock();
   for (BlockArgument argument : body.getArguments()) {
@@ -77,7 +88,7 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
       continue;
     for (Value result : op.getResults()) {
       known.insert(result);
-      if (saved.contains(result))
+      if (saved.contains(result) && !(keepOperands && isComputedForProduct(result)))
         cheap.insert(result);
     }
   }

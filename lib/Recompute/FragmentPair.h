@@ -18,8 +18,9 @@ public:
   /// Values inside the forward that the backward takes, each once.
   llvm::SetVector<mlir::Value> getResiduals() const;
   /// Those of `saved` that need not be: they follow from other saved values, or from arguments that the
-  /// backward has at hand, by ops that fuse, or by ops that only the backward needs.
-  llvm::DenseSet<mlir::Value> findCheap(const llvm::SetVector<mlir::Value> &saved) const;
+  /// backward has at hand, by ops that fuse, or by ops that only the backward needs. `keepOperands`: but for those that
+  /// products of the forward read.
+  llvm::DenseSet<mlir::Value> findCheap(const llvm::SetVector<mlir::Value> &saved, bool keepOperands) const;
   /// Rewrites the pair: the backward takes the values that `keep` accepts, and the forward's arguments, and
   /// computes all else that it needs just before its first use.
   void recompute(llvm::function_ref<bool(mlir::Value)> keep);

@@ -97,9 +97,9 @@ SmallVector<StageResiduals> summarizeResiduals(ModuleOp module, StringRef schedu
 }
 
 /// Saves nothing that costs nothing to compute.
-static void sink(FragmentPair &pair) {
-  for (llvm::DenseSet<Value> cheap = pair.findCheap(pair.getResiduals()); !cheap.empty();
-       cheap = pair.findCheap(pair.getResiduals())) {
+static void sink(FragmentPair &pair, bool keepOperands) {
+  for (llvm::DenseSet<Value> cheap = pair.findCheap(pair.getResiduals(), keepOperands); !cheap.empty();
+       cheap = pair.findCheap(pair.getResiduals(), keepOperands)) {
     llvm::SetVector<Value> saved = pair.getResiduals();
     pair.recompute([&](Value value) { return saved.contains(value) && !cheap.contains(value); });
   }
@@ -134,24 +134,25 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
         pair.recompute([](Value) { return false; });
       if (mode == "each") {
         llvm::SetVector<Value> saved = findInputs(pair, patterns);
-        llvm::DenseSet<Value> cheap = pair.findCheap(saved);
+        llvm::DenseSet<Value> cheap = pair.findCheap(saved, keepOperands);
         pair.recompute([&](Value value) { return saved.contains(value) && !cheap.contains(value); });
       }
-      sink(pair);
+      sink(pair, keepOperands);
     }
   }
 };
 } // namespace
 
-void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompute, StringRef schedule) {
+void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompute, StringRef schedule, StringRef device) {
   static constexpr const char *modes[] = {"none", "full", "each"};
   RecomputePassOptions options;
   options.mode = modes[*recompute.kind];
   options.schedule = schedule.str();
   if (recompute.each)
     options.each = {recompute.each->pattern.text().str()};
+  options.keepOperands = device == "cuda";
   manager.addPass(createRecomputePass(options));
-  manager.addPass(createVerifyRecomputePass());
+  manager.addPass(createVerifyRecomputePass({options.keepOperands}));
 }
 
 } // namespace par

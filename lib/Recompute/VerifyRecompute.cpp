@@ -10,6 +10,8 @@ namespace par {
 
 namespace {
 struct VerifyRecomputePass : impl::VerifyRecomputePassBase<VerifyRecomputePass> {
+  using VerifyRecomputePassBase::VerifyRecomputePassBase;
+
   LogicalResult verifyFragment(FragmentOp fragment) {
     for (Operation &op : fragment.getBlock().without_terminator())
       if (op.use_empty() && isMemoryEffectFree(&op))
@@ -20,7 +22,7 @@ struct VerifyRecomputePass : impl::VerifyRecomputePassBase<VerifyRecomputePass> 
   /// What the backward takes of the forward costs something to compute.
   LogicalResult verifyPair(const FragmentPair &pair) {
     llvm::SetVector<Value> residuals = pair.getResiduals();
-    llvm::DenseSet<Value> cheap = pair.findCheap(residuals);
+    llvm::DenseSet<Value> cheap = pair.findCheap(residuals, keepOperands);
     for (Value value : residuals) {
       if (!cheap.contains(value))
         continue;

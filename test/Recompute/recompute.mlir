@@ -6,6 +6,8 @@
 // RUN: par-opt %s --par-check-phases='passes=par-recompute{mode=none},par-recompute{mode=full}' > /dev/null
 // RUN: par-opt %s --par-check-phases='passes=par-recompute{mode=each each=h.0},par-build-programs,par-verify-schedule' > /dev/null
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-check-phases='passes=par-recompute{mode=full},par-verify-recompute,par-build-programs,par-verify-schedule' > /dev/null
+// RUN: sed 's/4x4/64x64/g' %s | par-opt --par-recompute=keep-operands --par-verify-recompute=keep-operands | FileCheck %s --check-prefix=KEEP
+// RUN: sed 's/4x4/64x64/g' %s | par-opt --par-recompute=keep-operands | not par-opt --par-verify-recompute 2>&1 | FileCheck %s --check-prefix=GATE
 // RUN: not par-opt %s --par-recompute=mode=some 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not par-opt %s '--par-recompute=mode=each each=h.{' 2>&1 | FileCheck %s --check-prefix=PATTERN
 
@@ -20,6 +22,17 @@
 // NONE-NOT: par.all_reduce
 // NONE: par.exp
 // NONE: par.transpose
+
+// What a large product of the forward reads is kept.
+// KEEP-LABEL: par.fragment @train.s0.forward
+// KEEP: %[[P:.*]] = par.dot
+// KEEP: %[[P:.*]] = par.dot
+// KEEP: %[[E:.*]] = par.exp
+// KEEP: par.return %{{[^,]*}}, %[[E]], %[[P]] : tensor<64x64xf32>
+// KEEP-LABEL: par.fragment @train.s0.backward
+// KEEP-NOT: par.exp
+// KEEP: par.return
+// GATE: error: saves a value for the backward that costs nothing to compute
 
 // Nothing but the arguments, the first all-reduce again in the backward, the last one not.
 // FULL-LABEL: par.fragment @train.s0.forward

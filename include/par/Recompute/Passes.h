@@ -13,7 +13,8 @@ namespace par {
 #include "par/Recompute/Passes.h.inc"
 
 /// The phase: pass and gate. `schedule` says how many microbatches a stage has in flight.
-void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule);
+void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule,
+                            llvm::StringRef device);
 
 #define GEN_PASS_REGISTRATION
 #include "par/Recompute/Passes.h.inc"

@@ -10,7 +10,8 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
     same step, in which backward fragments repeat a part of the forward, collectives included, just before they need
     it; what nobody needs any more is gone from forward, backward and their runs. Whatever `mode`, a value is not saved
     that follows from saved ones by ops that fuse (costs flops, no memory traffic), or that the backward alone needs and
-    can compute instead.
+    can compute instead. With `keep-operands` (cuda) what arithmetic makes for a product of the forward is saved where the
+    backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it.
 
     `full` saves nothing but the forward's arguments: a microbatch in flight costs its stage input; the price is one
     more forward. A stage that never has two microbatches in flight keeps its values: computing them again at once would
@@ -31,7 +32,8 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
   let options = [
     Option<"mode", "mode", "std::string", "\"none\"", "none, full or each">,
     ListOption<"each", "each", "std::string", "patterns of modules of which only the inputs are saved">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "says how many microbatches a stage has in flight">
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "says how many microbatches a stage has in flight">,
+    Option<"keepOperands", "keep-operands", "bool", "false", "saves what products of the forward read">
   ];
 }
 
@@ -45,6 +47,9 @@ def VerifyRecomputePass : Pass<"par-verify-recompute", "::mlir::ModuleOp"> {
     %1 = par.constant dense<0.0> : tensor<4xf32>      // returned by a forward for its backward: error
     ```
   }];
+  let options = [
+    Option<"keepOperands", "keep-operands", "bool", "false", "what products of the forward read may be saved">
+  ];
 }
 
 #endif
