@@ -227,6 +227,8 @@ bool RowAligner::findPadding(Value value, int64_t dim) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
+  if (auto convert = dyn_cast<ConvertOp>(op); convert && roundsWeight(convert))
+    return true;
   if (isUnaligned(value) && dim == lastDim(value) && !rows.contains(value) && !isRepeated(op))
     return false; // others read it as it is: it would be made twice
   return llvm::TypeSwitch<Operation *, bool>(op)
@@ -248,10 +250,8 @@ bool RowAligner::findPadding(Value value, int64_t dim) {
       })
       .Case([&](TransposeOp transpose) { return mayPad(transpose.getOperand(), transpose.getPermutation()[dim]); })
       .Default([&](Operation *op) {
-        auto convert = dyn_cast<ConvertOp>(op);
-        return (convert && roundsWeight(convert)) ||
-               (op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
-                llvm::all_of(op->getOperands(), [&](Value operand) { return mayPad(operand, dim); }));
+        return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
+               llvm::all_of(op->getOperands(), [&](Value operand) { return mayPad(operand, dim); });
       });
 }
 

@@ -13,6 +13,7 @@ par.program @p on @s0 ranks [0] {
   par.buffer @ct input of "ct" : tensor<2x8xf32> as !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
   par.buffer @lse temp : tensor<2x8xf32>
   par.buffer @v input of "v" : tensor<10x32xf32> as !par.dist<tensor<10x32xf32>, @s0, [{}, {}]>
+  par.buffer @t input of "t" : tensor<32x97xf32> as !par.dist<tensor<32x97xf32>, @s0, [{}, {}]>
   par.buffer @kept input of "kept" : tensor<97x32xbf16> as !par.dist<tensor<97x32xbf16>, @s0, [{}, {}]>
 
   // The logits of one block are those of the next: their buffer has longer rows, too.
@@ -108,6 +109,30 @@ par.program @p on @s0 ranks [0] {
     par.fetch %wide as "wide" : tensor<2x8x97xf32>
   }
 
+  // What a shard does not hold is masked out of the weight, which is kept with classes along its rows here.
+  // CHECK-LABEL: par.block @masked
+  // CHECK: %[[W:.*]] = par.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<32x104xi1>, tensor<32x104xbf16>
+  // CHECK: %[[ZEROS:.*]] = par.select %{{.*}}, %[[W]], %{{.*}} : tensor<32x104xi1>, tensor<32x104xbf16>
+  // CHECK: par.dot %{{.*}}, %[[ZEROS]] contracting [2] x [1] : (tensor<2x8x104xbf16>, tensor<32x104xbf16>)
+  // KERNELS-LABEL: par.block @masked
+  // KERNELS: par.launch @dot.{{.*}} : (tensor<2x8x104xbf16>, tensor<32x104xbf16>)
+  par.block @masked {
+    %y = par.load @y : tensor<2x8xi64>
+    %ct = par.load @ct : tensor<2x8xf32>
+    %lse = par.load @lse : tensor<2x8xf32>
+    %z = par.load @logits : tensor<2x8x97xbf16>
+    %d = par.cross_entropy_grad %ct, %z, %y, %lse ignore -100 : (tensor<2x8xf32>, tensor<2x8x97xbf16>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x97xbf16>
+    %t = par.load @t : tensor<32x97xf32>
+    %n = par.convert %t : tensor<32x97xf32> to tensor<32x97xbf16>
+    %at = par.iota dim 1 : tensor<32x97xi64>
+    %end = par.constant dense<96> : tensor<32x97xi64>
+    %in = par.compare lt %at, %end : tensor<32x97xi64>
+    %none = par.constant dense<0.0> : tensor<32x97xbf16>
+    %m = par.select %in, %n, %none : tensor<32x97xi1>, tensor<32x97xbf16>
+    %dx = par.dot %d, %m contracting [2] x [1] : (tensor<2x8x97xbf16>, tensor<32x97xbf16>) -> tensor<2x8x32xbf16>
+    par.fetch %dx as "masked" : tensor<2x8x32xbf16>
+  }
+
   // Ten classes are few; a weight that is kept in bf16 would be copied; and so would be what is communicated.
   // CHECK-LABEL: par.block @stays
   // CHECK-NOT: par.pad
@@ -128,5 +153,5 @@ par.program @p on @s0 ranks [0] {
     par.fetch %1 as "kept" : tensor<2x8x97xbf16>
     par.fetch %3 as "sum" : tensor<2x8x97xbf16>
   }
-  par.entry @train runs [@forward, @backward, @elementwise, @stays] microbatches [0, 0, 0, 0]
+  par.entry @train runs [@forward, @backward, @elementwise, @masked, @stays] microbatches [0, 0, 0, 0, 0]
 }
