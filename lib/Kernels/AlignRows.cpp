@@ -64,6 +64,7 @@ private:
     SmallVector<Value> values;
   };
 
+  void forEachProduct(function_ref<void(DotOp)> visit);
   void collectBuffers();
   void collect(Value value);
   void collectBuffer(StringRef name);
@@ -73,20 +74,28 @@ private:
   bool mayReadPadded(Operation *user, Value row) const;
   bool mayPad(Value value, int64_t dim);
   bool findPadding(Value value, int64_t dim);
+  void findContractions();
 
   void rewrite();
   Padded pad(Value value, int64_t dim);
   Padded makePadded(Operation *op, int64_t dim);
   bool padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> operands);
   Value padWithZeros(Value value, int64_t dim);
-  void padContraction(DotOp dot);
   void replaceUses(Value row);
 
   ProgramOp program;
   OpBuilder builder;
   llvm::SetVector<Value> rows;
   llvm::StringMap<Kept> buffers;
+  // What is found before anything is changed.
   llvm::DenseMap<std::pair<Value, int64_t>, bool> known;
+  llvm::DenseSet<Operation *> weights; ///< what rounds them
+  struct Contraction {
+    DotOp dot;
+    int64_t lhs, rhs;
+  };
+  SmallVector<Contraction> contractions;
+
   llvm::DenseMap<std::pair<Value, int64_t>, Padded> made;
 };
 
@@ -155,6 +164,14 @@ static bool roundsWeight(ConvertOp convert) {
          convert.getOperand().getDefiningOp<LoadOp>() && llvm::all_of(convert->getUsers(), [](Operation *user) {
            return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>();
          });
+}
+
+/// Of bf16 or f16 operands, in the order in which they are computed.
+void RowAligner::forEachProduct(function_ref<void(DotOp)> visit) {
+  for (BlockOp block : program.getOps<BlockOp>())
+    for (auto dot : block.getOps<DotOp>())
+      if (isNarrow(dot.getLhs().getType()) && isNarrow(dot.getRhs().getType()))
+        visit(dot);
 }
 
 void RowAligner::collectBuffers() {
@@ -227,8 +244,10 @@ bool RowAligner::findPadding(Value value, int64_t dim) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (auto convert = dyn_cast<ConvertOp>(op); convert && roundsWeight(convert))
+  if (auto convert = dyn_cast<ConvertOp>(op); convert && roundsWeight(convert)) {
+    weights.insert(op);
     return true;
+  }
   if (isUnaligned(value) && dim == lastDim(value) && !rows.contains(value) && !isRepeated(op))
     return false; // others read it as it is: it would be made twice
   return llvm::TypeSwitch<Operation *, bool>(op)
@@ -242,7 +261,7 @@ bool RowAligner::findPadding(Value value, int64_t dim) {
       .Case([&](IotaOp) { return true; })
       .Case([&](BroadcastInDimOp broadcast) {
         std::optional<int64_t> source = findSource(broadcast, dim);
-        return !source || isSmall(broadcast) || mayPad(broadcast.getOperand(), *source);
+        return !source || mayPad(broadcast.getOperand(), *source) || isSmall(broadcast);
       })
       .Case([&](ReshapeOp reshape) {
         std::optional<int64_t> source = findSource(reshape, dim);
@@ -265,6 +284,22 @@ void RowAligner::prune() {
     known.clear();
     changed = rows.remove_if([&](Value row) { return !mayStay(row); });
   }
+}
+
+/// Finds the products that are made of longer rows, for both operands have them: they add zeros.
+void RowAligner::findContractions() {
+  forEachProduct([&](DotOp dot) {
+    Value lhs = dot.getLhs(), rhs = dot.getRhs();
+    if (rows.contains(dot.getResult())) // one of its operands has a longer dim already
+      return;
+    for (auto [l, r] : llvm::zip(dot.getLhsContracting(), dot.getRhsContracting())) {
+      bool left = isRow(lhs, l), right = isRow(rhs, r);
+      // What has longer rows along another dim is read without their padding.
+      bool others = (rows.contains(lhs) && !left) || (rows.contains(rhs) && !right);
+      if ((left || right) && !others && mayPad(lhs, l) && mayPad(rhs, r))
+        contractions.push_back({dot, l, r});
+    }
+  });
 }
 
 Padded RowAligner::pad(Value value, int64_t dim) {
@@ -306,10 +341,9 @@ bool RowAligner::padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> 
     return padOperand(0, *findSource(reshape, dim));
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return padOperand(0, transpose.getPermutation()[dim]);
-  auto convert = dyn_cast<ConvertOp>(op);
-  if (convert && roundsWeight(convert))
+  if (weights.contains(op))
     return addZeros(dim);
-  bool zeros = convert != nullptr;
+  bool zeros = isa<ConvertOp>(op);
   for (unsigned operand = 0; operand < operands.size(); ++operand)
     zeros &= padOperand(operand, dim);
   return zeros;
@@ -347,19 +381,6 @@ Value RowAligner::padWithZeros(Value value, int64_t dim) {
   return zeros;
 }
 
-/// Products are made of longer rows where both operands have them: they add zeros.
-void RowAligner::padContraction(DotOp dot) {
-  for (auto [l, r] : llvm::zip(dot.getLhsContracting(), dot.getRhsContracting())) {
-    Value lhs = dot.getLhs(), rhs = dot.getRhs();
-    bool left = isRow(lhs, l), right = isRow(rhs, r);
-    // What has longer rows along another dim is read without their padding.
-    bool others = (rows.contains(lhs) && !left) || (rows.contains(rhs) && !right);
-    if ((!left && !right) || others || !mayPad(lhs, l) || !mayPad(rhs, r))
-      continue;
-    dot->setOperands({padWithZeros(lhs, l), padWithZeros(rhs, r)});
-    return;
-  }
-}
 
 /// Lets readers of the row read what stands for it, without the padding.
 void RowAligner::replaceUses(Value row) {
@@ -376,9 +397,8 @@ void RowAligner::replaceUses(Value row) {
 }
 
 void RowAligner::rewrite() {
-  for (BlockOp block : program.getOps<BlockOp>())
-    for (auto dot : llvm::make_early_inc_range(block.getOps<DotOp>()))
-      padContraction(dot);
+  for (auto [dot, l, r] : contractions)
+    dot->setOperands({padWithZeros(dot.getLhs(), l), padWithZeros(dot.getRhs(), r)});
   for (Value row : rows)
     pad(row, lastDim(row));
   for (Value row : rows)
@@ -394,14 +414,15 @@ void RowAligner::rewrite() {
 
 void RowAligner::run() {
   collectBuffers();
-  for (BlockOp block : program.getOps<BlockOp>())
-    for (auto dot : block.getOps<DotOp>())
-      if (isNarrow(dot.getLhs().getType()) && isNarrow(dot.getRhs().getType()))
-        for (Value value : {Value(dot.getLhs()), Value(dot.getRhs()), Value(dot.getResult())})
-          collect(value);
+  forEachProduct([&](DotOp dot) {
+    for (Value value : {Value(dot.getLhs()), Value(dot.getRhs()), Value(dot.getResult())})
+      collect(value);
+  });
   prune();
-  if (!rows.empty())
-    rewrite();
+  if (rows.empty())
+    return;
+  findContractions();
+  rewrite();
 }
 
 namespace {

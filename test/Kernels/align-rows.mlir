@@ -14,6 +14,7 @@ par.program @p on @s0 ranks [0] {
   par.buffer @lse temp : tensor<2x8xf32>
   par.buffer @v input of "v" : tensor<10x32xf32> as !par.dist<tensor<10x32xf32>, @s0, [{}, {}]>
   par.buffer @t input of "t" : tensor<32x97xf32> as !par.dist<tensor<32x97xf32>, @s0, [{}, {}]>
+  par.buffer @square input of "square" : tensor<71x97xf32> as !par.dist<tensor<71x97xf32>, @s0, [{}, {}]>
   par.buffer @kept input of "kept" : tensor<97x32xbf16> as !par.dist<tensor<97x32xbf16>, @s0, [{}, {}]>
 
   // The logits of one block are those of the next: their buffer has longer rows, too.
@@ -133,6 +134,26 @@ par.program @p on @s0 ranks [0] {
     par.fetch %dx as "masked" : tensor<2x8x32xbf16>
   }
 
+  // A weight is padded along one dim in one place: where its columns are results, terms are read without their padding. What
+  // is rounded may have been rewritten before it is rounded for another product.
+  // CHECK-LABEL: par.block @both
+  // CHECK: %[[W:.*]] = par.convert %{{.*}} : tensor<72x97xf32> to tensor<72x97xbf16>
+  // CHECK: %[[TERMS:.*]] = par.slice %{{.*}} : tensor<2x8x104xbf16> to tensor<2x8x97xbf16>
+  // CHECK: par.dot %[[TERMS]], %[[W]] contracting [2] x [1] : {{.*}} -> tensor<2x8x72xbf16>
+  // CHECK: par.dot %{{.*}} contracting [2] x [1] : {{.*}} -> tensor<2x8x72xbf16>
+  par.block @both {
+    %z = par.load @logits : tensor<2x8x97xbf16>
+    %q = par.load @square : tensor<71x97xf32>
+    %n = par.convert %q : tensor<71x97xf32> to tensor<71x97xbf16>
+    %a = par.dot %z, %n contracting [2] x [1] : (tensor<2x8x97xbf16>, tensor<71x97xbf16>) -> tensor<2x8x71xbf16>
+    %e = par.exp %z : tensor<2x8x97xbf16>
+    %b = par.dot %e, %n contracting [2] x [1] : (tensor<2x8x97xbf16>, tensor<71x97xbf16>) -> tensor<2x8x71xbf16>
+    %wa = par.convert %a : tensor<2x8x71xbf16> to tensor<2x8x71xf32>
+    %wb = par.convert %b : tensor<2x8x71xbf16> to tensor<2x8x71xf32>
+    par.fetch %wa as "a" : tensor<2x8x71xf32>
+    par.fetch %wb as "b" : tensor<2x8x71xf32>
+  }
+
   // Ten classes are few; a weight that is kept in bf16 would be copied; and so would be what is communicated.
   // CHECK-LABEL: par.block @stays
   // CHECK-NOT: par.pad
@@ -153,5 +174,5 @@ par.program @p on @s0 ranks [0] {
     par.fetch %1 as "kept" : tensor<2x8x97xbf16>
     par.fetch %3 as "sum" : tensor<2x8x97xbf16>
   }
-  par.entry @train runs [@forward, @backward, @elementwise, @masked, @stays] microbatches [0, 0, 0, 0, 0]
+  par.entry @train runs [@forward, @backward, @elementwise, @masked, @both, @stays] microbatches [0, 0, 0, 0, 0, 0]
 }
