@@ -179,42 +179,10 @@ struct UpdateSliceLowering : LowerableOpInterface::ExternalModel<UpdateSliceLowe
   }
 };
 
-/// The one dim that a pad makes longer, at its end, where rows along the last dim stay whole.
-std::optional<int64_t> findLongerDim(PadOp pad, ArrayRef<int64_t> from) {
-  std::optional<int64_t> longer;
-  for (auto [dim, size] : llvm::enumerate(from)) {
-    if (pad.getLow()[dim] == 0 && pad.getHigh()[dim] == 0)
-      continue;
-    if (longer || pad.getLow()[dim] != 0 || size == 0 || dim + 1 == from.size())
-      return std::nullopt;
-    longer = dim;
-  }
-  return longer;
-}
-
 struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
-  /// Reads a row in any case, the last one instead of those behind it: neighbours in a row are read at once then, not each
-  /// behind a branch of its own.
-  Lowered lowerRows(PadOp pad, int64_t dim, OpBuilder &builder, Value operand) const {
-    RankedTensorType to = typeOf(pad.getResult());
-    int64_t size = typeOf(operand).getDimSize(dim);
-    auto body = [&](OpBuilder &nested, Location loc, ValueRange) -> Value {
-      SmallVector<Value> indices = buildIndices(nested, loc, to.getRank());
-      Value place = indices[dim], last = buildIndexConstant(nested, loc, size - 1);
-      indices[dim] = arith::MinUIOp::create(nested, loc, place, last);
-      Value value = tensor::ExtractOp::create(nested, loc, operand, indices);
-      Value inside = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ule, place, last);
-      Value padding = arith::ConstantOp::create(nested, loc, pad.getValue());
-      return arith::SelectOp::create(nested, loc, inside, value, padding);
-    };
-    return SmallVector<Value>{buildElements(builder, pad.getLoc(), to, {}, {}, body)};
-  }
-
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto pad = cast<PadOp>(op);
     RankedTensorType from = typeOf(operands[0]), to = typeOf(pad.getResult());
-    if (std::optional<int64_t> dim = findLongerDim(pad, from.getShape()))
-      return lowerRows(pad, *dim, builder, operands[0]);
     auto body = [&](OpBuilder &nested, Location loc, ValueRange) -> Value {
       SmallVector<Value> indices = buildIndices(nested, loc, to.getRank());
       Value value = arith::ConstantOp::create(nested, loc, pad.getValue());
