@@ -85,6 +85,14 @@ static format::Call callOf(const MatmulCall &call) {
   return made;
 }
 
+/// Bytes that cuBLASLt may put partial sums in, where it gives several blocks parts of k: of eight parts, and no more than
+/// NVIDIA advises for Hopper (cuBLAS, cublasSetWorkspace: 32 MiB).
+static uint64_t workspaceOf(const MatmulCall &call) {
+  constexpr uint64_t parts = 8, most = uint64_t(32) << 20;
+  uint64_t result = uint64_t(call.m) * uint64_t(call.n) * sizeof(float);
+  return result > most / parts ? most : result * parts;
+}
+
 LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   std::optional<MatmulCall> call = describeMatmul(kernel);
   if (!call)
@@ -93,7 +101,10 @@ LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   if (fresh) {
     out.calls.push_back(callOf(*call));
     out.calls.back().name = kernel.getSymName();
+    out.calls.back().workspace = tables.gpu ? workspaceOf(*call) : 0;
   }
+  uint64_t workspace = out.calls[index->second].workspace;
+  uint32_t own = workspace ? scratch(workspace) : 0;
   format::Instruction &it = append(launch, format::Op::Call);
   it.call = index->second;
   auto read = [&](unsigned argument) {
@@ -110,6 +121,8 @@ LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
     it.operands.push_back(operand(format::Access::Write, bufferOf(launch.getResult(*epilogue.auxResult))));
   it.operands.push_back(operand(call->accumulator ? format::Access::Accumulate : format::Access::Write,
                                 bufferOf(launch.getResult(epilogue.result))));
+  if (workspace)
+    it.operands.push_back({format::Access::Write, own, {}});
   return success();
 }
 

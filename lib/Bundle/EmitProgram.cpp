@@ -10,7 +10,7 @@ using namespace mlir;
 namespace par {
 
 BundleTables::BundleTables(ModuleOp module, const CompiledKernels &compiled)
-    : module(module), names(module), communicators(module) {
+    : module(module), names(module), gpu(compiled.device == "cuda"), communicators(module) {
   for (const KernelInfo &info : compiled.kernels)
     generated[info.kernel] = &info;
 }

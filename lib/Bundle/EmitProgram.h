@@ -21,6 +21,7 @@ struct BundleTables {
   mlir::ModuleOp module;
   mlir::SymbolTable names;                       ///< of kernels and stages
   llvm::StringMap<const KernelInfo *> generated; ///< by the kernel's symbol
+  bool gpu;                                      ///< programs are for cuda
   Communicators communicators;
   std::vector<std::string> provenance;
   llvm::StringMap<int32_t> provenanceIndex;
