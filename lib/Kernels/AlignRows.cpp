@@ -75,12 +75,15 @@ private:
   bool mayPad(Value value, int64_t dim);
   bool findPadding(Value value, int64_t dim);
   void findContractions();
+  void findReductions();
+  bool isOfRows(Value value);
 
   void rewrite();
   Padded pad(Value value, int64_t dim);
   Padded makePadded(Operation *op, int64_t dim);
   bool padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> operands);
-  Value padWithZeros(Value value, int64_t dim);
+  Value padWith(double number, Value value, int64_t dim);
+  void padReduction(ReduceOp reduce);
   void replaceUses(Value row);
 
   ProgramOp program;
@@ -95,6 +98,8 @@ private:
     int64_t lhs, rhs;
   };
   SmallVector<Contraction> contractions;
+  SmallVector<ReduceOp> reductions;
+  llvm::DenseMap<Value, bool> ofRows;
 
   llvm::DenseMap<std::pair<Value, int64_t>, Padded> made;
 };
@@ -302,6 +307,27 @@ void RowAligner::findContractions() {
   });
 }
 
+/// Whether the value is computed from a row, element by element.
+bool RowAligner::isOfRows(Value value) {
+  auto [found, fresh] = ofRows.try_emplace(value, rows.contains(value));
+  Operation *op = value.getDefiningOp();
+  if (!fresh || found->second || !op || !op->hasTrait<OpTrait::Elementwise>())
+    return found->second;
+  return ofRows[value] = llvm::any_of(op->getOperands(), [&](Value operand) { return isOfRows(operand); });
+}
+
+/// Finds the reductions in f32 that read whole longer rows, 16 bytes at once as products do.
+void RowAligner::findReductions() {
+  for (BlockOp block : program.getOps<BlockOp>())
+    for (auto reduce : block.getOps<ReduceOp>()) {
+      Value operand = reduce.getOperand();
+      bool known = reduce.getKind() == ReduceKind::sum || reduce.getKind() == ReduceKind::max;
+      if (known && getElementTypeOrSelf(operand.getType()).isF32() && isOfRows(operand) &&
+          mayPad(operand, lastDim(operand)))
+        reductions.push_back(reduce);
+    }
+}
+
 Padded RowAligner::pad(Value value, int64_t dim) {
   if (auto found = made.find({value, dim}); found != made.end())
     return found->second;
@@ -366,10 +392,10 @@ Padded RowAligner::makePadded(Operation *op, int64_t dim) {
   return {clone->getResult(0), zeros};
 }
 
-/// What a contraction may add up.
-Value RowAligner::padWithZeros(Value value, int64_t dim) {
+/// With that number behind the value's elements.
+Value RowAligner::padWith(double number, Value value, int64_t dim) {
   Padded padded = pad(value, dim);
-  if (padded.zeros)
+  if (padded.zeros && number == 0)
     return padded.value;
   builder.setInsertionPointAfterValue(padded.value);
   Location loc = value.getLoc();
@@ -377,8 +403,26 @@ Value RowAligner::padWithZeros(Value value, int64_t dim) {
   Value place = IotaOp::create(builder, loc, places, uint64_t(dim));
   Value isValue = CompareOp::create(builder, loc, Predicate::lt, place,
                                     buildSplat(builder, loc, places, double(shapeOf(value)[dim])));
-  Value zeros = SelectOp::create(builder, loc, isValue, padded.value, buildSplat(builder, loc, type, 0));
-  return zeros;
+  return SelectOp::create(builder, loc, isValue, padded.value, buildSplat(builder, loc, type, number));
+}
+
+/// A reduction along rows reads what changes nothing behind them; one of columns has more of these, which nobody reads.
+void RowAligner::padReduction(ReduceOp reduce) {
+  Value operand = reduce.getOperand();
+  int64_t last = lastDim(operand);
+  if (llvm::is_contained(reduce.getDims(), last)) {
+    double nothing = reduce.getKind() == ReduceKind::sum ? 0 : -std::numeric_limits<double>::infinity();
+    reduce->setOperand(0, padWith(nothing, operand, last));
+    return;
+  }
+  Value padded = pad(operand, last).value;
+  builder.setInsertionPointAfter(reduce);
+  Operation *wide = builder.clone(*reduce);
+  wide->setOperand(0, padded);
+  wide->getResult(0).setType(paddedType(reduce.getType(), lastDim(reduce)));
+  SmallVector<int64_t> starts(shapeOf(reduce).size(), 0), strides(shapeOf(reduce).size(), 1);
+  reduce.replaceAllUsesWith(
+      SliceOp::create(builder, reduce.getLoc(), wide->getResult(0), starts, shapeOf(reduce), strides).getResult());
 }
 
 
@@ -398,7 +442,9 @@ void RowAligner::replaceUses(Value row) {
 
 void RowAligner::rewrite() {
   for (auto [dot, l, r] : contractions)
-    dot->setOperands({padWithZeros(dot.getLhs(), l), padWithZeros(dot.getRhs(), r)});
+    dot->setOperands({padWith(0, dot.getLhs(), l), padWith(0, dot.getRhs(), r)});
+  for (ReduceOp reduce : reductions)
+    padReduction(reduce);
   for (Value row : rows)
     pad(row, lastDim(row));
   for (Value row : rows)
@@ -422,6 +468,7 @@ void RowAligner::run() {
   if (rows.empty())
     return;
   findContractions();
+  findReductions();
   rewrite();
 }
 

@@ -31,10 +31,12 @@ par.program @p on @s0 ranks [0] {
   // CHECK: par.cross_entropy %[[ROWS]]
   // CHECK: par.store %[[Z]] to @logits : tensor<2x8x104xbf16>
 
-  // A weight is rounded and padded in one kernel, and so is a bias; no other kernel pads, and none slices.
+  // A weight is rounded and padded in one kernel, and so is a bias; no other kernel pads, and one slices a bias's gradient.
   // KERNELS: par.kernel @convert.0(%{{.*}}: tensor<97x32xf32>) -> tensor<104x32xbf16> attributes {implementation = "generated"}
   // KERNELS-NOT: par.kernel @{{pad|slice}}
   // KERNELS: par.kernel @convert.1(%{{.*}}: tensor<97xf32>) -> tensor<104xbf16>
+  // KERNELS-NOT: par.kernel @{{pad|slice}}
+  // KERNELS: par.kernel @slice.0(%{{.*}}: tensor<104xf32>) -> tensor<97xf32>
   // KERNELS-NOT: par.kernel @{{pad|slice}}
   // KERNELS-LABEL: par.block @forward
   // KERNELS: %[[N:.*]] = par.launch @convert.0(
@@ -81,14 +83,19 @@ par.program @p on @s0 ranks [0] {
     par.fetch %dw as "dw" : tensor<97x32xf32>
   }
 
-  // A bias is padded too; what is computed of rows element by element has zeros where it is added up; a reduction, and what
-  // is stored in f32, read rows without padding.
+  // A bias is padded too; what is computed of rows element by element has zeros where it is added up, and what changes nothing
+  // where it is reduced along rows; of columns, there are more; what is kept in f32 reads rows without padding.
   // CHECK-LABEL: par.block @elementwise
   // CHECK: %[[DOT:.*]] = par.dot {{.*}} -> tensor<2x8x104xbf16>
   // CHECK: %[[A:.*]] = par.add %[[DOT]], %{{.*}} : tensor<2x8x104xbf16>
   // CHECK: %[[E:.*]] = par.exp %[[A]] : tensor<2x8x104xbf16>
   // CHECK: %[[ZEROS:.*]] = par.select %{{.*}}, %[[E]], %{{.*}} : tensor<2x8x104xi1>, tensor<2x8x104xbf16>
   // CHECK: par.dot %[[ZEROS]], %{{.*}} contracting [2] x [0] : (tensor<2x8x104xbf16>, tensor<104x32xbf16>)
+  // CHECK: %[[LEAST:.*]] = par.constant dense<0xFF800000> : tensor<2x8x104xf32>
+  // CHECK: %[[TOP:.*]] = par.select %{{.*}}, %{{.*}}, %[[LEAST]] : tensor<2x8x104xi1>, tensor<2x8x104xf32>
+  // CHECK: %[[DB:.*]] = par.reduce sum %{{.*}} dims [0, 1] : tensor<2x8x104xf32> to tensor<104xf32>
+  // CHECK: par.slice %[[DB]] [0] to [97] by [1]
+  // CHECK: par.reduce max %[[TOP]] dims [2] : tensor<2x8x104xf32>
   // KERNELS-LABEL: par.block @elementwise
   // KERNELS: par.launch @dot.{{.*}} -> tensor<2x8x104xbf16>
   // KERNELS: par.launch @dot.{{.*}} : (tensor<2x8x104xbf16>, tensor<104x32xbf16>)
@@ -105,6 +112,8 @@ par.program @p on @s0 ranks [0] {
     %dx = par.dot %e, %n contracting [2] x [0] : (tensor<2x8x97xbf16>, tensor<97x32xbf16>) -> tensor<2x8x32xbf16>
     %wide = par.convert %a : tensor<2x8x97xbf16> to tensor<2x8x97xf32>
     %db = par.reduce sum %wide dims [0, 1] : tensor<2x8x97xf32> to tensor<97xf32>
+    %top = par.reduce max %wide dims [2] : tensor<2x8x97xf32> to tensor<2x8xf32>
+    par.fetch %top as "top" : tensor<2x8xf32>
     par.fetch %dx as "more" : tensor<2x8x32xbf16>
     par.fetch %db as "db" : tensor<97xf32>
     par.fetch %wide as "wide" : tensor<2x8x97xf32>

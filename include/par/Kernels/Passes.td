@@ -104,8 +104,8 @@ def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
     of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer than 512; those
     of fewer than 64 stay), where nothing has to be copied for that: a weight gets zeros where it is rounded, so that
     the product gives zeros behind its rows; the gradient of cross_entropy has zeros written behind its own; elementwise
-    ops compute what nobody reads, and zeros where it is added up. Others read the rows without their padding, in their
-    place. Values in variables, communication and results stay as they are.
+    ops compute what nobody reads, and zeros where it is added up; sums and maxima in f32 read whole rows. Others read the
+    rows without their padding, in their place. Values in variables, communication and results stay as they are.
     Fails: never.
 
     ```
