@@ -11,12 +11,15 @@
 #include "mlir/IR/Verifier.h"
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 using namespace mlir;
 
 namespace par {
 namespace {
+
+constexpr StringLiteral symbolPrefix = "par_k";
 
 /// One kernel on its way from body to object.
 struct Job {
@@ -25,6 +28,9 @@ struct Job {
   std::string object, ir;
   bool failed = false;
 };
+
+/// Of the job that made the symbol.
+size_t numberOf(const std::string &symbol) { return std::stoul(symbol.substr(symbolPrefix.size())); }
 
 /// A kernel's body without its name: what makes kernels equal.
 std::string bodyText(KernelOp kernel) {
@@ -86,12 +92,13 @@ LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &inf
   return success();
 }
 
-LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
+LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module,
+                           bool sparing) {
   codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
     return failure();
-  cuda::LaunchPlan launch = cuda::chooseLaunch(plan);
+  cuda::LaunchPlan launch = cuda::chooseLaunch(plan, sparing);
   info.launch = GpuLaunch{launch.grid, launch.threads()};
   addScratch(buffers, info, launch.scratchBytes * launch.grid);
   cuda::emitThreads(function, plan, launch, buffers, info.symbol);
@@ -100,12 +107,13 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
 }
 
 /// From a kernel's body to code of threads or loops in a module of its own.
-LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job) {
+LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job, bool sparing = false) {
   job.module = ModuleOp::create(kernel.getLoc());
   FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
   if (failed(function))
     return failure();
-  return (gpu ? buildThreads : buildLoops)(*function, kernel, info, *job.module);
+  return gpu ? buildThreads(*function, kernel, info, *job.module, sparing)
+             : buildLoops(*function, kernel, info, *job.module);
 }
 
 /// LLVM refuses what it was given. No input is known that it does refuse, so no test quotes this.
@@ -190,15 +198,16 @@ LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const Code
 }
 
 /// One file of PTX, and machine code from it.
-LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
+LogicalResult joinDevice(ModuleOp module, const std::vector<Job> &jobs, const CodegenOptions &options,
                          CompiledKernels &out) {
   std::vector<std::string> texts;
-  for (Job &job : jobs)
-    texts.push_back(std::move(job.object));
+  for (const Job &job : jobs)
+    texts.push_back(job.object);
   for (const KernelInfo &info : out.kernels)
     if (options.keepIR)
-      out.ir[info.symbol] = jobs[std::stoul(info.symbol.substr(std::string("par_k").size()))].ir;
+      out.ir[info.symbol] = jobs[numberOf(info.symbol)].ir;
   out.ptx = cuda::joinPtx(texts);
+  out.cubins.clear();
   std::string ptxas = cuda::findPtxas();
   std::vector<std::string> gpus{out.isa};
   if (options.isa == "all")
@@ -212,6 +221,48 @@ LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenO
       return module.emitError("ptxas makes no code for ") << sm << ": " << error;
     out.cubins.push_back({sm, std::move(made->cubin), std::move(made->resources)});
   }
+  return success();
+}
+
+/// How many registers a thread will need is only an estimate: kernels that spill are built once more, sparing
+/// them. True if there were any.
+FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
+                               CompiledKernels &out) {
+  std::set<std::string> spilled;
+  for (const Cubin &cubin : out.cubins)
+    for (const auto &resources : cubin.resources)
+      if (resources.second.spillBytes > options.spillLimit)
+        spilled.insert(resources.first().str());
+  bool any = false;
+  for (const std::string &symbol : spilled) {
+    auto known = llvm::find_if(out.kernels, [&](const KernelInfo &info) { return info.symbol == symbol; });
+    if (known == out.kernels.end())
+      continue;
+    any = true;
+    KernelInfo again;
+    again.symbol = symbol;
+    Job &job = jobs[numberOf(symbol)] = Job();
+    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job,
+                           /*sparing=*/true)))
+      return failure();
+    if (failed(compileJob(job, out, options.keepIR)))
+      return refuse(job.module->getLoc(), out.isa);
+    for (KernelInfo &info : out.kernels)
+      if (info.symbol == symbol) {
+        again.kernel = info.kernel;
+        info = again;
+      }
+  }
+  return any;
+}
+
+LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
+                         CompiledKernels &out) {
+  if (failed(joinDevice(module, jobs, options, out)))
+    return failure();
+  FailureOr<bool> rebuilt = rebuildSpilled(module, jobs, options, out);
+  if (failed(rebuilt) || (*rebuilt && failed(joinDevice(module, jobs, options, out))))
+    return failure();
   return gateDevice(module, out, options);
 }
 
@@ -251,7 +302,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
     if (!isNew) {
       info = out.kernels[entry->second];
     } else {
-      info.symbol = "par_k" + std::to_string(jobs.size());
+      info.symbol = (symbolPrefix + std::to_string(jobs.size())).str();
       if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back())))
         return failure();
     }
@@ -263,7 +314,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   if (failed(compileJobs(jobs, out, options)))
     return failure();
   if (gpu) {
-    if (failed(joinDevice(module, jobs, options, out)))
+    if (failed(makeDevice(module, jobs, options, out)))
       return failure();
     return out;
   }

@@ -25,10 +25,10 @@ struct Ptxas {
   ~Ptxas() { unsetenv("PAR_PTXAS"); }
 };
 
-/// A program in the place of ptxas that says `said` and writes a file.
-std::string fakePtxas(const std::string &said) {
+/// A program in the place of ptxas that writes a file, does what a line of sh says and says `said`.
+std::string fakePtxas(const std::string &said, const std::string &first = "") {
   std::string path = testing::TempDir() + "par-fake-ptxas";
-  std::ofstream(path) << "#!/bin/sh\necho code > $4\ncat <<END\n" << said << "\nEND\n";
+  std::ofstream(path) << "#!/bin/sh\necho code > $4\n" << first << "\ncat <<END\n" << said << "\nEND\n";
   chmod(path.c_str(), 0755);
   return path;
 }
@@ -262,6 +262,23 @@ TEST(CudaKernels, GateOnWhatPtxasSays) {
   LoadedKernels loaded(sumOfRow, "sm_90");
   EXPECT_FALSE(loaded.handle);
   EXPECT_EQ(loaded.errors, "kernel @sum for sm_90 spills 20 bytes, the limit is 0\n");
+}
+
+// A row for which registers are too few after all is kept in shared memory.
+TEST(CudaKernels, RowsThatSpillAreNotHeld) {
+  std::string said = "ptxas info    : Compiling entry function 'par_k0' for 'sm_90'\nptxas info    : Function properties for "
+                     "par_k0\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
+                     "registers";
+  std::string seen = testing::TempDir() + "par-fake-ptxas-seen", norm = normKernel(4096, 768, "bf16");
+  unlink(seen.c_str());
+  Ptxas fake(fakePtxas(said, "test -e " + seen + " && exit 0; touch " + seen));
+  LoadedKernels looped(norm, "sm_90");
+  ASSERT_TRUE(looped.handle) << looped.errors;
+  EXPECT_NE(looped.compiled.ptx.find(".shared"), std::string::npos);
+  Ptxas none("");
+  LoadedKernels held(norm, "sm_90");
+  EXPECT_EQ(held.compiled.ptx.find(".shared"), std::string::npos);
+  EXPECT_NE(held.compiled.kernels[0].launch->grid, looped.compiled.kernels[0].launch->grid);
 }
 
 TEST(CudaKernels, UnknownGpus) {

@@ -11,8 +11,6 @@ using namespace codegen;
 
 /// What every operand's address is a multiple of: one access of a thread.
 static constexpr int64_t operandAlignment = 16;
-/// Elements that a thread has at hand in loops before it goes on: their loads are under way together.
-static constexpr int64_t elementsAtHand = 16, columnsAtHand = 32;
 
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t all = 1;
@@ -207,8 +205,8 @@ SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> 
   if (run > 1)
     sizes[position] /= run;
   int64_t all = product(sizes);
-  int64_t runs =
-      std::max<int64_t>(columns.empty() ? elementsAtHand / run : columnsAtHand / columns.size(), 1);
+  int64_t neighbours = run * std::max<int64_t>(columns.size(), 1);
+  int64_t runs = std::max<int64_t>(launch.atHand / neighbours, 1);
   auto turn = [&](int64_t count, Value number, ValueRange values) {
     SmallVector<Value> next = llvm::to_vector(values);
     ElementEmitter::Memo outer = elements.memo;

@@ -25,11 +25,13 @@ constexpr int64_t mostBlocks = 1024;
 constexpr int64_t fewBlocks = 128, manyBlocks = 264;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
+/// Elements that a thread has at hand in loops over a row, and over columns; where registers are spared.
+constexpr unsigned rowAtHand = 16, columnsAtHand = 32, leastAtHand = 4;
 /// Elements that a thread of several rows loads and stores: they are in registers at the same time.
 constexpr int64_t mostHeld = 64;
 /// Values of a row that a thread of a block holds; of one with more than 256 threads, where it has 128
 /// registers.
-constexpr unsigned mostKept = 96, mostKeptInLarge = 64, mostElements = 32;
+constexpr unsigned mostKept = 96, mostKeptInLarge = 48, mostElements = 32;
 /// Bytes of values that one thread keeps for its row.
 constexpr uint64_t ownBytes = 1024;
 
@@ -99,10 +101,11 @@ int64_t lastRowLoop(const KernelPlan &plan) {
 }
 
 /// One thread a row, or several rows where there are enough of them and they lie together.
-void shareRows(LaunchPlan &launch, const KernelPlan &plan) {
+void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
   int64_t last = lastRowLoop(plan);
   launch.kind = LaunchPlan::Rows;
-  for (unsigned several = countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
+  for (unsigned several = sparing || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1;
+       several /= 2)
     if (last % several == 0 && launch.rows / several >= fewThreads &&
         several * countTensors(plan) <= mostHeld) {
       launch.perThread = several;
@@ -124,10 +127,11 @@ unsigned membersFor(int64_t extent, int64_t rows, int64_t each) {
 
 /// Several neighbouring columns a thread, as many threads down as the sum is long and the GPU wants; across,
 /// 8 at least, which with 16 bytes each is a line of the cache, or half of that for the sake of more blocks.
-void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work) {
+void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
   launch.kind = LaunchPlan::Columns;
   int64_t last = lastRowLoop(plan);
-  launch.perThread = elementsInOrder(plan);
+  launch.atHand = sparing ? leastAtHand : columnsAtHand;
+  launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
   while (last % launch.perThread)
     launch.perThread /= 2;
   int64_t columns = launch.rows / launch.perThread;
@@ -172,9 +176,10 @@ bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
   return true;
 }
 
-void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work) {
+void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
   launch.kind = LaunchPlan::Team;
-  launch.perThread = elementsInOrder(plan);
+  launch.atHand = sparing ? leastAtHand : rowAtHand;
+  launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
   launch.members =
       membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
   launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
@@ -193,7 +198,7 @@ codegen::PlanOptions planOptions() {
   return options;
 }
 
-LaunchPlan chooseLaunch(const KernelPlan &plan) {
+LaunchPlan chooseLaunch(const KernelPlan &plan, bool sparing) {
   LaunchPlan launch;
   for (int64_t size : plan.rowLoops)
     launch.rows *= size;
@@ -203,18 +208,18 @@ LaunchPlan chooseLaunch(const KernelPlan &plan) {
   RowWork work = measure(plan);
   bool alone = launch.rowBytes <= ownBytes && !plan.scratchBytes;
   if (alone && work.elements == 1 && work.acrossRows) {
-    shareColumns(launch, plan, work);
+    shareColumns(launch, plan, work, sparing);
     return launch;
   }
   if (alone && work.elements < sharedWork && work.reduced < sharedWork) {
-    shareRows(launch, plan);
+    shareRows(launch, plan, sparing);
     return launch;
   }
   std::optional<HeldRow> row = findHeldRow(plan);
-  if (row && shareHeld(launch, *row))
+  if (!sparing && row && shareHeld(launch, *row))
     launch.sharedBytes = launch.members > warp ? slotBytes * countReductions(plan) : 0;
   else
-    shareInTeams(launch, plan, work);
+    shareInTeams(launch, plan, work, sparing);
   return launch;
 }
 

@@ -16,6 +16,8 @@ struct LaunchPlan {
   enum Kind { Rows, Held, Team, Columns } kind = Rows;
   int64_t rows = 1;
   unsigned perThread = 1, turns = 1;
+  /// Elements that a thread has at hand in loops before it goes on: their loads are under way together.
+  unsigned atHand = 1;
   /// Of a block: rows (Columns: groups of neighbouring ones) at one time, and threads that share each.
   unsigned blockRows = 256, members = 1;
   uint32_t grid = 1;
@@ -39,7 +41,8 @@ inline constexpr uint64_t sharedLimit = 48 << 10;
 /// What the plan of a kernel for a GPU is made with.
 codegen::PlanOptions planOptions();
 
-LaunchPlan chooseLaunch(const codegen::KernelPlan &plan);
+/// `sparing`: with registers; no row is held, and threads have less at hand.
+LaunchPlan chooseLaunch(const codegen::KernelPlan &plan, bool sparing = false);
 
 } // namespace par::cuda
 
