@@ -3,17 +3,49 @@
 
 #include "par/Dialect/Par.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace par {
 
-/// Elements that a row of bf16 or f16 is kept in so that a GPU's products read 16 bytes at once: a multiple of 64 from
-/// 512 on, of 8 from 64 on. Shorter rows stay, for padding would be a large part of them.
+/// Elements that a row of bf16 or f16 is kept in so that a GPU's products read 16 bytes at once: a multiple
+/// of 64 from 512 on, of 8 from 64 on. Shorter rows stay, for padding would be a large part of them.
 int64_t alignedRow(int64_t size);
 
-/// True for a slice (null is none) that reads rows of bf16 or f16 without their padding. It costs nothing: who reads it reads the rows.
+/// True for a slice (null is none) that reads rows of bf16 or f16 without their padding. It costs nothing:
+/// who reads it reads the rows.
 bool dropsPadding(mlir::Operation *op);
 
 /// True for a pad that adds zeros behind rows, at least one.
 bool padsRows(PadOp pad);
+
+/// What of a program is kept in longer rows, found before anything is changed.
+struct RowPlan {
+  /// Narrow values that are longer along their last dim.
+  llvm::SetVector<mlir::Value> rows;
+  /// Temporary buffers that hold rows alone.
+  llvm::SmallVector<BufferOp> buffers;
+  /// What rounds weights, which get zeros in f32 before.
+  llvm::DenseSet<mlir::Operation *> weights;
+  /// Products that add up zeros behind these dims of their operands.
+  struct Contraction {
+    DotOp dot;
+    int64_t lhs, rhs;
+  };
+  llvm::SmallVector<Contraction> contractions;
+  /// Reductions in f32 that read whole longer rows.
+  llvm::SmallVector<ReduceOp> reductions;
+  /// By value and dim, whether what computes the value can as well compute it with that dim longer.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> longer;
+};
+RowPlan planRows(ProgramOp program);
+
+inline int64_t lastDim(mlir::Value value) { return getTensorType(value.getType()).getRank() - 1; }
+/// The operand's dim that a dim of the result is, whole: none if the reshape joins or splits it.
+std::optional<int64_t> findSource(ReshapeOp reshape, int64_t dim);
+/// The operand's dim that a dim of the result is; none if the operand is repeated along it.
+std::optional<int64_t> findSource(BroadcastInDimOp broadcast, int64_t dim);
+/// The operand of a product, and its dim, that a dim of the result is; none for batch dims.
+std::optional<std::pair<unsigned, int64_t>> findFree(DotOp dot, int64_t dim);
 
 } // namespace par
 

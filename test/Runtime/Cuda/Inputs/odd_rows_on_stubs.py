@@ -47,7 +47,8 @@ def main():
         wanted = on_stubs.losses(on_stubs.compile_bundle("cpu", precision, *flags), {})
         found, calls = on_stubs.losses_on_stub(precision, *flags)
         far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
-        print(f"{precision}: losses", "the same" if far == 0 else "within 1e-6" if far < 1e-6 else f"{wanted}, not {found}", "; products", ", ".join(shapes(calls)))
+        near = "the same" if far == 0 else "within 1e-6" if far < 1e-6 else f"{wanted}, not {found}"
+        print(f"{precision}: losses {near} ; products", ", ".join(shapes(calls)))
 
 
 main()

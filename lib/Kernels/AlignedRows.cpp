@@ -1,0 +1,313 @@
+#include "AlignedRows.h"
+#include "Groups.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace par {
+
+static bool isNarrow(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isBF16() || element.isF16();
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
+
+int64_t alignedRow(int64_t size) {
+  int64_t unit = size >= 512 ? 64 : size >= 64 ? 8 : 1;
+  return size % 8 ? (size + unit - 1) / unit * unit : size;
+}
+
+bool dropsPadding(Operation *op) {
+  auto slice = dyn_cast_if_present<SliceOp>(op);
+  if (!slice || !isNarrow(slice.getType()) || shapeOf(slice).empty())
+    return false;
+  ArrayRef<int64_t> rows = shapeOf(slice), padded = shapeOf(slice.getOperand());
+  return rows.drop_back() == padded.drop_back() && rows.back() != padded.back() &&
+         alignedRow(rows.back()) == padded.back() &&
+         llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
+         llvm::all_of(slice.getStrides(), [](int64_t step) { return step == 1; });
+}
+
+bool padsRows(PadOp pad) {
+  auto zero = dyn_cast<FloatAttr>(pad.getValue());
+  auto isNone = [](int64_t added) { return added == 0; };
+  return zero && zero.getValue().isPosZero() && !pad.getHigh().empty() && pad.getHigh().back() > 0 &&
+         llvm::all_of(pad.getLow(), isNone) && llvm::all_of(pad.getHigh().drop_back(), isNone);
+}
+
+namespace {
+
+/// Finds the narrow values of a program that products read or write in rows that are not aligned, and that
+/// nobody has to copy for them to be.
+class RowFinder {
+public:
+  explicit RowFinder(ProgramOp program) : program(program) {}
+
+  RowPlan run();
+
+private:
+  /// All that is loaded from a temporary buffer and stored to it.
+  struct Kept {
+    BufferOp buffer;
+    SmallVector<Value> values;
+  };
+
+  void forEachProduct(function_ref<void(DotOp)> visit);
+  void collectBuffers();
+  void collect(Value value);
+  void collectBuffer(StringRef name);
+  void prune();
+  bool isRow(Value value, int64_t dim) const { return plan.rows.contains(value) && dim == lastDim(value); }
+  bool keepsPadded(StringRef buffer) const;
+  bool mayReadPadded(Operation *user, Value row) const;
+  bool mayPad(Value value, int64_t dim);
+  bool findPadding(Value value, int64_t dim);
+  void findContractions();
+  void findReductions();
+  bool isOfRows(Value value);
+
+  ProgramOp program;
+  RowPlan plan;
+  llvm::StringMap<Kept> buffers;
+  llvm::DenseMap<Value, bool> ofRows;
+};
+
+} // namespace
+
+/// Narrow rows that are not aligned, and could be.
+static bool isUnaligned(Value value) {
+  return isNarrow(value.getType()) && !shapeOf(value).empty() &&
+         alignedRow(shapeOf(value).back()) != shapeOf(value).back();
+}
+
+std::optional<int64_t> findSource(ReshapeOp reshape, int64_t dim) {
+  ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(reshape);
+  int64_t behind = ShapedType::getNumElements(to.drop_front(dim + 1)), other = 1;
+  for (int64_t source = int64_t(from.size()) - 1; source >= 0; other *= from[source--])
+    if (from[source] == to[dim] && other == behind)
+      return source;
+  return std::nullopt;
+}
+
+std::optional<std::pair<unsigned, int64_t>> findFree(DotOp dot, int64_t dim) {
+  dim -= dot.getLhsBatching().size();
+  SmallVector<int64_t> lhs(dot.getLhsFree()), rhs(dot.getRhsFree());
+  if (dim < 0)
+    return std::nullopt;
+  if (dim < int64_t(lhs.size()))
+    return std::pair(0u, lhs[dim]);
+  return std::pair(1u, rhs[dim - lhs.size()]);
+}
+
+std::optional<int64_t> findSource(BroadcastInDimOp broadcast, int64_t dim) {
+  for (auto [source, target] : llvm::enumerate(broadcast.getDims()))
+    if (target == dim && shapeOf(broadcast.getOperand())[source] != 1)
+      return source;
+  return std::nullopt;
+}
+
+/// Few numbers beside those that they are repeated to: padding them costs nothing to speak of.
+static bool isSmall(BroadcastInDimOp broadcast) {
+  constexpr int64_t few = 8;
+  return getTensorType(broadcast.getOperand().getType()).getNumElements() * few <=
+         broadcast.getType().getNumElements();
+}
+
+/// Costs nothing where it is read, or little: what few numbers are repeated to, perhaps rounded.
+static bool isRepeated(Operation *op) {
+  auto isFreeValue = [](Value value) { return value.getDefiningOp() && isFree(value.getDefiningOp()); };
+  return isFree(op) || (op->hasTrait<OpTrait::Elementwise>() && llvm::all_of(op->getOperands(), isFreeValue));
+}
+
+/// A weight in f32 that is rounded for products alone: the kernel that rounds it writes some zeros more.
+static bool roundsWeight(ConvertOp convert) {
+  return isNarrow(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
+         convert.getOperand().getDefiningOp<LoadOp>() &&
+         llvm::all_of(convert->getUsers(), [](Operation *user) {
+           return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>();
+         });
+}
+
+/// Of bf16 or f16 operands, in the order in which they are computed.
+void RowFinder::forEachProduct(function_ref<void(DotOp)> visit) {
+  for (BlockOp block : program.getOps<BlockOp>())
+    for (auto dot : block.getOps<DotOp>())
+      if (isNarrow(dot.getLhs().getType()) && isNarrow(dot.getRhs().getType()))
+        visit(dot);
+}
+
+void RowFinder::collectBuffers() {
+  for (BufferOp buffer : program.getOps<BufferOp>())
+    if (buffer.getKind() == BufferKind::temp && !buffer.getOf() && !buffer.getDist())
+      buffers[buffer.getSymName()].buffer = buffer;
+  program.walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op); load && buffers.contains(load.getBuffer()))
+      buffers[load.getBuffer()].values.push_back(load);
+    if (auto store = dyn_cast<StoreOp>(op); store && buffers.contains(store.getBuffer()))
+      buffers[store.getBuffer()].values.push_back(store.getOperand());
+  });
+}
+
+void RowFinder::collectBuffer(StringRef name) {
+  if (auto kept = buffers.find(name); kept != buffers.end())
+    for (Value value : kept->second.values)
+      collect(value);
+}
+
+/// With all that lies in the same rows: what is kept in one buffer, another view of it, what is computed from
+/// it one by one.
+void RowFinder::collect(Value value) {
+  if (!isUnaligned(value) || !plan.rows.insert(value))
+    return;
+  Operation *source = value.getDefiningOp();
+  if (auto load = dyn_cast_or_null<LoadOp>(source))
+    collectBuffer(load.getBuffer());
+  else if (auto reshape = dyn_cast_or_null<ReshapeOp>(source); reshape && findSource(reshape, lastDim(value)))
+    collect(reshape.getOperand());
+  else if (auto gradient = dyn_cast_or_null<CrossEntropyGradOp>(source))
+    collect(gradient.getLogits());
+  for (Operation *user : value.getUsers()) {
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    auto gradient = dyn_cast<CrossEntropyGradOp>(user);
+    if (auto store = dyn_cast<StoreOp>(user))
+      collectBuffer(store.getBuffer());
+    else if ((reshape && findSource(reshape, lastDim(reshape)) == lastDim(value)) ||
+             (gradient && gradient.getLogits() == value) || user->hasTrait<OpTrait::Elementwise>())
+      collect(user->getResult(0));
+  }
+}
+
+bool RowFinder::keepsPadded(StringRef buffer) const {
+  auto kept = buffers.find(buffer);
+  return kept != buffers.end() &&
+         llvm::all_of(kept->second.values, [&](Value value) { return plan.rows.contains(value); });
+}
+
+/// Whether an op that reads the row can read it without its padding where it lies.
+bool RowFinder::mayReadPadded(Operation *user, Value row) const {
+  if (auto store = dyn_cast<StoreOp>(user))
+    return keepsPadded(store.getBuffer());
+  if (isa<CrossEntropyGradOp, ReshapeOp>(user))
+    return plan.rows.contains(user->getResult(0)) && user->getOperand(isa<ReshapeOp>(user) ? 0 : 1) == row;
+  if (auto convert = dyn_cast<ConvertOp>(user); convert && !isNarrow(convert.getType()))
+    return llvm::all_of(convert->getUsers(), [](Operation *reader) {
+      return isa<ReduceOp, TakeOp>(reader) || reader->hasTrait<OpTrait::Elementwise>() || !isTensorOp(reader);
+    });
+  return isa<DotOp, CrossEntropyOp, ReduceOp, TakeOp>(user) || user->hasTrait<OpTrait::Elementwise>();
+}
+
+bool RowFinder::mayPad(Value value, int64_t dim) {
+  auto [found, fresh] = plan.longer.try_emplace({value, dim}, false);
+  if (!fresh)
+    return found->second;
+  return plan.longer[{value, dim}] = findPadding(value, dim);
+}
+
+/// Whether what computes the value can as well compute it with that dim longer.
+bool RowFinder::findPadding(Value value, int64_t dim) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto convert = dyn_cast<ConvertOp>(op); convert && roundsWeight(convert)) {
+    plan.weights.insert(op);
+    return true;
+  }
+  if (isUnaligned(value) && dim == lastDim(value) && !plan.rows.contains(value) && !isRepeated(op))
+    return false; // others read it as it is: it would be made twice
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](LoadOp load) { return isRow(value, dim) && keepsPadded(load.getBuffer()); })
+      .Case([&](CrossEntropyGradOp gradient) {
+        return isRow(value, dim) && plan.rows.contains(gradient.getLogits());
+      })
+      .Case([&](DotOp dot) {
+        auto free = findFree(dot, dim);
+        return free && isRow(value, dim) && mayPad(dot->getOperand(free->first), free->second);
+      })
+      .Case([&](ConstantOp constant) { return isa<SplatElementsAttr>(constant.getValue()); })
+      .Case([&](IotaOp) { return true; })
+      .Case([&](BroadcastInDimOp broadcast) {
+        std::optional<int64_t> source = findSource(broadcast, dim);
+        return !source || mayPad(broadcast.getOperand(), *source) || isSmall(broadcast);
+      })
+      .Case([&](ReshapeOp reshape) {
+        std::optional<int64_t> source = findSource(reshape, dim);
+        return source && mayPad(reshape.getOperand(), *source);
+      })
+      .Case([&](TransposeOp transpose) {
+        return mayPad(transpose.getOperand(), transpose.getPermutation()[dim]);
+      })
+      .Default([&](Operation *op) {
+        return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
+               llvm::all_of(op->getOperands(), [&](Value operand) { return mayPad(operand, dim); });
+      });
+}
+
+/// Leaves the rows that can be padded, each if the others that it depends on are.
+void RowFinder::prune() {
+  auto mayStay = [&](Value row) {
+    return mayPad(row, lastDim(row)) &&
+           llvm::all_of(row.getUsers(), [&](Operation *user) { return mayReadPadded(user, row); });
+  };
+  for (bool changed = true; changed;) {
+    plan.longer.clear();
+    changed = plan.rows.remove_if([&](Value row) { return !mayStay(row); });
+  }
+}
+
+/// Finds the products that are made of longer rows, for both operands have them: they add zeros.
+void RowFinder::findContractions() {
+  forEachProduct([&](DotOp dot) {
+    Value lhs = dot.getLhs(), rhs = dot.getRhs();
+    if (plan.rows.contains(dot.getResult())) // one of its operands has a longer dim already
+      return;
+    for (auto [l, r] : llvm::zip(dot.getLhsContracting(), dot.getRhsContracting())) {
+      bool left = isRow(lhs, l), right = isRow(rhs, r);
+      // What has longer rows along another dim is read without their padding.
+      bool others = (plan.rows.contains(lhs) && !left) || (plan.rows.contains(rhs) && !right);
+      if ((left || right) && !others && mayPad(lhs, l) && mayPad(rhs, r))
+        plan.contractions.push_back({dot, l, r});
+    }
+  });
+}
+
+/// Whether the value is computed from a row, element by element.
+bool RowFinder::isOfRows(Value value) {
+  auto [found, fresh] = ofRows.try_emplace(value, plan.rows.contains(value));
+  Operation *op = value.getDefiningOp();
+  if (!fresh || found->second || !op || !op->hasTrait<OpTrait::Elementwise>())
+    return found->second;
+  return ofRows[value] = llvm::any_of(op->getOperands(), [&](Value operand) { return isOfRows(operand); });
+}
+
+/// Finds the reductions in f32 that read whole longer rows, 16 bytes at once as products do.
+void RowFinder::findReductions() {
+  for (BlockOp block : program.getOps<BlockOp>())
+    for (auto reduce : block.getOps<ReduceOp>()) {
+      Value operand = reduce.getOperand();
+      bool known = reduce.getKind() == ReduceKind::sum || reduce.getKind() == ReduceKind::max;
+      if (known && getElementTypeOrSelf(operand.getType()).isF32() && isOfRows(operand) &&
+          mayPad(operand, lastDim(operand)))
+        plan.reductions.push_back(reduce);
+    }
+}
+
+RowPlan RowFinder::run() {
+  collectBuffers();
+  forEachProduct([&](DotOp dot) {
+    for (Value value : {Value(dot.getLhs()), Value(dot.getRhs()), Value(dot.getResult())})
+      collect(value);
+  });
+  prune();
+  findContractions();
+  findReductions();
+  for (auto &[name, kept] : buffers)
+    if (!kept.values.empty() && keepsPadded(name))
+      plan.buffers.push_back(kept.buffer);
+  return std::move(plan);
+}
+
+RowPlan planRows(ProgramOp program) { return RowFinder(program).run(); }
+
+} // namespace par
