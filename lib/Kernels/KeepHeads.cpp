@@ -13,10 +13,10 @@ namespace par {
 
 namespace {
 
-/// A buffer in which one block keeps a value for others.
+/// A buffer in which a block keeps a value for others; several blocks where a microbatch has one of its own.
 struct Kept {
   BufferOp buffer;
-  StoreOp store;
+  SmallVector<StoreOp> stores;
   SmallVector<LoadOp> loads;
   bool settled = false; ///< what it holds others read too, or it is gone
 };
@@ -27,39 +27,49 @@ struct Source {
   SmallVector<Operation *> moves;
 };
 
+/// The buffers that hold a value.
+using Owners = llvm::DenseMap<Value, SmallVector<Kept *, 1>>;
+
+/// What is moved out of one value, or of its counterparts in several blocks.
+struct Moved {
+  SmallVector<Value> sources; ///< for each store
+  SmallVector<std::pair<Kept *, SmallVector<Operation *>>> parts;
+};
+
 } // namespace
 
 static bool isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
 
-/// Values that are stored once and read elsewhere.
+/// Values that are stored once in a block and read in others.
 static SmallVector<Kept> findKept(ProgramOp program) {
   llvm::MapVector<StringRef, Kept> found;
   for (auto buffer : program.getOps<BufferOp>())
     if (buffer.getKind() == BufferKind::temp && !buffer.getOf())
       found[buffer.getSymName()] = {buffer, {}, {}};
-  llvm::StringMap<unsigned> stores;
   program.walk([&](Operation *op) {
-    if (auto store = dyn_cast<StoreOp>(op)) {
-      ++stores[store.getBuffer()];
-      found[store.getBuffer()].store = store;
-    } else if (auto load = dyn_cast<LoadOp>(op)) {
+    if (auto store = dyn_cast<StoreOp>(op))
+      found[store.getBuffer()].stores.push_back(store);
+    else if (auto load = dyn_cast<LoadOp>(op))
       found[load.getBuffer()].loads.push_back(load);
-    }
   });
   SmallVector<Kept> kept;
-  for (auto &[name, one] : found)
-    if (one.buffer && stores[name] == 1 && llvm::none_of(one.loads, [&, store = one.store](LoadOp load) {
-          return load->getBlock() == store->getBlock();
-        }))
+  for (auto &[name, one] : found) {
+    llvm::SmallPtrSet<Block *, 2> blocks;
+    bool once = llvm::all_of(one.stores, [&](StoreOp store) { return blocks.insert(store->getBlock()).second; });
+    bool elsewhere = llvm::none_of(one.loads, [&](LoadOp load) { return blocks.contains(load->getBlock()); });
+    if (one.buffer && !one.stores.empty() && !one.loads.empty() && once && elsewhere)
       kept.push_back(std::move(one));
+  }
   return kept;
 }
 
-/// The one transpose by which all read a value but attentions and the store.
-static TransposeOp findTranspose(Kept &kept) {
+/// The one transpose by which all read an attention's result but attentions and the store.
+static TransposeOp findTranspose(StoreOp store) {
   TransposeOp found;
-  for (Operation *user : kept.store.getOperand().getUsers()) {
-    if (isAttention(user) || user == kept.store.getOperation())
+  if (!isa_and_nonnull<AttentionOp>(store.getOperand().getDefiningOp()))
+    return {};
+  for (Operation *user : store.getOperand().getUsers()) {
+    if (isAttention(user) || user == store.getOperation())
       continue;
     auto transpose = dyn_cast<TransposeOp>(user);
     if (!transpose || found)
@@ -69,12 +79,27 @@ static TransposeOp findTranspose(Kept &kept) {
   return found;
 }
 
-/// Keeps what the transpose makes of an attention's result; who read the result reads it through the inverse.
-static void keepTransposed(Kept &kept, TransposeOp transpose) {
+/// Those of all stores, which do the same; else none.
+static SmallVector<TransposeOp> findTransposes(Kept &kept) {
+  SmallVector<TransposeOp> found;
+  for (StoreOp store : kept.stores) {
+    TransposeOp transpose = findTranspose(store);
+    if (!transpose || (!found.empty() && transpose.getPermutation() != found.front().getPermutation()))
+      return {};
+    found.push_back(transpose);
+  }
+  return found;
+}
+
+/// Keeps what the transposes make of an attention's result; who read the result reads it through the inverse.
+static void keepTransposed(Kept &kept, ArrayRef<TransposeOp> transposes) {
+  TransposeOp transpose = transposes.front();
   ArrayRef<int64_t> permutation = transpose.getPermutation();
   SmallVector<int64_t> inverse = invertPermutationVector(permutation);
-  transpose->moveAfter(kept.store.getOperand().getDefiningOp());
-  kept.store.getOperandMutable().assign(transpose.getResult());
+  for (auto [store, own] : llvm::zip_equal(kept.stores, transposes)) {
+    own->moveAfter(store.getOperand().getDefiningOp());
+    store.getOperandMutable().assign(own->getResult(0));
+  }
   kept.buffer.setType(transpose.getType());
   for (LoadOp load : kept.loads) {
     Value loaded = load.getResult();
@@ -99,11 +124,11 @@ static void keepTransposed(Kept &kept, TransposeOp transpose) {
 }
 
 /// Where heads that attentions alone read come from; or the value of `kept` that another one is, under another shape.
-static std::optional<Source> findSource(Kept &one, const llvm::DenseMap<Value, Kept *> &kept) {
-  Source source{one.store.getOperand(), {}};
+static std::optional<Source> findSource(StoreOp store, const Owners &kept) {
+  Source source{store.getOperand(), {}};
   bool forAttention = llvm::any_of(source.value.getUsers(), isAttention) &&
                       llvm::all_of(source.value.getUsers(), [&](Operation *user) {
-                        return isAttention(user) || user == one.store.getOperation();
+                        return isAttention(user) || user == store.getOperation();
                       });
   auto follows = [&](Operation *op) {
     return forAttention ? isa_and_nonnull<SliceOp, ReshapeOp, TransposeOp>(op) : isa_and_nonnull<ReshapeOp>(op);
@@ -114,6 +139,23 @@ static std::optional<Source> findSource(Kept &one, const llvm::DenseMap<Value, K
   }
   bool found = !source.moves.empty() && (forAttention || kept.contains(source.value));
   return found ? source : std::optional<Source>();
+}
+
+static bool isSameMove(Operation *a, Operation *b) {
+  return a->getName() == b->getName() && a->getAttrDictionary() == b->getAttrDictionary() &&
+         a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
+}
+
+/// Those of all stores, behind which the same moves stand; else none.
+static SmallVector<Source> findSources(Kept &one, const Owners &kept) {
+  SmallVector<Source> found;
+  for (StoreOp store : one.stores) {
+    std::optional<Source> source = findSource(store, kept);
+    if (!source || (!found.empty() && !llvm::equal(source->moves, found.front().moves, isSameMove)))
+      return {};
+    found.push_back(*source);
+  }
+  return found;
 }
 
 static uint64_t bytesOf(Value value) {
@@ -139,16 +181,17 @@ static void readFrom(BufferOp buffer, Value source, Kept &part, ArrayRef<Operati
 static bool haveSameSlots(BufferOp a, BufferOp b) { return a.getIndex() == b.getIndex() && a.getDepth() == b.getDepth(); }
 
 /// Keeps a source in place of all that is moved out of it, if it is kept already or no larger than they are.
-static void keepSource(Value source, Kept *owner, ArrayRef<std::pair<Kept *, SmallVector<Operation *>>> all) {
-  Kept *first = owner ? owner : all.front().first;
+static void keepSource(const Moved &moved, Kept *owner) {
+  Kept *first = owner ? owner : moved.parts.front().first;
   if (first->settled)
     return;
+  Value source = moved.sources.front();
   SmallVector<std::pair<Kept *, ArrayRef<Operation *>>> parts;
   uint64_t bytes = 0;
-  for (auto &[part, moves] : all)
+  for (auto &[part, moves] : moved.parts)
     if (!part->settled && haveSameSlots(part->buffer, first->buffer)) {
       parts.push_back({part, moves});
-      bytes += bytesOf(part->store.getOperand());
+      bytes += bytesOf(part->stores.front().getOperand());
     }
   if (!owner && bytes < bytesOf(source))
     return;
@@ -157,24 +200,44 @@ static void keepSource(Value source, Kept *owner, ArrayRef<std::pair<Kept *, Sma
     part->settled = true;
     if (part == first)
       continue;
-    part->store.erase();
+    for (StoreOp store : part->stores)
+      store.erase();
     part->buffer.erase();
   }
   first->settled = true;
-  first->store.getOperandMutable().assign(source);
+  for (auto [store, value] : llvm::zip_equal(first->stores, moved.sources))
+    store.getOperandMutable().assign(value);
   first->buffer.setType(getTensorType(source.getType()));
 }
 
+/// The buffer that holds these values already, or null.
+static Kept *findOwner(ArrayRef<Value> sources, const Owners &owners) {
+  for (Kept *owner : owners.lookup(sources.front()))
+    if (llvm::equal(owner->stores, sources, [](StoreOp store, Value value) { return store.getOperand() == value; }))
+      return owner;
+  return nullptr;
+}
+
 static void keepSources(MutableArrayRef<Kept> kept) {
-  llvm::DenseMap<Value, Kept *> owners;
+  Owners owners;
   for (Kept &one : kept)
-    owners[one.store.getOperand()] = &one;
-  llvm::MapVector<Value, SmallVector<std::pair<Kept *, SmallVector<Operation *>>>> bySource;
-  for (Kept &one : kept)
-    if (std::optional<Source> source = findSource(one, owners))
-      bySource[source->value].push_back({&one, source->moves});
-  for (auto &[source, parts] : bySource)
-    keepSource(source, owners.lookup(source), parts);
+    for (StoreOp store : one.stores)
+      owners[store.getOperand()].push_back(&one);
+  llvm::MapVector<Value, SmallVector<Moved>> bySource; // of the first store
+  for (Kept &one : kept) {
+    SmallVector<Source> found = findSources(one, owners);
+    if (found.empty())
+      continue;
+    auto sources = llvm::map_to_vector(found, [](const Source &source) { return source.value; });
+    SmallVector<Moved> &all = bySource[sources.front()];
+    auto same = llvm::find_if(all, [&](const Moved &moved) { return moved.sources == sources; });
+    if (same == all.end())
+      same = all.insert(all.end(), {sources, {}});
+    same->parts.push_back({&one, found.front().moves});
+  }
+  for (auto &[source, all] : bySource)
+    for (const Moved &moved : all)
+      keepSource(moved, findOwner(moved.sources, owners));
 }
 
 namespace {
@@ -183,9 +246,8 @@ struct KeepHeadsPass : impl::KeepHeadsPassBase<KeepHeadsPass> {
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       SmallVector<Kept> kept = findKept(program);
       for (Kept &one : kept)
-        if (isa_and_nonnull<AttentionOp>(one.store.getOperand().getDefiningOp()))
-          if (TransposeOp transpose = findTranspose(one))
-            keepTransposed(one, transpose);
+        if (SmallVector<TransposeOp> transposes = findTransposes(one); !transposes.empty())
+          keepTransposed(one, transposes);
       keepSources(kept);
     }
   }

@@ -71,3 +71,51 @@ par.program @p on @s0 ranks [0] {
     par.store %t to @y : tensor<2x4x2x8xbf16>
   }
 }
+
+// Blocks of several microbatches store alike.
+// CHECK-LABEL: par.program @microbatches
+par.program @microbatches on @s0 ranks [0] {
+  // CHECK: par.buffer @q2 temp by mb depth 2 : tensor<2x4x2x16xbf16>
+  // CHECK-NOT: par.buffer @k2
+  par.buffer @q2 temp by mb depth 2 : tensor<2x2x4x8xbf16>
+  par.buffer @k2 temp by mb depth 2 : tensor<2x2x4x8xbf16>
+  par.buffer @x2 input of "x" : tensor<2x4x2x16xbf16>
+  par.buffer @y2 temp : tensor<2x2x4x8xbf16>
+  // CHECK-COUNT-2: par.store %{{.*}} to @q2 : tensor<2x4x2x16xbf16>
+  par.block @first {
+    %x = par.load @x2 : tensor<2x4x2x16xbf16>
+    %0 = par.slice %x [0, 0, 0, 0] to [2, 4, 2, 8] by [1, 1, 1, 1] : tensor<2x4x2x16xbf16> to tensor<2x4x2x8xbf16>
+    %1 = par.slice %x [0, 0, 0, 8] to [2, 4, 2, 16] by [1, 1, 1, 1] : tensor<2x4x2x16xbf16> to tensor<2x4x2x8xbf16>
+    %q = par.transpose %0 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %k = par.transpose %1 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %o, %l = par.attention %q, %k, %k scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+    par.store %q to @q2 : tensor<2x2x4x8xbf16>
+    par.store %k to @k2 : tensor<2x2x4x8xbf16>
+    par.store %o to @y2 : tensor<2x2x4x8xbf16>
+  }
+  par.block @others {
+    %x = par.load @x2 : tensor<2x4x2x16xbf16>
+    %0 = par.slice %x [0, 0, 0, 0] to [2, 4, 2, 8] by [1, 1, 1, 1] : tensor<2x4x2x16xbf16> to tensor<2x4x2x8xbf16>
+    %1 = par.slice %x [0, 0, 0, 8] to [2, 4, 2, 16] by [1, 1, 1, 1] : tensor<2x4x2x16xbf16> to tensor<2x4x2x8xbf16>
+    %q = par.transpose %0 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %k = par.transpose %1 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
+    %o, %l = par.attention %q, %k, %k scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+    par.store %q to @q2 : tensor<2x2x4x8xbf16>
+    par.store %k to @k2 : tensor<2x2x4x8xbf16>
+    par.store %o to @y2 : tensor<2x2x4x8xbf16>
+  }
+  // CHECK: par.block @backward2
+  par.block @backward2 {
+    // CHECK-COUNT-2: par.load @q2 : tensor<2x4x2x16xbf16>
+    // CHECK: par.attention_grad
+    %q = par.load @q2 : tensor<2x2x4x8xbf16>
+    %k = par.load @k2 : tensor<2x2x4x8xbf16>
+    %lse = par.constant dense<0.0> : tensor<2x2x4xf32>
+    %dq, %dk, %dv = par.attention_grad %q, %q, %k, %k, %q, %lse scale 1.0
+      : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        -> (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+    par.store %dq to @y2 : tensor<2x2x4x8xbf16>
+  }
+}

@@ -266,6 +266,10 @@ TEST(Verify, Attention) {
   EXPECT_EQ(attention(sizes, {{15, 1}}).substr(0, begin.size()), begin);
   EXPECT_EQ(attention(sizes, {{18, -1}}).substr(0, begin.size()), begin);
   EXPECT_EQ(attention(sizes, {{33, 0}}).substr(0, begin.size()), begin);
+  // Sizes of 0, and keys that would all be one row: nothing else bounds how many they are.
+  for (size_t size : {3, 4, 5, 6})
+    EXPECT_NE(attention(sizes, {{size, 0}}), "") << size;
+  EXPECT_EQ(attention(sizes, {{4, 1 << 20}, {23, 0}, {28, 0}}).substr(0, begin.size()), begin);
 }
 
 // V1: rows hold the classes that their cross entropy is of.

@@ -16,7 +16,7 @@ struct AttentionRows {
   uint64_t elements, offset, batch, head, row;
 
   constexpr uint64_t place(uint64_t b, uint64_t h, uint64_t i) const { return offset + b * batch + h * head + i * row; }
-  /// Whether [b, h, n] rows of that width lie inside of the operand.
+  /// Whether [b, h, n] rows of that width, none of them 0, lie inside of the operand, those of a head apart.
   constexpr bool fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
   /// Whether they are all of it, none over another; or that many tensors like this are, each behind the one before
   /// by so much.
@@ -62,8 +62,8 @@ struct AttentionTensors {
 inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward{"oqkvoqkv", 5};
 
 constexpr bool AttentionRows::fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const {
-  if (b == 0 || h == 0 || n == 0)
-    return true;
+  if (n > 1 && row < width) // so that memory bounds n
+    return false;
   uint64_t end = offset;
   auto add = [&](uint64_t count, uint64_t stride) {
     uint64_t far = 0;
@@ -116,9 +116,12 @@ constexpr bool AttentionSizes::fillTogether() const {
   return g == h && sk == sq && e == d && all[2].offset == 2 * apart && all[0].fill(b, h, sq, d, 3, apart);
 }
 
-/// Heads of queries share those of keys evenly, and every row lies in its operand.
+/// No size is 0, heads of queries share those of keys evenly, and every row lies in its operand.
 constexpr bool AttentionSizes::fit() const {
-  if (g == 0 || h == 0 || h % g || causal > 1 || masked > 1 || !fitMask())
+  for (uint64_t size : {b, h, g, sq, sk, d, e})
+    if (size == 0)
+      return false;
+  if (h % g || causal > 1 || masked > 1 || !fitMask())
     return false;
   const AttentionTensors &tensors =
       places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
