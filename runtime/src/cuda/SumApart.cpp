@@ -68,12 +68,20 @@ SumApart::SumApart(const Gpu &gpu, const Blas &blas, const format::Call &call, u
 }
 
 std::vector<Algorithms> SumApart::propose() const {
-  std::vector<Algorithms> proposed = product->propose();
-  Algorithms sums = parts->propose().front();
-  if (whole)
-    sums.push_back(whole->propose().front().front());
-  for (Algorithms &algorithms : proposed)
+  Algorithms sums;
+  for (const Product *sum : {parts.get(), whole.get()}) {
+    if (!sum)
+      continue;
+    std::vector<BlasAlgorithm> found = sum->ask();
+    if (found.empty())
+      return {};
+    sums.push_back(found.front());
+  }
+  std::vector<Algorithms> proposed;
+  for (const BlasAlgorithm &algorithm : product->ask()) {
+    Algorithms &algorithms = proposed.emplace_back(Algorithms{algorithm});
     algorithms.insert(algorithms.end(), sums.begin(), sums.end());
+  }
   return proposed;
 }
 

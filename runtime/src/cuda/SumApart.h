@@ -12,7 +12,7 @@ public:
   /// the products.
   SumApart(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment);
 
-  /// Of the product, with the first of each of the sums' products. Throws core::Failure if one has none.
+  /// Of the product, with the first of each of the sums' products. Empty if one has none.
   std::vector<Algorithms> propose() const;
   /// As Product's.
   int check(const Algorithms &algorithms) const;

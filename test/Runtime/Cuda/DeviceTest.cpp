@@ -281,6 +281,25 @@ TEST_F(DeviceTest, addsUpOperandsApartWhereThatIsFaster) {
   EXPECT_NE(product.check(apart), 0);
 }
 
+/// One way to a sum suffices: the library's heuristic is asked for the call, then for the products of the sum apart.
+TEST_F(DeviceTest, needsOneWayToASum) {
+  const format::Call call = withSums(format::DType::BF16, 128).programs[0].calls[0];
+  for (const char *without : {"2", "3", "4"}) {
+    machine.reset("cublasLtMatmulAlgoGetHeuristic:" + std::string(without) + ":15");
+    cuda::Gpu gpu(0);
+    cuda::Blas blas;
+    cuda::Product product(gpu, blas, call, 256);
+    std::vector<cuda::Algorithms> beside = product.propose();
+    ASSERT_FALSE(beside.empty());
+    for (const cuda::Algorithms &algorithms : beside)
+      EXPECT_EQ(algorithms.size(), 1u) << without;
+    machine.reset("cublasLtMatmulAlgoGetHeuristic:" + std::string(without) + ":15");
+    machine.sumsBeside = false;
+    EXPECT_EQ(failureOf([&] { product.propose(); }),
+              "error: call \"beside\": cuBLASLt has no algorithm for it within a workspace of 0 bytes");
+  }
+}
+
 TEST_F(DeviceTest, foldsBatchesOfProducts) {
   format::Call call;
   call.m = call.n = call.k = 4;

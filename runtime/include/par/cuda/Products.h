@@ -106,6 +106,8 @@ public:
   /// run; behind that, of a call with a sum, what it proposes for the product and the sum apart. Throws core::Failure if
   /// there is nothing.
   std::vector<Algorithms> propose() const;
+  /// What the heuristic proposes for the call in one product, sums and all; may be empty.
+  std::vector<BlasAlgorithm> ask() const;
   /// 0 if the library takes these algorithms for the call and the call's workspace suffices, else a status.
   int check(const Algorithms &algorithms) const;
   void choose(const Algorithms &algorithms);
@@ -114,7 +116,6 @@ public:
 
 private:
   void finish(int type);
-  std::vector<BlasAlgorithm> ask() const;
   SumApart &sumApart() const;
   void destroyAll();
 
