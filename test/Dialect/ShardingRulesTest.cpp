@@ -92,6 +92,8 @@ TEST_F(ShardingRules, Shape) {
             "([a, b]) -> ([(a b)]) {a=4, b=6} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reshape %x : tensor<4x6xf32> to tensor<3x8xf32>"),
             "([a, d]) -> ([b, c]) {a=4, b=3, c=8, d=6} whole={a, b, c, d} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x0xf32>", "%0 = par.reshape %x : tensor<4x0xf32> to tensor<0x1x6xf32>"),
+            "([a, b]) -> ([c, (), d]) {a=4, b=0, c=0, d=6} whole={a, b, c, d} linear=[[0]]");
   EXPECT_EQ(
       ruleOf("%x: tensor<4x6xf32>", "%0 = par.transpose %x [1, 0] : tensor<4x6xf32> to tensor<6x4xf32>"),
       "([a, b]) -> ([b, a]) {a=4, b=6} linear=[[0]]");

@@ -98,6 +98,13 @@ struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, Reshape
     ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
     SmallVector<DimFactors> &left = rule.operands.emplace_back(from.size());
     SmallVector<DimFactors> &right = rule.results.emplace_back(to.size());
+    rule.linear.push_back({0});
+    // In an empty tensor no dim of the one is made of the other's.
+    if (llvm::is_contained(from, 0)) {
+      keepWhole(rule, left, from);
+      keepWhole(rule, right, to);
+      return rule;
+    }
     size_t i = 0, j = 0;
     int64_t a = 1, b = 1; // what is left of the dims at i - 1 and j - 1
     while (true) {
@@ -120,8 +127,12 @@ struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, Reshape
       a /= common;
       b /= common;
     }
-    rule.linear.push_back({0});
     return rule;
+  }
+
+  static void keepWhole(ShardingRule &rule, SmallVector<DimFactors> &dims, ArrayRef<int64_t> shape) {
+    for (auto [dim, size] : llvm::enumerate(shape))
+      dims[dim] = dimOf(rule, size, FactorKind::Whole);
   }
 
   static void finishGroup(ShardingRule &rule, SmallVector<DimFactors> &left, SmallVector<DimFactors> &right,
