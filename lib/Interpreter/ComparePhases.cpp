@@ -74,6 +74,8 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
   for (auto &[name, entry] : entries)
     if (!llvm::is_contained(names, name))
       return mlir::emitError(module.getLoc()) << "entry @" << name << " is gone after the phase";
+  if (names.empty())
+    return mlir::emitError(module.getLoc()) << "nothing to compare: the module has neither a step nor an entry";
   Named variables = makeVariables(module, seed);
   // Before Train an entry still selects by its mode. It is held against what Train leaves of it, an entry that is not
   // trained; what it writes (moving statistics) goes to the one that is.

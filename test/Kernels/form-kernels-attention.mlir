@@ -1,6 +1,7 @@
 // Heads that one product gives, token by token, are read where they lie, and results are written in the order in which products
 // read them: no kernel moves them. A reshape that strides cannot say together with a transpose is the product's alone.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
+// RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
 
 // CHECK-LABEL: par.kernel @dot.0(%{{.*}}: tensor<2x4x16xbf16>, %{{.*}}: tensor<16x48xbf16>) -> tensor<2x4x48xbf16>
 // CHECK-LABEL: par.kernel @attention.0(%{{.*}}: tensor<2x4x48xbf16>) -> (tensor<2x4x2x8xbf16>, tensor<2x2x4xf32>)
@@ -18,16 +19,12 @@
 // Gradients that are joined token by token are written so.
 // CHECK: par.block @joined
 // CHECK: %[[G:.*]] = par.launch @attention_grad.1(%{{.*}}, %{{.*}}) : (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>) -> tensor<2x4x48xbf16>
-// CHECK-NEXT: par.store %[[G]] to @dqkv
+// CHECK-NEXT: par.fetch %[[G]] as "joined.dqkv"
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @x temp : tensor<2x4x16xbf16>
-  par.buffer @w temp : tensor<16x48xbf16>
-  par.buffer @v temp : tensor<16x8xbf16>
-  par.buffer @y temp : tensor<2x4x8xf32>
-  par.buffer @dq temp : tensor<2x4x2x8xbf16>
-  par.buffer @dk temp : tensor<2x2x4x8xbf16>
-  par.buffer @dv temp : tensor<2x2x4x8xbf16>
+  par.buffer @x input of "x" : tensor<2x4x16xbf16> as !par.dist<tensor<2x4x16xbf16>, @s0, [{}, {}, {}]>
+  par.buffer @w input of "w" : tensor<16x48xbf16> as !par.dist<tensor<16x48xbf16>, @s0, [{}, {}]>
+  par.buffer @v input of "v" : tensor<16x8xbf16> as !par.dist<tensor<16x8xbf16>, @s0, [{}, {}]>
   par.block @b {
     %x = par.load @x : tensor<2x4x16xbf16>
     %w = par.load @w : tensor<16x48xbf16>
@@ -49,17 +46,16 @@ par.program @p on @s0 ranks [0] {
     %rf = par.convert %r : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
     %vf = par.convert %v : tensor<16x8xbf16> to tensor<16x8xf32>
     %y = par.dot %rf, %vf contracting [2] x [0] : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
-    par.store %y to @y : tensor<2x4x8xf32>
+    par.fetch %y as "b.y" : tensor<2x4x8xf32> of !par.dist<tensor<2x4x8xf32>, @s0, [{}, {}, {}]>
     %dq, %dk, %dv = par.attention_grad %o, %q, %k, %k, %o, %l scale 1.0
       : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
         -> (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
     %dt = par.transpose %dq [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
-    par.store %dt to @dq : tensor<2x4x2x8xbf16>
-    par.store %dk to @dk : tensor<2x2x4x8xbf16>
-    par.store %dv to @dv : tensor<2x2x4x8xbf16>
-  }  par.buffer @q temp : tensor<2x2x4x8xbf16>
-  par.buffer @l temp : tensor<2x2x4xf32>
-  par.buffer @dqkv temp : tensor<2x4x48xbf16>
+    par.fetch %dt as "b.dq" : tensor<2x4x2x8xbf16> of !par.dist<tensor<2x4x2x8xbf16>, @s0, [{}, {}, {}, {}]>
+    par.fetch %dk as "b.dk" : tensor<2x2x4x8xbf16> of !par.dist<tensor<2x2x4x8xbf16>, @s0, [{}, {}, {}, {}]>
+    par.fetch %dv as "b.dv" : tensor<2x2x4x8xbf16> of !par.dist<tensor<2x2x4x8xbf16>, @s0, [{}, {}, {}, {}]>
+  }  par.buffer @q input of "q" : tensor<2x2x4x8xbf16> as !par.dist<tensor<2x2x4x8xbf16>, @s0, [{}, {}, {}, {}]>
+  par.buffer @l input of "l" : tensor<2x2x4xf32> as !par.dist<tensor<2x2x4xf32>, @s0, [{}, {}, {}]>
   par.block @joined {
     %q = par.load @q : tensor<2x2x4x8xbf16>
     %l = par.load @l : tensor<2x2x4xf32>
@@ -73,6 +69,7 @@ par.program @p on @s0 ranks [0] {
     %4 = par.reshape %1 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
     %5 = par.reshape %2 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
     %6 = par.concat %3, %4, %5 dim 2 : (tensor<2x4x16xbf16>, tensor<2x4x16xbf16>, tensor<2x4x16xbf16>) -> tensor<2x4x48xbf16>
-    par.store %6 to @dqkv : tensor<2x4x48xbf16>
+    par.fetch %6 as "joined.dqkv" : tensor<2x4x48xbf16> of !par.dist<tensor<2x4x48xbf16>, @s0, [{}, {}, {}]>
   }
+  par.entry @all runs [@b, @joined] microbatches [0, 0]
 }

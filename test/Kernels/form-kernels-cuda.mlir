@@ -6,21 +6,21 @@
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @x temp : tensor<4x8xf32>
+  par.buffer @x input of "x" : tensor<4x8xf32> as !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
   par.buffer @y temp : tensor<4x8xf32>
   par.buffer @z temp : tensor<4x8xf32>
-  par.buffer @w temp : tensor<8x8xf32>
-  par.buffer @b temp : tensor<4x8xbf16>
-  par.buffer @c temp : tensor<4x8xbf16>
-  par.buffer @v temp : tensor<8x8xbf16>
-  par.buffer @g temp : tensor<8x8xf32>
-  par.buffer @image temp : tensor<2x4x8x8xbf16>
-  par.buffer @filter temp : tensor<6x4x3x3xbf16>
-  par.buffer @features temp : tensor<2x6x6x6xbf16>
-  par.buffer @wide temp : tensor<6x4x3x3xf32>
+  par.buffer @w input of "w" : tensor<8x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{}, {}]>
+  par.buffer @b input of "b" : tensor<4x8xbf16> as !par.dist<tensor<4x8xbf16>, @s0, [{}, {}]>
+  par.buffer @c input of "c" : tensor<4x8xbf16> as !par.dist<tensor<4x8xbf16>, @s0, [{}, {}]>
+  par.buffer @v input of "v" : tensor<8x8xbf16> as !par.dist<tensor<8x8xbf16>, @s0, [{}, {}]>
+  par.buffer @g input of "g" : tensor<8x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{}, {}]>
+  par.buffer @image input of "image" : tensor<2x4x8x8xbf16> as !par.dist<tensor<2x4x8x8xbf16>, @s0, [{}, {}, {}, {}]>
+  par.buffer @filter input of "filter" : tensor<6x4x3x3xbf16> as !par.dist<tensor<6x4x3x3xbf16>, @s0, [{}, {}, {}, {}]>
+  par.buffer @features input of "features" : tensor<2x6x6x6xbf16> as !par.dist<tensor<2x6x6x6xbf16>, @s0, [{}, {}, {}, {}]>
+  par.buffer @wide input of "wide" : tensor<6x4x3x3xf32> as !par.dist<tensor<6x4x3x3xf32>, @s0, [{}, {}, {}, {}]>
   par.buffer @widefeatures temp : tensor<2x6x6x6xf32>
-  par.buffer @tall temp : tensor<1024x96xf32>
-  par.buffer @long temp : tensor<65536xf32>
+  par.buffer @tall input of "tall" : tensor<1024x96xf32> as !par.dist<tensor<1024x96xf32>, @s0, [{}, {}]>
+  par.buffer @long input of "long" : tensor<65536xf32> as !par.dist<tensor<65536xf32>, @s0, [{}]>
   par.buffer @columns temp : tensor<96xf32>
   par.buffer @one temp : tensor<f32>
   par.buffer @other temp : tensor<f32>
@@ -67,7 +67,7 @@ par.program @p on @s0 ranks [0] {
   par.block @constant {
     %b = par.load @b : tensor<4x8xbf16>
     %c = par.load @c : tensor<4x8xbf16>
-    %half = par.constant dense<0.3> : tensor<4x8xf32>
+    %half = par.constant dense<0.5> : tensor<4x8xf32>
     %narrow = par.convert %half : tensor<4x8xf32> to tensor<4x8xbf16>
     %h = par.convert %narrow : tensor<4x8xbf16> to tensor<4x8xf32>
     %bw = par.convert %b : tensor<4x8xbf16> to tensor<4x8xf32>
@@ -175,4 +175,52 @@ par.program @p on @s0 ranks [0] {
       : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
     par.store %y to @widefeatures : tensor<2x6x6x6xf32>
   }
+
+  // What is left in the buffers after each block.
+  par.block @again_gives {
+    %y = par.load @y : tensor<4x8xf32>
+    par.fetch %y as "again.y" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
+  }
+  par.block @stored_gives {
+    %x = par.load @x : tensor<4x8xf32>
+    par.fetch %x as "stored.x" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
+    %y = par.load @y : tensor<4x8xf32>
+    par.fetch %y as "stored.y" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
+  }
+  par.block @constant_gives {
+    %y = par.load @y : tensor<4x8xf32>
+    par.fetch %y as "constant.y" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
+    %z = par.load @z : tensor<4x8xf32>
+    par.fetch %z as "constant.z" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>
+  }
+  par.block @narrow_gives {
+    %c = par.load @c : tensor<4x8xbf16>
+    par.fetch %c as "narrow.c" : tensor<4x8xbf16> of !par.dist<tensor<4x8xbf16>, @s0, [{}, {}]>
+    %g = par.load @g : tensor<8x8xf32>
+    par.fetch %g as "narrow.g" : tensor<8x8xf32> of !par.dist<tensor<8x8xf32>, @s0, [{}, {}]>
+  }
+  par.block @sums_gives {
+    %columns = par.load @columns : tensor<96xf32>
+    par.fetch %columns as "sums.columns" : tensor<96xf32> of !par.dist<tensor<96xf32>, @s0, [{}]>
+    %one = par.load @one : tensor<f32>
+    par.fetch %one as "sums.one" : tensor<f32> of !par.dist<tensor<f32>, @s0, []>
+    %other = par.load @other : tensor<f32>
+    par.fetch %other as "sums.other" : tensor<f32> of !par.dist<tensor<f32>, @s0, []>
+  }
+  par.block @convolutions_gives {
+    %features = par.load @features : tensor<2x6x6x6xbf16>
+    par.fetch %features as "convolutions.features" : tensor<2x6x6x6xbf16> of !par.dist<tensor<2x6x6x6xbf16>, @s0, [{}, {}, {}, {}]>
+    %image = par.load @image : tensor<2x4x8x8xbf16>
+    par.fetch %image as "convolutions.image" : tensor<2x4x8x8xbf16> of !par.dist<tensor<2x4x8x8xbf16>, @s0, [{}, {}, {}, {}]>
+    %wide = par.load @wide : tensor<6x4x3x3xf32>
+    par.fetch %wide as "convolutions.wide" : tensor<6x4x3x3xf32> of !par.dist<tensor<6x4x3x3xf32>, @s0, [{}, {}, {}, {}]>
+    %filter = par.load @filter : tensor<6x4x3x3xbf16>
+    par.fetch %filter as "convolutions.filter" : tensor<6x4x3x3xbf16> of !par.dist<tensor<6x4x3x3xbf16>, @s0, [{}, {}, {}, {}]>
+  }
+  par.block @mixed_gives {
+    %widefeatures = par.load @widefeatures : tensor<2x6x6x6xf32>
+    par.fetch %widefeatures as "mixed.widefeatures" : tensor<2x6x6x6xf32> of !par.dist<tensor<2x6x6x6xf32>, @s0, [{}, {}, {}, {}]>
+  }
+  par.entry @all runs [@again, @again_gives, @stored, @stored_gives, @constant, @constant_gives, @narrow, @narrow_gives, @sums, @sums_gives, @convolutions, @convolutions_gives, @mixed, @mixed_gives]
+    microbatches [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }

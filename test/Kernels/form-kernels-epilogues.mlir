@@ -6,25 +6,22 @@
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @x temp : tensor<2x4x8xf32>
-  par.buffer @w temp : tensor<8x16xf32>
-  par.buffer @b temp : tensor<16xf32>
-  par.buffer @y temp : tensor<2x4x16xf32>
-  par.buffer @z temp : tensor<2x4x16xf32>
-  par.buffer @v temp : tensor<16x8xf32>
-  par.buffer @odd temp : tensor<8x12xf32>
-  par.buffer @u temp : tensor<2x4x12xf32>
+  par.buffer @x input of "x" : tensor<2x4x8xf32> as !par.dist<tensor<2x4x8xf32>, @s0, [{}, {}, {}]>
+  par.buffer @w input of "w" : tensor<8x16xf32> as !par.dist<tensor<8x16xf32>, @s0, [{}, {}]>
+  par.buffer @b input of "b" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @z input of "z" : tensor<2x4x16xf32> as !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
+  par.buffer @v input of "v" : tensor<16x8xf32> as !par.dist<tensor<16x8xf32>, @s0, [{}, {}]>
+  par.buffer @odd input of "odd" : tensor<8x12xf32> as !par.dist<tensor<8x12xf32>, @s0, [{}, {}]>
 
-  par.buffer @q temp : tensor<2x4x2x8xbf16>
-  par.buffer @wq temp : tensor<8x2x8xf32>
-  par.buffer @bq temp : tensor<2x8xf32>
+  par.buffer @wq input of "wq" : tensor<8x2x8xf32> as !par.dist<tensor<8x2x8xf32>, @s0, [{}, {}, {}]>
+  par.buffer @bq input of "bq" : tensor<2x8xf32> as !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
 
   // CPU-LABEL: par.block @forward
   // CPU-COUNT-2: par.launch
   // CHECK-LABEL: par.block @forward
   // CHECK: par.launch @gelu.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @forward {
     %x = par.load @x : tensor<2x4x8xf32>
     %w = par.load @w : tensor<8x16xf32>
@@ -33,14 +30,14 @@ par.program @p on @s0 ranks [0] {
     %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
     %s = par.add %p, %r : tensor<2x4x16xf32>
     %y = par.gelu %s {tanh = true} : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "forward.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // The sum is kept for the backward part; GELU stands as exporters write it.
   // CHECK-LABEL: par.block @kept
   // CHECK: par.launch @{{.*}} -> (tensor<2x4x16xf32>, tensor<2x4x16xf32>)
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @kept {
     %half = par.constant dense<5.000000e-01> : tensor<2x4x16xf32>
     %cubic = par.constant dense<4.471500e-02> : tensor<2x4x16xf32>
@@ -61,28 +58,28 @@ par.program @p on @s0 ranks [0] {
     %6 = par.add %5, %one : tensor<2x4x16xf32>
     %7 = par.multiply %s, %half : tensor<2x4x16xf32>
     %8 = par.multiply %7, %6 : tensor<2x4x16xf32>
-    par.store %s to @z : tensor<2x4x16xf32>
-    par.store %8 to @y : tensor<2x4x16xf32>
+    par.fetch %s as "kept.z" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
+    par.fetch %8 as "kept.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // CHECK-LABEL: par.block @backward
   // CHECK: par.launch @{{.*}} : (tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @backward {
     %ct = par.load @x : tensor<2x4x8xf32>
     %v = par.load @v : tensor<16x8xf32>
     %z = par.load @z : tensor<2x4x16xf32>
     %p = par.dot %ct, %v contracting [2] x [1] : (tensor<2x4x8xf32>, tensor<16x8xf32>) -> tensor<2x4x16xf32>
     %y = par.gelu_grad %p, %z {tanh = true} : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "backward.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // A row alone, and one of several dims, which are one of the library's. In bf16 it is rounded before.
   // CHECK-LABEL: par.block @row
   // CHECK: par.launch @add.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @row {
     %x = par.load @x : tensor<2x4x8xf32>
     %w = par.load @w : tensor<8x16xf32>
@@ -90,7 +87,7 @@ par.program @p on @s0 ranks [0] {
     %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
     %r = par.broadcast_in_dim %b dims [2] : tensor<16xf32> to tensor<2x4x16xf32>
     %y = par.add %p, %r : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "row.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
   // CHECK-LABEL: par.block @row_of_dims
   // CHECK: par.launch @convert.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>) -> tensor<2x4x8xbf16>
@@ -98,7 +95,7 @@ par.program @p on @s0 ranks [0] {
   // CHECK: par.launch @convert.{{[0-9]+}}({{.*}}) : (tensor<2x8xf32>) -> tensor<2x8xbf16>
   // CHECK: par.launch @{{.*}} : (tensor<2x4x8xbf16>, tensor<8x2x8xbf16>, tensor<2x8xbf16>) -> tensor<2x4x2x8xbf16>
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @row_of_dims {
     %x32 = par.load @x : tensor<2x4x8xf32>
     %w32 = par.load @wq : tensor<8x2x8xf32>
@@ -115,13 +112,13 @@ par.program @p on @s0 ranks [0] {
     %r32 = par.convert %r16 : tensor<2x4x2x8xbf16> to tensor<2x4x2x8xf32>
     %s = par.add %p32, %r32 : tensor<2x4x2x8xf32>
     %s16 = par.convert %s : tensor<2x4x2x8xf32> to tensor<2x4x2x8xbf16>
-    par.store %s16 to @q : tensor<2x4x2x8xbf16>
+    par.fetch %s16 as "row_of_dims.q" : tensor<2x4x2x8xbf16> of !par.dist<tensor<2x4x2x8xbf16>, @s0, [{}, {}, {}, {}]>
   }
   // Where it is added with more, one kernel reads the product in any case, and rounds the row.
   // CHECK-LABEL: par.block @row_and_more
   // CHECK-COUNT-4: par.launch
   // CHECK-NOT: par.launch
-  // CHECK: par.store
+  // CHECK: par.fetch
   par.block @row_and_more {
     %x32 = par.load @x : tensor<2x4x8xf32>
     %w32 = par.load @w : tensor<8x16xf32>
@@ -139,7 +136,7 @@ par.program @p on @s0 ranks [0] {
     %r32 = par.convert %r16 : tensor<2x4x16xbf16> to tensor<2x4x16xf32>
     %s = par.add %p32, %r32 : tensor<2x4x16xf32>
     %y = par.add %s, %z : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "row_and_more.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // GELU itself is another function.
@@ -150,7 +147,7 @@ par.program @p on @s0 ranks [0] {
     %w = par.load @w : tensor<8x16xf32>
     %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
     %y = par.gelu %p : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "exact.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // Rows that are not whole steps of 8 elements are nothing for the library.
@@ -161,7 +158,7 @@ par.program @p on @s0 ranks [0] {
     %w = par.load @odd : tensor<8x12xf32>
     %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x12xf32>) -> tensor<2x4x12xf32>
     %y = par.gelu %p {tanh = true} : tensor<2x4x12xf32>
-    par.store %y to @u : tensor<2x4x12xf32>
+    par.fetch %y as "short.u" : tensor<2x4x12xf32> of !par.dist<tensor<2x4x12xf32>, @s0, [{}, {}, {}]>
   }
 
   // Nor is a product that somebody else reads.
@@ -172,8 +169,8 @@ par.program @p on @s0 ranks [0] {
     %w = par.load @w : tensor<8x16xf32>
     %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
     %y = par.gelu %p {tanh = true} : tensor<2x4x16xf32>
-    par.store %p to @z : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %p as "shared.z" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
+    par.fetch %y as "shared.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
   // A function in pieces may differ where nobody looks: none is the library's.
@@ -186,6 +183,7 @@ par.program @p on @s0 ranks [0] {
     %p = par.dot %x, %w contracting [2] x [0] : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
     %g = par.gelu %p {tanh = true} : tensor<2x4x16xf32>
     %y = par.minimum %g, %most : tensor<2x4x16xf32>
-    par.store %y to @y : tensor<2x4x16xf32>
+    par.fetch %y as "clipped.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
+  par.entry @all runs [@forward, @kept, @backward, @row, @row_of_dims, @row_and_more, @exact, @short, @shared, @clipped] microbatches [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }

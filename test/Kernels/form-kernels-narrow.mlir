@@ -10,14 +10,10 @@
 // CHECK: implementation = "builtin:cross_entropy_f16"
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @z temp : tensor<2x8xbf16>
-  par.buffer @h temp : tensor<2x8xf16>
-  par.buffer @y temp : tensor<2xi64>
-  par.buffer @ct temp : tensor<2xf32>
-  par.buffer @loss temp : tensor<2xf32>
-  par.buffer @other temp : tensor<2xf32>
-  par.buffer @dz temp : tensor<2x8xbf16>
-  par.buffer @wide temp : tensor<2x8xf32>
+  par.buffer @z input of "z" : tensor<2x8xbf16> as !par.dist<tensor<2x8xbf16>, @s0, [{}, {}]>
+  par.buffer @h input of "h" : tensor<2x8xf16> as !par.dist<tensor<2x8xf16>, @s0, [{}, {}]>
+  par.buffer @y input of "y" : tensor<2xi64> as !par.dist<tensor<2xi64>, @s0, [{}]>
+  par.buffer @ct input of "ct" : tensor<2xf32> as !par.dist<tensor<2xf32>, @s0, [{}]>
   par.block @loss_of {
     %z = par.load @z : tensor<2x8xbf16>
     %h = par.load @h : tensor<2x8xf16>
@@ -27,12 +23,13 @@ par.program @p on @s0 ranks [0] {
     %loss, %lse = par.cross_entropy %f, %y ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
     %d = par.cross_entropy_grad %ct, %f, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
     %dz = par.convert %d : tensor<2x8xf32> to tensor<2x8xbf16>
-    par.store %loss to @loss : tensor<2xf32>
-    par.store %dz to @dz : tensor<2x8xbf16>
+    par.fetch %loss as "loss" : tensor<2xf32> of !par.dist<tensor<2xf32>, @s0, [{}]>
+    par.fetch %dz as "dz" : tensor<2x8xbf16> of !par.dist<tensor<2x8xbf16>, @s0, [{}, {}]>
     %wide = par.cross_entropy_grad %ct, %f, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
-    par.store %wide to @wide : tensor<2x8xf32>
+    par.fetch %wide as "wide" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
     %g = par.convert %h : tensor<2x8xf16> to tensor<2x8xf32>
     %other, %lse2 = par.cross_entropy %g, %y ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
-    par.store %other to @other : tensor<2xf32>
+    par.fetch %other as "other" : tensor<2xf32> of !par.dist<tensor<2xf32>, @s0, [{}]>
   }
+  par.entry @all runs [@loss_of] microbatches [0]
 }

@@ -6,14 +6,14 @@
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @x temp : tensor<2x4x8xbf16>
-  par.buffer @dy temp : tensor<2x4x2x8xbf16>
+  par.buffer @x input of "x" : tensor<2x4x8xbf16> as !par.dist<tensor<2x4x8xbf16>, @s0, [{}, {}, {}]>
+  par.buffer @dy input of "dy" : tensor<2x4x2x8xbf16> as !par.dist<tensor<2x4x2x8xbf16>, @s0, [{}, {}, {}, {}]>
   par.buffer @dw temp : tensor<8x2x8xf32>
-  par.buffer @dv temp : tensor<2x8x8xf32>
+  par.buffer @dv input of "dv" : tensor<2x8x8xf32> as !par.dist<tensor<2x8x8xf32>, @s0, [{}, {}, {}]>
   par.buffer @dw16 temp : tensor<8x2x8xbf16>
-  par.buffer @db temp : tensor<2x8xf32>
+  par.buffer @db input of "db" : tensor<2x8xf32> as !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
   par.buffer @other temp : tensor<2x2x8xf32>
-  par.buffer @last temp : tensor<8x2x4x8xbf16>
+  par.buffer @last input of "last" : tensor<8x2x4x8xbf16> as !par.dist<tensor<8x2x4x8xbf16>, @s0, [{}, {}, {}, {}]>
   par.buffer @dz temp : tensor<8x8xf32>
   par.buffer @ds temp : tensor<8xf32>
 
@@ -117,4 +117,44 @@ par.program @p on @s0 ranks [0] {
     par.store %b to @db : tensor<2x8xf32>
     par.store %w to @dw : tensor<8x2x8xf32>
   }
+
+  // What is left in the buffers after each block.
+  par.block @right_gives {
+    %db = par.load @db : tensor<2x8xf32>
+    par.fetch %db as "right.db" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
+    %dw = par.load @dw : tensor<8x2x8xf32>
+    par.fetch %dw as "right.dw" : tensor<8x2x8xf32> of !par.dist<tensor<8x2x8xf32>, @s0, [{}, {}, {}]>
+  }
+  par.block @left_gives {
+    %db = par.load @db : tensor<2x8xf32>
+    par.fetch %db as "left.db" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
+    %dv = par.load @dv : tensor<2x8x8xf32>
+    par.fetch %dv as "left.dv" : tensor<2x8x8xf32> of !par.dist<tensor<2x8x8xf32>, @s0, [{}, {}, {}]>
+  }
+  par.block @partly_gives {
+    %other = par.load @other : tensor<2x2x8xf32>
+    par.fetch %other as "partly.other" : tensor<2x2x8xf32> of !par.dist<tensor<2x2x8xf32>, @s0, [{}, {}, {}]>
+    %dw = par.load @dw : tensor<8x2x8xf32>
+    par.fetch %dw as "partly.dw" : tensor<8x2x8xf32> of !par.dist<tensor<8x2x8xf32>, @s0, [{}, {}, {}]>
+  }
+  par.block @narrow_gives {
+    %db = par.load @db : tensor<2x8xf32>
+    par.fetch %db as "narrow.db" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
+    %dw16 = par.load @dw16 : tensor<8x2x8xbf16>
+    par.fetch %dw16 as "narrow.dw16" : tensor<8x2x8xbf16> of !par.dist<tensor<8x2x8xbf16>, @s0, [{}, {}, {}]>
+  }
+  par.block @along_gives {
+    %ds = par.load @ds : tensor<8xf32>
+    par.fetch %ds as "along.ds" : tensor<8xf32> of !par.dist<tensor<8xf32>, @s0, [{}]>
+    %dz = par.load @dz : tensor<8x8xf32>
+    par.fetch %dz as "along.dz" : tensor<8x8xf32> of !par.dist<tensor<8x8xf32>, @s0, [{}, {}]>
+  }
+  par.block @before_gives {
+    %db = par.load @db : tensor<2x8xf32>
+    par.fetch %db as "before.db" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>
+    %dw = par.load @dw : tensor<8x2x8xf32>
+    par.fetch %dw as "before.dw" : tensor<8x2x8xf32> of !par.dist<tensor<8x2x8xf32>, @s0, [{}, {}, {}]>
+  }
+  par.entry @all runs [@right, @right_gives, @left, @left_gives, @partly, @partly_gives, @narrow, @narrow_gives, @along, @along_gives, @before, @before_gives]
+    microbatches [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }

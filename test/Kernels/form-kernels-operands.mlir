@@ -5,73 +5,72 @@
 // CHECK-LABEL: par.block @chain
 // CHECK: %[[HALF:.*]] = par.launch @add.0(
 // CHECK: %[[WHOLE:.*]] = par.launch @add.1({{.*}}%[[HALF]]
-// CHECK: par.store %[[WHOLE]]
+// CHECK: par.fetch %[[WHOLE]]
 // CPU-LABEL: par.block @chain
 // CPU: par.launch @add.0(
 // CPU-NOT: par.launch
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
-  par.buffer @y temp : tensor<16xf32>
-  par.buffer @x0 temp : tensor<16xf32>
-  par.buffer @x1 temp : tensor<16xf32>
-  par.buffer @x2 temp : tensor<16xf32>
-  par.buffer @x3 temp : tensor<16xf32>
-  par.buffer @x4 temp : tensor<16xf32>
-  par.buffer @x5 temp : tensor<16xf32>
-  par.buffer @x6 temp : tensor<16xf32>
-  par.buffer @x7 temp : tensor<16xf32>
-  par.buffer @x8 temp : tensor<16xf32>
-  par.buffer @x9 temp : tensor<16xf32>
-  par.buffer @x10 temp : tensor<16xf32>
-  par.buffer @x11 temp : tensor<16xf32>
-  par.buffer @x12 temp : tensor<16xf32>
-  par.buffer @x13 temp : tensor<16xf32>
-  par.buffer @x14 temp : tensor<16xf32>
-  par.buffer @x15 temp : tensor<16xf32>
-  par.buffer @x16 temp : tensor<16xf32>
-  par.buffer @x17 temp : tensor<16xf32>
-  par.buffer @x18 temp : tensor<16xf32>
-  par.buffer @x19 temp : tensor<16xf32>
-  par.buffer @x20 temp : tensor<16xf32>
-  par.buffer @x21 temp : tensor<16xf32>
-  par.buffer @x22 temp : tensor<16xf32>
-  par.buffer @x23 temp : tensor<16xf32>
-  par.buffer @x24 temp : tensor<16xf32>
-  par.buffer @x25 temp : tensor<16xf32>
-  par.buffer @x26 temp : tensor<16xf32>
-  par.buffer @x27 temp : tensor<16xf32>
-  par.buffer @x28 temp : tensor<16xf32>
-  par.buffer @x29 temp : tensor<16xf32>
-  par.buffer @x30 temp : tensor<16xf32>
-  par.buffer @x31 temp : tensor<16xf32>
-  par.buffer @x32 temp : tensor<16xf32>
-  par.buffer @x33 temp : tensor<16xf32>
-  par.buffer @x34 temp : tensor<16xf32>
-  par.buffer @x35 temp : tensor<16xf32>
-  par.buffer @x36 temp : tensor<16xf32>
-  par.buffer @x37 temp : tensor<16xf32>
-  par.buffer @x38 temp : tensor<16xf32>
-  par.buffer @x39 temp : tensor<16xf32>
-  par.buffer @x40 temp : tensor<16xf32>
-  par.buffer @x41 temp : tensor<16xf32>
-  par.buffer @x42 temp : tensor<16xf32>
-  par.buffer @x43 temp : tensor<16xf32>
-  par.buffer @x44 temp : tensor<16xf32>
-  par.buffer @x45 temp : tensor<16xf32>
-  par.buffer @x46 temp : tensor<16xf32>
-  par.buffer @x47 temp : tensor<16xf32>
-  par.buffer @x48 temp : tensor<16xf32>
-  par.buffer @x49 temp : tensor<16xf32>
-  par.buffer @x50 temp : tensor<16xf32>
-  par.buffer @x51 temp : tensor<16xf32>
-  par.buffer @x52 temp : tensor<16xf32>
-  par.buffer @x53 temp : tensor<16xf32>
-  par.buffer @x54 temp : tensor<16xf32>
-  par.buffer @x55 temp : tensor<16xf32>
-  par.buffer @x56 temp : tensor<16xf32>
-  par.buffer @x57 temp : tensor<16xf32>
-  par.buffer @x58 temp : tensor<16xf32>
-  par.buffer @x59 temp : tensor<16xf32>
+  par.buffer @x0 input of "x0" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x1 input of "x1" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x2 input of "x2" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x3 input of "x3" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x4 input of "x4" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x5 input of "x5" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x6 input of "x6" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x7 input of "x7" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x8 input of "x8" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x9 input of "x9" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x10 input of "x10" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x11 input of "x11" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x12 input of "x12" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x13 input of "x13" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x14 input of "x14" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x15 input of "x15" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x16 input of "x16" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x17 input of "x17" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x18 input of "x18" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x19 input of "x19" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x20 input of "x20" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x21 input of "x21" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x22 input of "x22" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x23 input of "x23" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x24 input of "x24" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x25 input of "x25" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x26 input of "x26" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x27 input of "x27" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x28 input of "x28" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x29 input of "x29" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x30 input of "x30" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x31 input of "x31" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x32 input of "x32" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x33 input of "x33" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x34 input of "x34" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x35 input of "x35" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x36 input of "x36" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x37 input of "x37" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x38 input of "x38" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x39 input of "x39" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x40 input of "x40" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x41 input of "x41" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x42 input of "x42" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x43 input of "x43" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x44 input of "x44" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x45 input of "x45" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x46 input of "x46" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x47 input of "x47" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x48 input of "x48" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x49 input of "x49" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x50 input of "x50" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x51 input of "x51" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x52 input of "x52" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x53 input of "x53" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x54 input of "x54" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x55 input of "x55" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x56 input of "x56" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x57 input of "x57" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x58 input of "x58" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
+  par.buffer @x59 input of "x59" : tensor<16xf32> as !par.dist<tensor<16xf32>, @s0, [{}]>
   par.block @chain {
     %x0 = par.load @x0 : tensor<16xf32>
     %x1 = par.load @x1 : tensor<16xf32>
@@ -192,6 +191,7 @@ par.program @p on @s0 ranks [0] {
     %s57 = par.add %s56, %x57 : tensor<16xf32>
     %s58 = par.add %s57, %x58 : tensor<16xf32>
     %s59 = par.add %s58, %x59 : tensor<16xf32>
-    par.store %s59 to @y : tensor<16xf32>
+    par.fetch %s59 as "y" : tensor<16xf32> of !par.dist<tensor<16xf32>, @s0, [{}]>
   }
+  par.entry @all runs [@chain] microbatches [0]
 }

@@ -9,7 +9,7 @@ def CheckPhasesPass : Pass<"par-check-phases", "::mlir::ModuleOp"> {
     Expects: steps of any form between Import and Recompute, or programs, of any form between Schedule and Memory.
     Leaves: the module after `passes`, a comma-separated list of pass pipelines. Fails: where an entry's outputs,
     gradient accumulators or written variables change by more than `tolerance` of the tensor's largest element, from
-    pass to pass or from what the module of the file `against` gives.
+    pass to pass or from what the module of the file `against` gives, and where there is neither a step nor an entry.
 
     ```
     par-opt --par-check-phases='passes=par-slice-microbatches{microbatches=4},par-assign-stages' step.mlir
