@@ -16,15 +16,6 @@ using Moves = SmallVector<Operation *>;
 
 static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 
-/// Where heads lie behind `moves`, the last of which stands first.
-static std::optional<StridedView> viewBehind(Value source, ArrayRef<Operation *> moves) {
-  std::optional<StridedView> view = StridedView::dense(shapeOf(source));
-  for (Operation *op : llvm::reverse(moves))
-    if (view)
-      view = viewForward(op, *view);
-  return view;
-}
-
 /// The part of a concatenation that one operand is.
 static StridedView viewOfPart(ConcatOp concat, unsigned part, const StridedView &whole) {
   SmallVector<int64_t> starts(whole.sizes.size(), 0), limits(whole.sizes), steps(whole.sizes.size(), 1);
@@ -132,6 +123,19 @@ Moves findJoin(ValueRange heads, llvm::function_ref<bool(Value)> isRead) {
   return all;
 }
 
+TransposeOp findOneTranspose(Value value, Operation *besides) {
+  TransposeOp found;
+  for (Operation *user : value.getUsers()) {
+    if (isa<AttentionOp, AttentionGradOp>(user) || user == besides)
+      continue;
+    auto transpose = dyn_cast<TransposeOp>(user);
+    if (!transpose || found)
+      return {};
+    found = transpose;
+  }
+  return found;
+}
+
 namespace {
 
 /// Builds the call of one attention from the operands and results of its kernel.
@@ -213,14 +217,10 @@ template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
     call.besides();
   if (!fits)
     return std::nullopt;
-  std::optional<BuiltinCall> found =
-      call
-      .integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
-                 op.getCausal(), op.getMask() != nullptr})
-      .reals({op.getScaleAttr().getValueAsDouble()})
-      .integers(dims)
-      .integers(places)
-      .finish();
+  call.integers({heads.batch, heads.heads, heads.groups, heads.queries, heads.keys, heads.width, heads.valueWidth,
+                 op.getCausal(), op.getMask() != nullptr});
+  call.reals({op.getScaleAttr().getValueAsDouble()}).integers(dims).integers(places);
+  std::optional<BuiltinCall> found = call.finish();
   return found && found->kernel->fits({found->immediates.data(), found->immediates.size()}) ? found : std::nullopt;
 }
 

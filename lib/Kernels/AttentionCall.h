@@ -17,6 +17,9 @@ llvm::SmallVector<mlir::Operation *> findWriteMoves(mlir::Value heads, llvm::fun
 /// Where three results, moved, are all that one concatenation joins: all the ops up to that, which comes last. Else none.
 llvm::SmallVector<mlir::Operation *> findJoin(mlir::ValueRange heads, llvm::function_ref<bool(mlir::Value)> isRead);
 
+/// The one transpose by which all read a value but attentions and `besides`; null if there is none.
+TransposeOp findOneTranspose(mlir::Value value, mlir::Operation *besides = nullptr);
+
 /// The call of a kernel that is an attention, forward or backward, with movements of its operands and results.
 std::optional<BuiltinCall> describeAttention(KernelOp kernel);
 

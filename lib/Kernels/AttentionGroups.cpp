@@ -17,17 +17,6 @@ static bool isHeads(Value value) {
   return type.getRank() == 4 && type.getElementTypeBitWidth() == 16;
 }
 
-static std::unique_ptr<Group> finishAttention(std::unique_ptr<Group> group, IsTaken isTaken) {
-  group->close(isTaken);
-  OpBuilder builder(group->anchor->getContext());
-  OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));
-  std::optional<BuiltinCall> call = describeBuiltin(*kernel);
-  if (!call)
-    return nullptr;
-  group->implementation = "builtin:" + std::string(call->kernel->name);
-  return group;
-}
-
 /// With the movements of what it reads.
 static std::unique_ptr<Group> readHeads(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
@@ -48,7 +37,7 @@ static std::unique_ptr<Group> formJoined(AttentionGradOp op, IsTaken isTaken, ll
   std::unique_ptr<Group> group = readHeads(op, isTaken);
   group->ops.append(moves);
   group->results.push_back(moves.back()->getResult(0));
-  return finishAttention(std::move(group), isTaken);
+  return finishBuiltin(std::move(group), /*gpu=*/true, isTaken);
 }
 
 std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::function_ref<bool(Value)> isRead) {
@@ -62,26 +51,12 @@ std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::funct
     group->ops.append(moves);
     group->results.push_back(moves.empty() ? result : moves.back()->getResult(0));
   }
-  return finishAttention(std::move(group), isTaken);
-}
-
-/// The one transpose by which all read `value` but attentions; null if there is none.
-static TransposeOp findTranspose(Value value) {
-  TransposeOp found;
-  for (Operation *user : value.getUsers()) {
-    if (isAttention(user))
-      continue;
-    auto transpose = dyn_cast<TransposeOp>(user);
-    if (!transpose || found)
-      return {};
-    found = transpose;
-  }
-  return found;
+  return finishBuiltin(std::move(group), /*gpu=*/true, isTaken);
 }
 
 /// Lets attentions read `value` from what a transpose makes of it, so that it is written so alone.
 static void arrange(Value value) {
-  TransposeOp transpose = findTranspose(value);
+  TransposeOp transpose = findOneTranspose(value);
   if (!transpose || value.hasOneUse())
     return;
   transpose->moveAfter(value.getDefiningOp());

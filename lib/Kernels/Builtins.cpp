@@ -62,7 +62,7 @@ static Conversions findConversions(Operation *op, IsTaken isTaken) {
   return found;
 }
 
-static std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, bool gpu, IsTaken isTaken) {
+std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, bool gpu, IsTaken isTaken) {
   group->close(isTaken);
   OpBuilder builder(group->anchor->getContext());
   OwningOpRef<KernelOp> kernel(buildKernel(builder, *group));

@@ -45,6 +45,8 @@ AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTa
 std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken);
 /// The group of an op that the runtime has a kernel for, on a GPU perhaps a form that a CPU has not; null for other ops.
 std::unique_ptr<Group> formBuiltin(mlir::Operation *op, bool gpu, IsTaken isTaken);
+/// The group, closed, as the builtin that its body amounts to; null if it is none, or one that only a GPU has.
+std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, bool gpu, IsTaken isTaken);
 /// The group of an attention that a library computes, with the movements of heads that it can do; null for other ops. `isRead`:
 /// whether another group reads a value, which may move it for itself.
 std::unique_ptr<Group> formAttention(mlir::Operation *op, IsTaken isTaken, llvm::function_ref<bool(mlir::Value)> isRead);

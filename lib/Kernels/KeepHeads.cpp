@@ -1,3 +1,5 @@
+#include "AttentionCall.h"
+
 #include "par/Dialect/Attention.h"
 #include "par/Kernels/Passes.h"
 
@@ -65,18 +67,8 @@ static SmallVector<Kept> findKept(ProgramOp program) {
 
 /// The one transpose by which all read an attention's result but attentions and the store.
 static TransposeOp findTranspose(StoreOp store) {
-  TransposeOp found;
-  if (!isa_and_nonnull<AttentionOp>(store.getOperand().getDefiningOp()))
-    return {};
-  for (Operation *user : store.getOperand().getUsers()) {
-    if (isAttention(user) || user == store.getOperation())
-      continue;
-    auto transpose = dyn_cast<TransposeOp>(user);
-    if (!transpose || found)
-      return {};
-    found = transpose;
-  }
-  return found;
+  Value result = store.getOperand();
+  return isa_and_nonnull<AttentionOp>(result.getDefiningOp()) ? findOneTranspose(result, store) : TransposeOp();
 }
 
 /// Those of all stores, which do the same; else none.

@@ -52,10 +52,7 @@ std::optional<StridedView> traceArgument(Value value, BlockArgument &argument) {
     value = op->getOperand(0);
   }
   argument = cast<BlockArgument>(value);
-  std::optional<StridedView> view = StridedView::dense(getTensorType(value.getType()).getShape());
-  for (Operation *op : llvm::reverse(path))
-    if (view)
-      view = viewForward(op, *view);
+  std::optional<StridedView> view = viewBehind(value, path);
   return view && view->offset == 0 ? view : std::nullopt; // a call's matrices begin where its operands do
 }
 

@@ -32,16 +32,6 @@ static SmallVector<Operation *> followResult(Value &value, Folding folding) {
   return path;
 }
 
-/// Whether strides say what the movements do, the last of which stands first.
-static bool isStrided(ArrayRef<Operation *> moves) {
-  Value source = moves.back()->getOperand(0);
-  std::optional<StridedView> view = StridedView::dense(getTensorType(source.getType()).getShape());
-  for (Operation *op : llvm::reverse(moves))
-    if (view)
-      view = viewForward(op, *view);
-  return view.has_value();
-}
-
 static void foldOperand(Group &group, Value operand, Folding folding, IsTaken isTaken) {
   SmallVector<Operation *> moves;
   for (Operation *op = operand.getDefiningOp(); op && !isTaken(op); op = operand.getDefiningOp()) {
@@ -50,7 +40,7 @@ static void foldOperand(Group &group, Value operand, Folding folding, IsTaken is
       break;
     if (!widens)
       moves.push_back(op);
-    if (!widens && !isStrided(moves))
+    if (!widens && !viewBehind(op->getOperand(0), moves))
       break;
     group.clones.insert(op);
     operand = op->getOperand(0);

@@ -82,6 +82,14 @@ std::optional<StridedView> viewForward(Operation *op, const StridedView &operand
   return std::nullopt;
 }
 
+std::optional<StridedView> viewBehind(Value source, ArrayRef<Operation *> moves) {
+  std::optional<StridedView> view = StridedView::dense(getTensorType(source.getType()).getShape());
+  for (Operation *op : llvm::reverse(moves))
+    if (view)
+      view = viewForward(op, *view);
+  return view;
+}
+
 std::optional<StridedView> viewBackward(Operation *op, const StridedView &result) {
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     SmallVector<int64_t> inverse(result.sizes.size());

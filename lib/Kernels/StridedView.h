@@ -26,6 +26,8 @@ struct StridedView {
 /// For an op that only moves elements so that strides can say it: the view of its result, given its operand's.
 /// None for other ops, and where no strides do.
 std::optional<StridedView> viewForward(mlir::Operation *op, const StridedView &operand);
+/// The view of what `moves`, the last of which stands first, make of a dense buffer's value. None where no strides say it.
+std::optional<StridedView> viewBehind(mlir::Value source, llvm::ArrayRef<mlir::Operation *> moves);
 /// The view of its operand, given its result's.
 std::optional<StridedView> viewBackward(mlir::Operation *op, const StridedView &result);
 

@@ -33,10 +33,9 @@ const DnnNode &AttentionGraph::operand(int index, int elements, Dims sizes) {
 
 const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
   kernels::AttentionRows at = s.rows(tensor);
-  char kind = tensors.kinds[tensor];
-  bool ofKeys = kind == 'k' || kind == 'v';
-  uint64_t width = kind == 'q' || kind == 'k' ? s.d : s.e, bytes = 2 * at.offset;
-  Dims sizes = dims({s.b, ofKeys ? s.g : s.h, ofKeys ? s.sk : s.sq, width});
+  kernels::AttentionSizes::Extents whole = s.extents(tensors.kinds[tensor]);
+  uint64_t bytes = 2 * at.offset;
+  Dims sizes = dims({s.b, whole.heads, whole.count, whole.width});
   Dims strides = dims({at.batch, at.head, at.row, 1});
   if (transpose) {
     std::swap(sizes[2], sizes[3]);
@@ -154,7 +153,7 @@ void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &ofQ
   const DnnNode &byKey = transposed(scoreRows);
   if (s.h == s.g)
     return multiply(byKey, ofQueries, rows(index, tensor));
-  uint64_t width = tensors.kinds[tensor] == 'k' ? s.d : s.e;
+  uint64_t width = s.extents(tensors.kinds[tensor]).width;
   const DnnNode &perHead = between(dims({s.b, s.h, s.sk, width}), type);
   multiply(byKey, ofQueries, perHead);
   reduce(dnn::reduceAdd, perHead, rows(index, tensor));

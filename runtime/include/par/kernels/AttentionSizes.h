@@ -39,6 +39,14 @@ struct AttentionSizes {
     std::span<const uint64_t> at = places.subspan(ofRows * index);
     return {at[0], at[1], at[2], at[3], at[4]};
   }
+  /// [b, heads, count] rows of that width are the tensors of a kind (AttentionTensors).
+  struct Extents {
+    uint64_t heads, count, width;
+  };
+  constexpr Extents extents(char kind) const {
+    bool ofKeys = kind == 'k' || kind == 'v';
+    return {ofKeys ? g : h, ofKeys ? sk : sq, kind == 'q' || kind == 'k' ? d : e};
+  }
   /// True of forward builtins.
   constexpr bool writesApart() const { return places.size() <= 8 * ofRows || places[8 * ofRows] != 0; }
   constexpr bool fit() const;
@@ -126,9 +134,7 @@ constexpr bool AttentionSizes::fit() const {
   const AttentionTensors &tensors =
       places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
   for (size_t index = 0; index < tensors.kinds.size(); ++index) {
-    char kind = tensors.kinds[index];
-    uint64_t heads = kind == 'k' || kind == 'v' ? g : h, count = kind == 'k' || kind == 'v' ? sk : sq,
-             width = kind == 'q' || kind == 'k' ? d : e;
+    auto [heads, count, width] = extents(tensors.kinds[index]);
     bool alone = index >= tensors.written && writesApart();
     if (!rows(index).fit(b, heads, count, width) || (alone && !rows(index).fill(b, heads, count, width)))
       return false;
