@@ -178,9 +178,7 @@ def _check(module, program):
     """Every parameter and buffer that the traced forward uses must be an initializer that a node reads."""
     signature = program.exported_program.graph_signature
     graph = program.model.graph
-    counted = set(signature.buffers_to_mutate)  # what only makes a buffer's next value (a counter) leaves the graph
-    used = {value.name for node in program.exported_program.graph.nodes if node.op != "output" and node.name not in counted
-            for value in node.all_input_nodes}
+    used = _reaching_outputs(program.exported_program.graph, signature)
     held = {name for name, value in graph.initializers.items() if value.uses() or value.is_graph_output()}
     wanted = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     lost = [target for name, target in wanted.items()
@@ -189,6 +187,19 @@ def _check(module, program):
         raise Error(f"the exporter lost {len(lost)} of {len(wanted)} parameters and buffers: {', '.join(lost[:4])}"
                     + (f" and {len(lost) - 4} more" if len(lost) > 4 else ""),
                     notes=["this is a defect of the exporter or of par.export; the file was not written"])
+
+
+def _reaching_outputs(graph, signature):
+    """Names of the nodes on which the outputs depend; what only makes a buffer's next value (a counter) leaves the graph,
+    and so does what nothing reads (Falcon's rotary tables beside ALiBi)."""
+    output = next(node for node in graph.nodes if node.op == "output")
+    found, ahead = set(), [node for node in output.all_input_nodes if node.name not in signature.buffers_to_mutate]
+    while ahead:
+        node = ahead.pop()
+        if node.name not in found:
+            found.add(node.name)
+            ahead += node.all_input_nodes
+    return found
 
 
 def _warn(torch, module, signature):

@@ -72,6 +72,22 @@ class Exporter(unittest.TestCase):
                          [[0], [1]])
         self.assertEqual([part.training for part in module], [True, False, True, True])
 
+    def test_a_buffer_that_only_unread_values_use_may_be_left_out(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = torch.nn.Linear(4, 3)
+                self.register_buffer("frequencies", torch.ones(3))
+
+            def forward(self, input):
+                _ = torch.cos(self.frequencies * 2)
+                return self.first(input).sum()
+
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx")
+
     def test_warns_of_what_the_file_does_not_hold(self):
         import torch
 
