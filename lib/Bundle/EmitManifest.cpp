@@ -70,6 +70,8 @@ static format::TensorKind kindOf(VariableKind kind) {
     return format::TensorKind::Buffer;
   case VariableKind::counter:
     return format::TensorKind::Counter;
+  case VariableKind::constant:
+    return format::TensorKind::Constant;
   case VariableKind::frozen:
   case VariableKind::hyper:
     return format::TensorKind::Frozen;
@@ -125,14 +127,43 @@ std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) con
                         dtypeOf(type ? type.getValue() : variable.getTensorType().getElementType())};
 }
 
-/// Where the initial value is from: the model file, one number, or a rule.
+/// Elements as buffers have them: dense, row-major, a truth value a byte.
+static std::string bytesOf(DenseElementsAttr value) {
+  std::string bytes;
+  if (value.getElementType().isInteger(1)) {
+    for (bool element : value.getValues<bool>())
+      bytes.push_back(char(element));
+    return bytes;
+  }
+  ArrayRef<char> raw = value.getRawData();
+  for (int64_t i = 0; i < (value.isSplat() ? value.getNumElements() : 1); ++i)
+    bytes.append(raw.begin(), raw.end());
+  return bytes;
+}
+
+/// Its place in the bundle's file of constants; equal values stand there once.
+uint64_t ManifestEmitter::placeConstant(DenseElementsAttr value) {
+  auto [place, added] = constantPlaces.try_emplace(value, 0);
+  if (added) {
+    constants.resize(llvm::alignTo(constants.size(), format::kAlignment), '\0');
+    place->second = constants.size();
+    constants += bytesOf(value);
+  }
+  return place->second;
+}
+
+/// Where the initial value is from: the model file, the bundle itself, one number, or a rule.
 LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Tensor &tensor) {
   tensor.source = sourceOf(variable);
   if (auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr())) {
-    if (!value.isSplat())
-      return variable.emitError() << "starts from values that stand in the model as text: not supported yet";
-    tensor.init.a = numberOf(value);
-    return success();
+    bool constant = tensor.kind == format::TensorKind::Constant;
+    if (value.isSplat() && !constant && !variable.getInit())
+      tensor.init.a = numberOf(value);
+    else
+      tensor.value = placeConstant(value);
+    // Fresh weights follow their rule, wherever those of the model stand.
+    if (!variable.getInit())
+      return success();
   }
   auto said = options.init.find(tensor.name);
   StringRef text =
@@ -305,7 +336,11 @@ LogicalResult ManifestEmitter::emit() {
   out.seed = options.seed;
   out.threads = options.threads;
   out.predictedNs = options.predictedNs;
-  return failure(failed(emitRanks()) || failed(emitTensors()) || failed(emitInterface()));
+  if (failed(emitRanks()) || failed(emitTensors()) || failed(emitInterface()))
+    return failure();
+  if (!constants.empty())
+    bundle.blobs.push_back({format::kConstantsFile, std::move(constants)});
+  return success();
 }
 
 } // namespace par

@@ -23,6 +23,7 @@ private:
   mlir::LogicalResult emitInput(BufferOp buffer, StageOp stage);
   mlir::LogicalResult emitOutput(FetchOp fetch, ProgramOp program);
   mlir::LogicalResult emitInterface();
+  uint64_t placeConstant(mlir::DenseElementsAttr value);
   std::optional<format::Source> sourceOf(VariableOp variable) const;
   /// The state buffer of a variable in a program; null if it has none.
   BufferOp stateOf(ProgramOp program, VariableOp variable);
@@ -31,6 +32,8 @@ private:
   const BundleOptions &options;
   format::Bundle &bundle;
   format::Manifest &out;
+  std::string constants;
+  llvm::DenseMap<mlir::Attribute, uint64_t> constantPlaces;
 };
 
 /// The rule that a text names: zeros, ones, constant(c), normal(s), uniform(a). None if it is no rule.

@@ -13,7 +13,7 @@ namespace {
 LogicalResult checkVariable(VariableOp variable) {
   VariableKind kind = variable.getKind();
   if (kind != VariableKind::parameter && kind != VariableKind::buffer && kind != VariableKind::frozen &&
-      kind != VariableKind::counter && kind != VariableKind::hyper)
+      kind != VariableKind::counter && kind != VariableKind::hyper && kind != VariableKind::constant)
     return variable.emitOpError("is of kind ") << stringifyVariableKind(kind) << ", which Import does not make";
   if (variable.getSharding() || variable.getAt())
     return variable.emitOpError("is sharded or placed after Import");

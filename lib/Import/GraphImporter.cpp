@@ -129,7 +129,7 @@ static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node,
       StaticTensor::ofInts(onnx::ElementType::I64, {int64_t(part.size())}, std::vector<int64_t>(part)));
 }
 
-LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
+LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool &folded) {
   folded = false;
   if (!node.domain.empty() || node.outputs.size() != 1)
     return success();
@@ -140,6 +140,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
     allKnown &= input.empty() || inputs.back();
   }
   std::shared_ptr<const StaticTensor> result;
+  std::shared_ptr<Recipe> recipe;
   if ((node.opType == "Shape" || node.opType == "Size") && node.inputs.size() == 1) {
     const GraphValue &input = values[node.inputs[0]];
     if (input.isSequence || input.isAbsent())
@@ -162,11 +163,12 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
     if (!inputs.empty())
       same = &folds[foldKey(node, inputs)];
     if (same && same->result) {
-      result = same->result;
+      std::tie(result, recipe) = std::tie(same->result, same->recipe);
     } else if (FailureOr<StaticTensor> value = folder.fold(node, inputs); succeeded(value)) {
       result = std::make_shared<StaticTensor>(std::move(*value));
+      recipe = recipeFor(node, *result, loc);
       if (same) {
-        same->result = result;
+        std::tie(same->result, same->recipe) = std::tie(result, recipe);
         for (const std::string &input : node.inputs)
           same->inputs.push_back(input.empty() ? nullptr : values.lookup(input).known);
       }
@@ -175,7 +177,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, bool &folded) {
   if (!result)
     return success();
   folded = true;
-  values[node.outputs[0]] = GraphValue{result, {}, {}, false};
+  values[node.outputs[0]] = GraphValue{result, {}, {}, false, false, recipe};
   return success();
 }
 
@@ -230,7 +232,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     return importer.error() << "op " << node.opType << " of opset " << opset
                             << " is not supported; export the model again with opset 7 or later";
   bool folded = false;
-  if (failed(foldNode(node, folded)) || folded)
+  if (failed(foldNode(node, loc, folded)) || folded)
     return success(folded && succeeded(checkSizes(importer)));
   auto row = node.domain.empty() ? table.find(node.opType) : table.end();
   if (row != table.end())
@@ -290,7 +292,7 @@ LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const Grap
   if (value.known ? onnx::isUnsigned(value.known->getType()) : value.isUnsigned)
     unsignedValues.insert(builder.getStringAttr(name));
   outputNames.push_back(name.str());
-  results.push_back(value.known ? materialize(*value.known, name, locationOf(output)) : value.computed);
+  results.push_back(value.known ? materialize(value, value.known->getShape(), name, locationOf(output)) : value.computed);
   return success();
 }
 

@@ -10,6 +10,8 @@
 
 namespace par {
 
+struct Recipe;
+
 /// One ONNX value: known when compiling, or computed by an op, or a sequence of such.
 struct GraphValue {
   std::shared_ptr<const StaticTensor> known;
@@ -17,9 +19,19 @@ struct GraphValue {
   std::vector<GraphValue> sequence;
   bool isSequence = false;
   bool isUnsigned = false; ///< integers of `computed` have no sign; the dialect's types do not tell
+  std::shared_ptr<Recipe> recipe = nullptr; ///< of a large known value
 
   /// An optional that holds nothing.
   bool isAbsent() const { return !known && !computed && !isSequence; }
+};
+
+/// How a large known value was computed: a step may do so again rather than read a table (Materialize.cpp).
+struct Recipe {
+  onnx::Node node; ///< with names of its own for inputs and result
+  std::vector<GraphValue> inputs;
+  int64_t opset;
+  mlir::Location loc;
+  bool rejected = false; ///< keeping the table costs less, or no op computes it
 };
 
 class GraphImporter;
@@ -200,7 +212,7 @@ private:
   /// Adds what an output is to the step's results.
   mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
   void noteUses(llvm::ArrayRef<onnx::Node> nodes);
-  mlir::LogicalResult foldNode(const onnx::Node &node, bool &folded);
+  mlir::LogicalResult foldNode(const onnx::Node &node, mlir::Location loc, bool &folded);
   mlir::LogicalResult finish();
   mlir::Location locationOf(const onnx::ValueInfo &output);
   mlir::FailureOr<mlir::Value> findLoss();
@@ -211,10 +223,21 @@ private:
   mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
                                             llvm::StringRef rule);
   mlir::RankedTensorType typeOf(onnx::ElementType type, llvm::ArrayRef<int64_t> shape);
-  /// A known value as ops: a constant where it is small, iotas and a comparison where it is a diagonal mask, else a
-  /// `buffer` variable. The result has `shape`.
+  /// A known value as ops: a constant where it is small, iotas and comparisons where it is a band of a matrix, else a
+  /// `constant` variable. The result has the value's shape.
   mlir::Value materialize(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
   mlir::Value materializeCore(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
+  /// The same stretched to `shape`. A large value is made once, and computed again if that costs less than a table.
+  mlir::Value materialize(const GraphValue &known, llvm::ArrayRef<int64_t> shape, llvm::StringRef name, mlir::Location loc);
+  /// A variable of these elements, one for all that are equal; its name begins with `constant.`.
+  mlir::Value readTable(mlir::DenseElementsAttr elements, llvm::StringRef name, mlir::Location loc);
+  /// Whether `value` would be kept as a table.
+  bool isTable(const StaticTensor &value) const;
+  /// A known value computed by its recipe; null where it has none or keeping it costs less.
+  mlir::Value computeAgain(const GraphValue &value);
+  mlir::Value runRecipe(Recipe &recipe);
+  /// Of `node`, which was folded to `result`; null for small ones and where no op computes it.
+  std::shared_ptr<Recipe> recipeFor(const onnx::Node &node, const StaticTensor &result, mlir::Location loc);
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
 
   const onnx::Model &model;
@@ -241,9 +264,18 @@ private:
   /// Equal static nodes (one mask a layer) are evaluated once.
   struct Folded {
     std::shared_ptr<const StaticTensor> result;
+    std::shared_ptr<Recipe> recipe;
     std::vector<std::shared_ptr<const StaticTensor>> inputs; ///< alive, so that no other gets their place
   };
   std::map<std::string, Folded> folds;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> tables; ///< elements -> what reads the variable that has them
+  /// What large known values were made, whole or as stored.
+  struct Made {
+    std::shared_ptr<const StaticTensor> known; ///< alive, so that no other gets its place
+    mlir::Value value;
+  };
+  llvm::MapVector<const StaticTensor *, Made> made;
+  size_t recipes = 0; ///< so far
   int64_t opset;                ///< of the graph or function whose nodes are being imported
   unsigned depth = 0;           ///< of bodies and functions around them
   int64_t innerNodes = 0;       ///< imported from bodies and functions, each time counted

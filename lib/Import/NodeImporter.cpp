@@ -38,7 +38,7 @@ FailureOr<Value> NodeImporter::tensor(size_t i) {
   if (failed(wanted))
     return failure();
   const GraphValue *input = value(i);
-  return input->known ? graph.materialize(*input->known, node.inputs[i], loc) : input->computed;
+  return input->known ? graph.materialize(GraphValue(*input), wanted->getShape(), node.inputs[i], loc) : input->computed;
 }
 
 FailureOr<Value> NodeImporter::stretched(size_t i, ArrayRef<int64_t> shape) {
@@ -50,7 +50,7 @@ FailureOr<Value> NodeImporter::stretched(size_t i, ArrayRef<int64_t> shape) {
     return error() << "input " << i << " is " << *own << ", which does not stretch to " << own->clone(shape);
   const GraphValue *input = value(i);
   if (input->known)
-    return graph.materialize(input->known->expanded(shape), node.inputs[i], loc);
+    return graph.materialize(GraphValue(*input), shape, node.inputs[i], loc);
   return stretch(input->computed, shape);
 }
 
@@ -305,7 +305,7 @@ FailureOr<Value> NodeImporter::materialize(const GraphValue &value) {
     return error() << "holds a " << (value.isSequence ? "sequence" : "missing optional") << " where a tensor is needed";
   if (value.computed)
     return value.computed;
-  return graph.materialize(*value.known, node.outputs.empty() ? node.name : node.outputs[0], loc);
+  return graph.materialize(value, value.known->getShape(), node.outputs.empty() ? node.name : node.outputs[0], loc);
 }
 
 bool NodeImporter::isUsed(size_t k) const { return k < node.outputs.size() && graph.used.contains(node.outputs[k]); }

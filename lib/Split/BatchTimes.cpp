@@ -42,7 +42,8 @@ LogicalResult BatchTimes::classifyAll(StepOp step) {
 /// Variables that no gradient changes count as data.
 static bool readsData(ReadOp read) {
   auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
-  return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen;
+  return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen ||
+         variable.getKind() == VariableKind::constant;
 }
 
 /// Whether the result is an unreduced sum where these operands are and the others are not.

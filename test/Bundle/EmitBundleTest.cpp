@@ -313,13 +313,6 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
   const Case cases[] = {
       {"init \"normal(0.02)\"", "init \"orthogonal\"",
        "has the initialisation rule \"orthogonal\", which is not supported yet"},
-      {"parameter : tensor<3x4xf32> stored tensor<12xf32> init \"normal(0.02)\" source {file = "
-       "\"/models/m.onnx\", "
-       "offset = 16 : i64, length = 48 : i64}",
-       "parameter : tensor<3x4xf32> value dense<[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, "
-       "4.0]]> : "
-       "tensor<3x4xf32>",
-       "starts from values that stand in the model as text: not supported yet"},
       {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
        "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>",
        "is a hyper parameter of several numbers"},

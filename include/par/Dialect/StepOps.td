@@ -18,15 +18,17 @@ def Par_StageOp : Par_Op<"stage", [Symbol]> {
 def Par_VariableOp : Par_Op<"variable", [Symbol]> {
   let summary = "a tensor that outlives a step";
   let description = [{
-    One table for parameters, optimizer state, compute copies, buffers, counters, hyper parameters and frozen weights:
-    checkpoint, initialisation and manifest come from it alone. `of` names the parameter that a state or copy belongs
+    One table for parameters, optimizer state, compute copies, buffers, counters, hyper parameters, frozen weights and
+    constants: checkpoint, initialisation and manifest come from it alone. A `constant` is a table that is known when
+    compiling and nothing writes: its `value` stands in the bundle. `of` names the parameter that a state or copy belongs
     to. `stored` is the shape under which users and checkpoints know it, if the graph unfolded it (same elements in
     row-major order). `sharding` is what the plan asked for (Annotate), open dims included; `at` lists where it lives
     after Propagate, one `!par.dist` type a stage, the first one the owner. `init` is an initialisation rule
     ("normal(0.02)", "zeros", ...), `source` where the initial value lies in the model file.
 
     Example: `par.variable @wqkv parameter : tensor<64x3x64xf32> stored tensor<64x192xf32>
-      sharding <[{}, {}, {"tp"} ]> at [!par.dist<tensor<64x3x64xf32>, @s0, [{}, {}, {"tp"} ]>]`
+      sharding <[{}, {}, {"tp"} ]> at [!par.dist<tensor<64x3x64xf32>, @s0, [{}, {}, {"tp"} ]>]`,
+    `par.variable @constant.slopes constant : tensor<3xf32> value dense<[0.5, 0.25, 0.125]> : tensor<3xf32>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Par_VariableKindAttr:$kind, OptionalAttr<FlatSymbolRefAttr>:$of,
                        TypeAttrOf<Par_Tensor>:$type, OptionalAttr<TypeAttrOf<Par_Tensor>>:$stored,

@@ -107,6 +107,8 @@ LogicalResult VariableOp::verify() {
   if (derived != getOf().has_value())
     return emitOpError() << "is a " << stringifyVariableKind(getKind())
                          << (derived ? " and needs" : " and cannot have") << " `of`";
+  if (getKind() == VariableKind::constant && !getValue())
+    return emitOpError() << "is a constant and needs `value`";
   return success();
 }
 

@@ -75,7 +75,7 @@ comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank, const std::
 
 Session::Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                  const SessionOptions &options)
-    : bundle(bundle), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
+    : bundle(bundle), folder(folder), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
       checkArena(options.checkArena) {
   DeviceOptions wanted{&bundle, folder, control.rank(), options.threads, checkArena ? guardBytes : 0,
                        options.world, options.comm, options.tuning};
@@ -120,9 +120,13 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
 }
 
 void Session::initialize(const WeightStore *weights, uint64_t seed) {
+  WeightStore constants = openConstants(bundle.manifest, folder);
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
     const format::Tensor &source = sourceOf(bundle.manifest, tensor);
     const StoredArray *array = weights && isWeight(tensor) ? weights->find(source) : nullptr;
+    // Fresh parameters follow their rules; other values that the bundle knows are as it says.
+    if (!array && source.value && source.kind != format::TensorKind::Parameter)
+      return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
     if (array)
       return loadTensor(to, tensor, rank(), *array, weights->place);
     const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
@@ -131,10 +135,14 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
   });
   if (weights)
     weights->drop();
+  constants.drop();
 }
 
 void Session::restore(const WeightStore &checkpoint) {
+  WeightStore constants = openConstants(bundle.manifest, folder);
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
+    if (tensor.kind == format::TensorKind::Constant)
+      return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
     const StoredArray *array = checkpoint.find(sourceOf(bundle.manifest, tensor).name);
     if (!array)
       throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
@@ -142,6 +150,7 @@ void Session::restore(const WeightStore &checkpoint) {
     loadTensor(to, tensor, rank(), *array, checkpoint.place);
   });
   checkpoint.drop();
+  constants.drop();
 }
 
 void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }

@@ -133,12 +133,31 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
   return model.string();
 }
 
+WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle) {
+  WeightStore store;
+  store.place = (fs::path(bundle) / format::kConstantsFile).string();
+  std::shared_ptr<MappedFile> file;
+  for (const Tensor &tensor : manifest.tensors) {
+    if (!tensor.value)
+      continue;
+    if (!file)
+      store.files.push_back(file = std::make_shared<MappedFile>(store.place));
+    uint64_t needed = static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.type);
+    if (*tensor.value > file->bytes().size() || needed > file->bytes().size() - *tensor.value)
+      throw Failure::at(store.place, Message::badOffsets, tensor.name, *tensor.value, *tensor.value + needed,
+                        file->bytes().size(), needed);
+    store.arrays[tensor.name] = {
+        tensor.type, tensor.stored, {wholePiece(tensor.stored, file->bytes().data() + *tensor.value)}};
+  }
+  return store;
+}
+
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
     return store; // a model of data alone
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
-                         [](const Tensor &tensor) { return isWeight(tensor) && tensor.source; });
+                         [](const Tensor &tensor) { return isWeight(tensor) && (tensor.source || tensor.value); });
   if (!any)
     throw Failure::at(bundle, Message::noWeights, manifest.model.name);
   fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
@@ -163,6 +182,10 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   }
   for (auto &[path, file] : open)
     store.files.push_back(file);
+  // What the model holds as text stands in the bundle.
+  WeightStore own = openConstants(manifest, bundle);
+  store.arrays.merge(own.arrays);
+  std::move(own.files.begin(), own.files.end(), std::back_inserter(store.files));
   return store;
 }
 
@@ -171,7 +194,9 @@ bool isWeight(const Tensor &tensor) {
          tensor.kind == TensorKind::Buffer || tensor.kind == TensorKind::Copy;
 }
 
-bool isSaved(const Tensor &tensor) { return tensor.kind != TensorKind::Copy; }
+bool isSaved(const Tensor &tensor) {
+  return tensor.kind != TensorKind::Copy && tensor.kind != TensorKind::Constant;
+}
 
 const format::Rectangle *ownedPart(const Tensor &tensor, uint32_t rank) {
   for (const format::Rectangle &part : tensor.layout.parts)

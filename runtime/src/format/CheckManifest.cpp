@@ -28,6 +28,7 @@ struct ManifestChecker {
   Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
   Status names() const;
   Status tensors() const;
+  Status value(const Tensor &tensor, int64_t elements) const;
 };
 } // namespace
 
@@ -179,6 +180,24 @@ static int64_t elementsOf(const std::vector<int64_t> &shape) {
   return n;
 }
 
+/// A value in the bundle lies inside the file of constants. Bundles in memory have no files.
+Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
+  std::string place = "tensors." + tensor.name;
+  if (!tensor.value)
+    return tensor.kind == TensorKind::Constant ? fail(place, "a constant without a value") : Status();
+  if (manifest.files.empty())
+    return {};
+  uint64_t size = 0;
+  for (const File &file : manifest.files)
+    if (file.name == kConstantsFile)
+      size = file.size;
+  uint64_t needed = uint64_t(elements) * sizeOf(tensor.type);
+  if (*tensor.value > size || needed > size - *tensor.value)
+    return fail(place, "its " + number(int64_t(needed)) + " bytes at " + number(int64_t(*tensor.value)) + " of " +
+                           kConstantsFile + " end outside of the file, which has " + number(int64_t(size)));
+  return {};
+}
+
 Status ManifestChecker::tensors() const {
   for (const Tensor &tensor : manifest.tensors) {
     std::string place = "tensors." + tensor.name;
@@ -202,6 +221,8 @@ Status ManifestChecker::tensors() const {
     if (source && source->length != uint64_t(n) * sizeOf(source->type))
       return fail(place, "a source of " + number(int64_t(source->length)) + " bytes for " + number(n) +
                              " elements of " + std::string(toString(source->type)));
+    if (Status status = value(tensor, n); !status)
+      return status;
   }
   return {};
 }

@@ -67,7 +67,7 @@ static Layout layoutAt(const Node &node, const std::vector<Layout> &layouts) {
 }
 
 static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
-  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "aliases", "transposed"});
+  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "value", "aliases", "transposed"});
   Tensor tensor;
   tensor.name = node.at("name").text();
   tensor.kind = node.at("kind").word<TensorKind>("kind");
@@ -87,6 +87,8 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
     tensor.source = Source{source.at("file").text(), uint64_t(source.at("offset").integer()),
                            uint64_t(source.at("length").integer()), source.at("type").word<DType>("type")};
   }
+  if (node.has("value"))
+    tensor.value = uint64_t(node.at("value").integer());
   if (node.has("aliases"))
     for (const Node &alias : node.at("aliases").list())
       tensor.aliases.push_back(alias.text());

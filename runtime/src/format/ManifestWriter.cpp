@@ -57,6 +57,8 @@ static void writeTensor(Writer &w, const Tensor &tensor, size_t layout) {
     w.key("source").raw("{").key("file").text(source->file).key("offset").number(int64_t(source->offset));
     w.key("length").number(int64_t(source->length)).key("type").text(nameOf(source->type)).raw("}");
   }
+  if (tensor.value)
+    w.key("value").number(int64_t(*tensor.value));
   if (!tensor.aliases.empty())
     w.key("aliases").texts(tensor.aliases);
   if (!tensor.transposed.empty())

@@ -35,7 +35,7 @@ PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill",
 PAR_NAMES(CollKind, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce");
 PAR_NAMES(Reduction, "sum", "max", "min", "prod");
 PAR_NAMES(Epilogue, "none", "gelu", "gelu_aux", "gelu_grad", "sum_a", "sum_b");
-PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen");
+PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen", "constant");
 PAR_NAMES(InitRule::Kind, "constant", "normal", "uniform");
 PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine", "rsqrt");
 PAR_NAMES(TextFeed::Mode, "unknown", "next", "same");

@@ -27,6 +27,8 @@ private:
   Found buffers(uint32_t role);
   Found state(const Program &program, uint32_t role, const Buffer &buffer);
   Found run(uint32_t role, const Run &run);
+  /// Whether the buffer, or the one that it is an alias of, holds a constant tensor.
+  bool isConstant(const Program &program, uint32_t buffer) const;
   Found instruction(uint32_t role, const Run &run, uint32_t n);
   Found onGpu(uint32_t role, const Run &run, uint32_t n);
   Found unrun(const Program &program);
@@ -228,6 +230,13 @@ Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
   return std::nullopt;
 }
 
+bool WellFormed::isConstant(const Program &program, uint32_t buffer) const {
+  const Buffer &self = program.buffers[buffer];
+  const Buffer &owner = self.of == kNone ? self : program.buffers[self.of];
+  const Tensor *tensor = owner.kind == BufferKind::State ? manifest.findTensor(owner.tensor) : nullptr;
+  return tensor && tensor->kind == TensorKind::Constant;
+}
+
 Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -240,6 +249,8 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
     if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
       return fail(role, run, n,
                   "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+    else if (operand.access != Access::Read && isConstant(program, operand.buffer))
+      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' holds a constant, which nothing writes");
   if (manifest.device == "cuda")
     if (Found found = onGpu(role, run, n))
       return found;

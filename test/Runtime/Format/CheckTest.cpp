@@ -239,6 +239,12 @@ TEST(Check, Manifest) {
       {[](Manifest &m) { m.tensors[0].of = "w9"; }, "tensors.w0: no tensor called 'w9'"},
       {[](Manifest &m) { m.tensors[0].source = Source{"weights", 0, 60, DType::F32}; },
        "tensors.w0: a source of 60 bytes for 16 elements of f32"},
+      {[](Manifest &m) { m.tensors[0].kind = TensorKind::Constant; }, "tensors.w0: a constant without a value"},
+      {[](Manifest &m) {
+         m.tensors[0].value = 64;
+         m.files = {{"role-0.json", 1, sha256("")}, {"role-1.json", 1, sha256("")}, {"constants.bin", 127, sha256("")}};
+       },
+       "tensors.w0: its 64 bytes at 64 of constants.bin end outside of the file, which has 127"},
   };
   for (const Case<Manifest> &it : cases) {
     Manifest manifest = toy::pipeline().manifest;
@@ -253,7 +259,7 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,3]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,4]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

@@ -123,7 +123,7 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,3])", R"("par_program":[2,0])",
+      {R"("par_program":[1,4])", R"("par_program":[2,0])",
        "r: par_program: version 2.0, this runtime reads 1.x"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",

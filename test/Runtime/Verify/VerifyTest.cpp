@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include <gmock/gmock.h>
 #include "par/verify/Verify.h"
 #include "ToyBundles.h"
 #include "verify/Model.h"
@@ -100,6 +101,13 @@ TEST(Verify, WellFormedTables) {
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b).tensor = "momentum"; }),
             "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is "
             "not one f32");
+  // The weight that the update changes.
+  EXPECT_THAT(broken(toy::pipeline(),
+                     [&](Bundle &b) {
+                       for (Tensor &tensor : b.manifest.tensors)
+                         tensor.kind = TensorKind::Constant, tensor.value = 0;
+                     }),
+              ::testing::HasSubstr("holds a constant, which nothing writes"));
   EXPECT_EQ(broken(toy::pipeline(),
                    [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
             "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, "

@@ -46,7 +46,7 @@ public:
 
   /// Gives every tensor its value: weights from the store, or by their rules where it is null; the rest by rules.
   void initialize(const WeightStore *weights, uint64_t seed);
-  /// Gives every tensor its value from a whole checkpoint.
+  /// Gives every tensor its value from a whole checkpoint; constants have theirs from the bundle.
   void restore(const WeightStore &checkpoint);
 
   void setHyper(const std::string &name, double value);
@@ -88,6 +88,7 @@ private:
   void measureArena();
 
   const format::Bundle &bundle;
+  std::string folder; ///< the bundle's
   comm::Control &control;
   const format::Program &program;
   std::unique_ptr<Device> device;

@@ -51,10 +51,14 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle);
 
+/// The tensors whose values stand in the bundle itself, in its file of constants; none where it has no such file.
+/// Throws Failure if the file is not as large as they need.
+WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle);
+
 /// Whether a tensor's value is a weight (parameter, frozen, buffer, or a copy of one) rather than state that
 /// training makes.
 bool isWeight(const format::Tensor &tensor);
-/// Tensors that stand in a checkpoint: all but copies.
+/// Tensors that stand in a checkpoint: all but copies and constants.
 bool isSaved(const format::Tensor &tensor);
 /// The rectangle that a rank saves or exports, of those that several hold the first one's; null if it saves
 /// none.

@@ -57,9 +57,13 @@ struct Layout {
 };
 
 /// `parameter`; `state` of a parameter (optimizer); `copy` of a parameter on another stage; `buffer`;
-/// `counter`; `frozen`.
-enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Frozen };
+/// `counter`; `frozen`; `constant`: a table that the compiler knows and nothing writes, in no checkpoint and no
+/// file of weights.
+enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Frozen, Constant };
 std::string_view toString(TensorKind kind);
+
+/// The bundle's file of constants, which is there if some tensor has a value in it.
+inline constexpr const char *kConstantsFile = "constants.bin";
 
 /// Where an initial value lies, row-major, little-endian.
 struct Source {
@@ -92,6 +96,9 @@ struct Tensor {
   InitRule init;
   /// Absent: `init` says the value.
   std::optional<Source> source;
+  /// Where the value stands in the bundle's own file of constants: the byte at which all of `stored` begins, dense, of
+  /// `type`. Every constant has it, and whatever the model file holds as text.
+  std::optional<uint64_t> value = {};
   /// Other names of a tied parameter: weights are found under them too, and exports write all.
   std::vector<std::string> aliases = {};
   /// Names of the transposed matrix, where the exporter had transposed PyTorch's: weights are found under them too, and
