@@ -100,12 +100,30 @@ LogicalResult GraphImporter::checkModel() {
   return success();
 }
 
+/// Text that is equal for equal small values, and for one large value: each layer of a model has scalars of its own, from
+/// which it makes the same mask as all others.
+static void printKey(llvm::raw_ostream &out, const StaticTensor *value) {
+  if (!value || value->getStoredCount() > 64) {
+    out << " " << static_cast<const void *>(value);
+    return;
+  }
+  out << " " << int(value->getType()) << "[";
+  for (auto [dim, stored] : llvm::zip(value->getShape(), value->getStored()))
+    out << dim << (stored == dim ? "," : "*,");
+  out << "]";
+  for (int64_t i = 0; i < value->getStoredCount(); ++i)
+    if (value->isFloat())
+      out << llvm::bit_cast<uint64_t>(value->floatAt(i)) << ",";
+    else
+      out << value->intAt(i) << ",";
+}
+
 /// Text that is equal for nodes computing the same value from the same known inputs.
 static std::string foldKey(const onnx::Node &node, ArrayRef<const StaticTensor *> inputs) {
   std::string key = node.opType;
   llvm::raw_string_ostream out(key);
   for (const StaticTensor *input : inputs)
-    out << " " << static_cast<const void *>(input);
+    printKey(out, input);
   for (const onnx::Attribute &attribute : node.attributes) {
     out << " " << attribute.name << "=" << attribute.f << "," << attribute.i << "," << attribute.s;
     for (int64_t value : attribute.ints)
