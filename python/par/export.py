@@ -1,4 +1,5 @@
 """torch.onnx.export for training: nothing folded, nothing merged, every parameter under its PyTorch name."""
+import contextlib
 import inspect
 import os
 import pathlib
@@ -151,10 +152,24 @@ def _dynamic_shapes(torch, dims):
             for name, said in dims.items()}
 
 
+@contextlib.contextmanager
+def _without_gradients(module):
+    """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than it
+    traced, and ends. What the file says of gradients (detach) stays."""
+    needs = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    try:
+        for parameter in needs:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in needs:
+            parameter.requires_grad_(True)
+
+
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = _dynamic_shapes(torch, dims)
     try:
-        with warnings.catch_warnings():  # training mode is what we want
+        with warnings.catch_warnings(), _without_gradients(module):  # training mode is what we want
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")
             return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
                                      input_names=names, output_names=outputs, opset_version=opset, verbose=False,

@@ -88,6 +88,22 @@ class Exporter(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             par.export(Net(), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx")
 
+    def test_attention_with_a_trained_bias(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mix, self.bias = torch.nn.Linear(16, 16), torch.nn.Parameter(torch.zeros(2, 4, 4))
+
+            def forward(self, input):
+                heads = self.mix(input).view(3, 4, 2, 8).transpose(1, 2)
+                mixed = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=self.bias[None])
+                return mixed.transpose(1, 2).reshape(3, 4, -1).contiguous().sum()
+
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), {"input": torch.zeros(3, 4, 16)}, f"{folder}/model.onnx")
+
     def test_warns_of_what_the_file_does_not_hold(self):
         import torch
 

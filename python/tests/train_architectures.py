@@ -26,36 +26,10 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import par  # noqa: E402
+from wrappers import Classifier, Language, without_dropout
 
 STEPS = 10
 MOVED_RUNS, MOVED_BY = 12, 2.0 ** -24  # relative: what rounding to float32 changes at most
-
-
-class Classifier(torch.nn.Module):
-    """A net of images with its loss."""
-
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, x, labels):
-        scores = self.net(x)
-        return torch.nn.functional.cross_entropy(getattr(scores, "logits", scores), labels)
-
-
-class Language(torch.nn.Module):
-    """A model of transformers whose forward makes the loss from labels."""
-
-    def __init__(self, net, names=("input_ids", "labels")):
-        super().__init__()
-        self.net, self.names = net, names
-
-    def forward(self, input_ids, labels):
-        return self.net(input_ids=input_ids, labels=labels, use_cache=False).loss if self.cached() else self.net(
-            input_ids=input_ids, labels=labels).loss
-
-    def cached(self):
-        return self.net.config.model_type not in ("bert", "distilbert", "roberta", "electra")
 
 
 def images(size, batch=4, classes=10):
@@ -71,11 +45,7 @@ def words(length=16, vocabulary=96, batch=4):
 
 def small(kind, **more):
     """A configuration of transformers, small and without dropout."""
-    config = getattr(hf, kind)(vocab_size=96, **more)
-    for name in list(vars(config)):
-        if name.endswith(("dropout", "pdrop", "dropout_prob", "dropout_rate")):
-            setattr(config, name, 0.0)
-    return config
+    return without_dropout(getattr(hf, kind)(vocab_size=96, **more))
 
 
 BERT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=32)

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""A zoo of architectures at their published sizes: exported by par.export, compiled, and held against PyTorch.
+
+    real_models.py --bin build/bin [--only gpt2,swin_t] [--stages export,loss,plans,time] [--jobs 1] [--json FILE]
+    real_models.py --bin build/bin --big FOLDER [--only llama-2-7b]
+
+A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside PyTorch's,
+ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's, a step's CPU time on one thread and peak memory beside
+PyTorch eager's. Weights are random from fixed seeds; nothing is downloaded. Layers and heads are cut where one CPU could not
+step through, and the recipe says so (zoo/*.py). Exports and PyTorch's numbers are kept in --cache by a hash of the recipe.
+
+Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in float32, the order of sums of up to 1e5 terms.
+Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times PyTorch's own
+float32, at least 1e-5. Plans: 2e-5, which is all that the order of additions may change in ten steps, 2e-3 with batch norm.
+
+A refusal is the compiler's located sentence about the model; more than 3 are a failure. Exit status 0: all hold.
+Needs torch, transformers, torchvision, timm, onnx, onnxscript and safetensors; `--big FOLDER` exports what the folder lacks.
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "zoo"))
+import par_side  # noqa: E402
+import plans  # noqa: E402
+from par_side import Stopped  # noqa: E402
+from recipe import STEPS  # noqa: E402
+from zoo import RECIPES  # noqa: E402
+
+STAGES = ("export", "loss", "plans", "time")
+MOST_REFUSED = 3
+BOUND, PLAN_BOUND, PLAN_BOUND_BATCH_NORM = 1e-5, 2e-5, 2e-3
+
+
+def apart(found, wanted):
+    """How far, relative above 1; a NaN is far."""
+    distance = abs(found - wanted) / max(1.0, abs(wanted))
+    return math.inf if math.isnan(distance) else distance
+
+
+def torch_side(recipe, folder, what):
+    """Runs PyTorch's part unless its result is in the cache."""
+    result = folder / {"export": "facts.json", "eager": "reference.json", "double": "double.json"}[what]
+    if not result.exists():
+        environment = dict(os.environ, OMP_NUM_THREADS="1") if what != "export" else None
+        done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", recipe.name, folder, what], capture_output=True,
+                              text=True, env=environment, timeout=par_side.TIMEOUT)
+        if done.returncode:
+            raise Stopped(done.returncode, f"{what}: " + done.stderr.strip().splitlines()[-1])
+    return json.loads(result.read_text())
+
+
+class Trial:
+    """One architecture's way through the stages; what it found is in `row`, what does not hold in `row["failed"]`."""
+
+    def __init__(self, options, recipe):
+        self.binaries, self.recipe, self.steps = options.bin, recipe, options.steps
+        self.folder = options.cache / f"{recipe.name}-{recipe.key()}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.row = {"name": recipe.name, "cut": recipe.cut, "failed": []}
+
+    def run(self, stages):
+        for stage in STAGES:
+            if stage not in stages:
+                continue
+            try:
+                getattr(self, stage)()
+            except Stopped as stopped:
+                self.row["refused" if stopped.sentence else "stopped"] = f"{stage}: {stopped}"
+                if not stopped.sentence:
+                    self.row["failed"].append(f"{stage} (exit {stopped.status})")
+                break
+        return self.row
+
+    def export(self):
+        self.facts = torch_side(self.recipe, self.folder, "export")
+        self.row.update(parameters=self.facts["parameters"], export_s=self.facts["export_s"])
+
+    def loss(self):
+        """Four steps on one rank, the first of which is compared."""
+        reference = torch_side(self.recipe, self.folder, "eager")
+        bundle, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plans.one(self.facts["batch_norm"]))
+        self.run_of_one = par_side.measure(self.binaries, self.folder, bundle, len(reference["losses"]))
+        first = self.run_of_one["lines"][0]
+        self.row.update(loss=first["loss"], norm=first.get("grad_norm") or math.nan, torch_loss=reference["losses"][0], torch_norm=reference["norm"])
+        for what in ("loss", "norm"):
+            self.compare(what, self.row[what], self.row[f"torch_{what}"])
+
+    def compare(self, what, found, wanted):
+        self.row[f"{what}_apart"] = distance = apart(found, wanted)
+        if distance <= BOUND:
+            return
+        exact = torch_side(self.recipe, self.folder, "double")[what]
+        ours, theirs = apart(found, exact), apart(wanted, exact)
+        self.row[f"{what}_to_f64"], self.row[f"torch_{what}_to_f64"] = ours, theirs
+        if not ours <= max(BOUND, 3 * theirs):
+            self.row["failed"].append(f"{what} {found:.7g}, PyTorch {wanted:.7g}, float64 {exact:.7g}")
+
+    def plans(self):
+        whole = {}  # losses of one rank, by its plan
+        for name in plans.PLANS:
+            try:
+                text, alone = plans.of(name, self.binaries, self.folder / "model.onnx", self.facts["batch_norm"])
+                if alone not in whole:
+                    whole[alone] = self.losses(f"alone{len(whole)}", alone)
+                distance = max(map(apart, self.losses(name, text), whole[alone]))
+                self.row[name] = distance
+                bound = PLAN_BOUND_BATCH_NORM if self.facts["batch_norm"] else PLAN_BOUND
+                if not distance <= bound:
+                    self.row["failed"].append(f"{name}: losses {distance:.1e} from one rank's, bound {bound:.0e}")
+            except Stopped as stopped:
+                self.row[name] = str(stopped)
+                if not stopped.sentence:
+                    self.row["failed"].append(f"{name} (exit {stopped.status})")
+            shutil.rmtree(self.folder / f"{name}.par", ignore_errors=True)
+
+    def losses(self, name, plan):
+        bundle, _ = par_side.compile_model(self.binaries, self.folder, name, plan)
+        lines = par_side.run_steps(self.binaries, self.folder, bundle, self.steps)
+        if len(lines) != self.steps:
+            raise Stopped(0, f"{len(lines)} losses, expected {self.steps}")
+        return [line["loss"] for line in lines]
+
+    def time(self):
+        reference = torch_side(self.recipe, self.folder, "eager")
+        ours = self.run_of_one
+        self.row.update(step_s=ours["cpu_s"], torch_step_s=reference["cpu_s"], ratio=ours["cpu_s"] / reference["cpu_s"],
+                        peak_mib=ours["peak_mib"], torch_peak_mib=reference["peak_mib"])
+
+
+def cell(row, key, form):
+    value = row.get(key)
+    return "-" if value is None else value.split(":")[0][:8] if isinstance(value, str) else form.format(value)
+
+
+COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"), ("loss_apart", "{:.0e}"),
+           ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"), ("tp2", "{:.0e}"),
+           ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"), ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
+
+
+def line_of(row):
+    """A row of a Markdown table."""
+    said = row.get("refused") or row.get("stopped") or "; ".join(row["failed"])
+    if row.get("refused"):
+        said = "refused, " + said
+    cells = [row["name"], row["cut"] or "whole", *(cell(row, key, form) for key, form in COLUMNS), said.replace("\n", " ")[:300]]
+    return "| " + " | ".join(cells) + " |"
+
+
+def head():
+    titles = ["name", "depth, head", *(key.replace("_", " ") for key, _ in COLUMNS), "said"]
+    return "| " + " | ".join(titles) + " |\n|" + " --- |" * len(titles)
+
+
+def summarise(rows, seconds):
+    refused = [row["name"] for row in rows if "refused" in row]
+    failed = [row["name"] for row in rows if row["failed"]]
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    print(f"\n{len(rows)} architectures: {len(rows) - len(refused) - len(failed)} hold, {len(refused)} refused ({', '.join(refused)}), "
+          f"{len(failed)} failed ({', '.join(failed)}); {seconds:.0f} s")
+    if ratios:
+        slow = [f"{row['name']} {row['ratio']:.2f}" for row in rows if row.get("ratio", 0) > 1]
+        print(f"a step's CPU time over PyTorch eager's: median {statistics.median(ratios):.2f}, most {max(ratios):.2f}; above 1: {', '.join(slow)}")
+    return len(failed) + (len(refused) > MOST_REFUSED)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--stages", default=",".join(STAGES))
+    parser.add_argument("--steps", type=int, default=STEPS, help="of the plans")
+    parser.add_argument("--jobs", type=int, default=1, help="architectures at a time; times then say less")
+    parser.add_argument("--json", type=pathlib.Path, help="rows are appended, a JSON object a line")
+    default = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "par-zoo"
+    parser.add_argument("--cache", type=pathlib.Path, default=default)
+    parser.add_argument("--big", type=pathlib.Path, help="plan the big ones, exported here")
+    options = parser.parse_args()
+    if options.big:
+        import planning
+        sys.exit(planning.main(options))
+    names = options.only.split(",") if options.only else list(RECIPES)
+    begin, rows, stages = time.monotonic(), [], {"export", *options.stages.split(",")}
+    if "time" in stages:
+        stages.add("loss")
+    print(head(), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        trials = [pool.submit(lambda name=name: Trial(options, RECIPES[name]).run(stages)) for name in names]
+        for trial in concurrent.futures.as_completed(trials):
+            rows.append(trial.result())
+            print(line_of(rows[-1]), flush=True)
+            if options.json:
+                with options.json.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    sys.exit(1 if summarise(rows, time.monotonic() - begin) else 0)
+
+
+if __name__ == "__main__":
+    main()

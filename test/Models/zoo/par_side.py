@@ -1,0 +1,103 @@
+"""Par's part of the zoo: compiles an exported model, runs it, and measures the run. Python's standard library only."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+TIMEOUT = 900
+
+
+class Stopped(Exception):
+    """A tool ended with another status than 0; `sentence` is a refusal's located sentence, else empty."""
+
+    def __init__(self, status, said):
+        self.status, self.sentence = status, refusal(status, said)
+        super().__init__(self.sentence or said.strip()[-400:] or f"exit {status}")
+
+
+def refusal(status, said):
+    """The sentence about the model by which the compiler refuses it; a crash or a fault of its own is none."""
+    line = re.search(r"^\S+: error: .*$", said, re.M)
+    fault = re.search(r"does not dominate|'par\.\w+' op|operand #|result #|before and after|internal error", said)
+    return line[0] if line and not fault and status == 1 else ""
+
+
+def call(*command):
+    try:
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise Stopped(124, f"no end after {TIMEOUT} s: {' '.join(map(str, command))}") from None
+    if done.returncode:
+        raise Stopped(done.returncode, done.stdout[-2000:] + done.stderr[-4000:])
+    return done.stdout + done.stderr
+
+
+def compile_model(binaries, folder, name, plan, *flags):
+    """The bundle, and how long it took."""
+    bundle, file = folder / f"{name}.par", folder / f"{name}.yaml"
+    file.write_text(plan)
+    begin = time.monotonic()
+    call(binaries / "par-compile", folder / "model.onnx", file, "-o", bundle, "-q", *flags)
+    return bundle, time.monotonic() - begin
+
+
+def run_steps(binaries, folder, bundle, steps, *flags):
+    """Metrics of each step from the model's own weights."""
+    metrics = bundle.with_suffix(".jsonl")
+    metrics.unlink(missing_ok=True)
+    call(*run_command(binaries, folder, bundle, steps, metrics), *flags)
+    return read_metrics(metrics)
+
+
+def run_command(binaries, folder, bundle, steps, metrics):
+    return [binaries / "par-run", bundle, "--data", folder / "data.safetensors", "--order", "sequential", "--steps", steps,
+            "--metrics", metrics]
+
+
+def read_metrics(path):
+    return [line for line in map(json.loads, path.read_text().splitlines()) if "loss" in line]
+
+
+def tree(pid):
+    """A process and its descendants."""
+    found = [pid]
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += tree(int(child))
+    return found
+
+
+def cpu_seconds(pids):
+    fields = (pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+
+
+def high_water(pids):
+    """MiB that the largest of the processes held at its peak."""
+    lines = (re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()) for pid in pids)
+    return max((int(line[1]) for line in lines if line), default=0) / 1024
+
+
+def measure(binaries, folder, bundle, steps):
+    """Metrics of one rank on one thread, a step's least wall and CPU time after the first, and peak memory."""
+    metrics = bundle.with_suffix(".jsonl")
+    metrics.unlink(missing_ok=True)
+    command = [*run_command(binaries, folder, bundle, steps, metrics), "--threads", 1]
+    job = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    marks, peak = [], 0.0
+    while job.poll() is None:
+        try:
+            pids = tree(job.pid)
+            if metrics.exists() and metrics.read_text().count("\n") > len(marks):
+                marks.append(cpu_seconds(pids))
+            peak = max(peak, high_water(pids))
+        except OSError:
+            pass  # a process ended between listing and reading
+        time.sleep(0.01)
+    if job.returncode:
+        raise Stopped(job.returncode, job.stdout.read())
+    lines = read_metrics(metrics)
+    return {"lines": lines, "wall_s": min(line["ms"] for line in lines[1:]) / 1e3, "peak_mib": peak,
+            "cpu_s": min((after - before for before, after in zip(marks, marks[1:])), default=float("nan"))}
