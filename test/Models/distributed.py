@@ -66,6 +66,10 @@ def shards(parameters, size, turn=0):
     return rules
 
 
+def has_batch_norm(model):
+    return getattr(model, "batch_norm", model.name in BATCH_NORM)
+
+
 class Plan:
     """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too."""
 
@@ -85,7 +89,7 @@ class Plan:
         if rules:
             lines += ["shard:", *(f'  "{name}": {flow(rule)}' for name, rule in rules.items())]
         one = ["batch: {microbatches: 1}"]
-        if model.name in BATCH_NORM:
+        if has_batch_norm(model):
             lines.append(f"batch_norm: {self.groups or 'microbatch'}")
             one.append(f"batch_norm: {microbatches * (self.ways() if self.groups == 'local' else 1)}")
         return "\n".join(lines) + "\n", "\n".join(one) + "\n"
@@ -144,7 +148,7 @@ def draw(choose, model, parameters, modules):
     if "pp" in mesh:
         plan.keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(["1f1b", "gpipe"])})
     # A group of one sample has no variance where a feature map is one pixel: the bounds would be of noise.
-    most = 4 if model.name in BATCH_NORM else 8
+    most = getattr(model, "batch", 8) // (2 if has_batch_norm(model) else 1)
     plan.microbatches = max(1, min(choose.choice([1, 2, 4, 8]), most // plan.ways()))
     if choose.random() < 0.2:
         plan.train["clip"] = 1.0

@@ -3,9 +3,12 @@
 bundle and gives one rank's losses and norms of gradients.
 
     structures.py --bin build/bin [--models FOLDER] [--only llama,swin] [--plan tp2]
+    structures.py --bin build/bin [--models FOLDER] --random 300 [--seed 1]
 
 FOLDER (zoo-structure beside this file) holds NAME.onnx.gz, made by zoo/structure.py --suite: architectures of transformers,
-torchvision and timm, thin, but with tables of real lengths. Only Python's standard library is used. Exit status 0: all hold.
+torchvision and timm, thin, but with tables of real lengths; or it is the cache of real_models.py, whose models have their own
+weights and data. With --random, plans are drawn as distributed.py draws them; what the compiler refuses with a located sentence
+is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
 import gzip
@@ -18,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from distributed import flow, parameters, shards
+from distributed import draw, flow, modules, parameters, refusal, shards
 from runs import HERE, Claims, Failed, Runs, largest, write_safetensors
 
 STEPS = 2
@@ -56,46 +59,76 @@ def write_data(binaries, model, path):
 
 
 class Structure:
-    """A model of the folder, unpacked."""
+    """A model of the folder, unpacked where it is packed."""
 
-    def __init__(self, runs, claims, packed):
-        self.runs, self.claims, self.name = runs, claims, packed.name.removesuffix(".onnx.gz")
-        self.model, self.data = runs.work / f"{self.name}.onnx", runs.work / f"{self.name}.safetensors"
-        self.model.write_bytes(gzip.decompress(packed.read_bytes()))
-        write_data(runs.binaries, self.model, self.data)
-        self.alone = {}  # losses and norms of one rank, by groups of batch norm
+    def __init__(self, runs, claims, file):
+        self.runs, self.claims = runs, claims
+        self.packed = file.name.endswith(".onnx.gz")
+        self.name = file.name.removesuffix(".onnx.gz") if self.packed else file.parent.name
+        self.file = runs.work / f"{self.name}.onnx" if self.packed else file
+        self.data = runs.work / f"{self.name}.safetensors" if self.packed else file.parent / "data.safetensors"
+        if self.packed and not self.file.exists():
+            self.file.write_bytes(gzip.decompress(file.read_bytes()))
+            write_data(runs.binaries, self.file, self.data)
+        self.batch = inputs(runs.binaries, self.file)[0][2][0]
+        self.batch_norm = any("running_mean" in name for name in self.names())
+        self.alone = {}  # losses and norms of one rank, by its plan
 
     def train(self, plan):
-        bundle = self.runs.compile(self.model, plan + TRAIN)
-        lines, _ = self.runs.train(bundle, self.data, STEPS, "--init")
-        shutil.rmtree(bundle)
+        bundle = self.runs.compile(self.file, plan + TRAIN)
+        lines, _ = self.runs.train(bundle, self.data, STEPS, *(["--init"] if self.packed else []))
+        shutil.rmtree(self.runs.bundles.popitem()[1])
         return [(line["loss"], line["grad_norm"]) for line in lines]
 
-    def of_one_rank(self, groups):
-        if groups not in self.alone:
-            self.alone[groups] = self.train("batch: {microbatches: 1}\n" + (f"batch_norm: {groups}\n" if groups > 1 else ""))
-        return self.alone[groups]
-
-    def has_batch_norm(self):
-        return any("running_mean" in name for name in self.names())
+    def of_one_rank(self, plan):
+        if plan not in self.alone:
+            self.alone[plan] = self.train(plan)
+        return self.alone[plan]
 
     def names(self):
-        said = subprocess.run([self.runs.binaries / "par-compile", self.model, "--list=params"], capture_output=True, text=True,
+        said = subprocess.run([self.runs.binaries / "par-compile", self.file, "--list=params"], capture_output=True, text=True,
                               check=True).stdout
         return re.findall(r"^  (\S+)  ", said, re.M)
 
     def check(self, plan):
         text, groups = PLANS[plan]
-        rules = shards(parameters(self.runs.binaries, self.model), 2)
+        rules = shards(parameters(self.runs.binaries, self.file), 2)
         shard = "".join(f'  "{pattern}": {flow(rule)}\n' for pattern, rule in rules.items())
-        wanted = self.of_one_rank(groups if self.has_batch_norm() else 1)
-        found = self.train(text(shard))
+        one = f"batch_norm: {groups}\n" if groups > 1 and self.batch_norm else ""
+        self.compare(plan, text(shard), "batch: {microbatches: 1}\n" + one)
+
+    def compare(self, title, plan, one):
+        """A plan beside that of one rank which computes the same."""
+        wanted, found = self.of_one_rank(one), self.train(plan)
         if len(found) != STEPS:
             raise Failed(f"{len(found)} steps, expected {STEPS}")
-        losses = largest(abs(a - b) for (a, _), (b, _) in zip(found, wanted))
+        losses = largest(abs(a - b) / max(1, abs(b)) for (a, _), (b, _) in zip(found, wanted))
         norms = largest(abs(a - b) / b for (_, a), (_, b) in zip(found, wanted))
-        self.claims.hold(f"{self.name} {plan}: losses to one rank's", losses, LOSS)
-        self.claims.hold(f"{self.name} {plan}: norms to one rank's", norms, NORM, unit="relative")
+        self.claims.hold(f"{self.name} {title}: losses to one rank's", losses, LOSS)
+        self.claims.hold(f"{self.name} {title}: norms to one rank's", norms, NORM, unit="relative")
+
+
+def play(runs, claims, files, count, seed):
+    """Random plans of random models."""
+    structures, refused = {}, 0
+    for each in range(seed, seed + count):
+        choose = random.Random(each)
+        file = choose.choice(files)
+        if file not in structures:
+            structures[file] = Structure(runs, claims, file)
+        model = structures[file]
+        plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
+        plan.train = {}  # the plans of this file say what is trained
+        title = f"seed {each} {flow(plan.mesh)} m {plan.microbatches}"
+        try:
+            model.compare(title, *plan.of(model, runs.binaries))
+        except Failed as failure:
+            sentence = refusal(str(failure))
+            refused += bool(sentence)
+            print(f"{model.name} {title}: {'refused: ' + sentence if sentence else 'FAIL'}", flush=True)
+            if not sentence:
+                claims.failures.append(f"{model.name} {title}: {failure}\n{plan.of(model, runs.binaries)[0]}")
+    print(f"{count} plans drawn from seed {seed}, {refused} refused")
 
 
 def main():
@@ -104,17 +137,23 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=HERE / "zoo-structure")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
+    parser.add_argument("--random", type=int, help="how many plans to draw")
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    files = sorted(options.models.glob("*.onnx.gz"))
-    names = options.only.split(",") if options.only else [file.name.removesuffix(".onnx.gz") for file in files]
+    files = sorted([*options.models.glob("*.onnx.gz"), *options.models.glob("*/model.onnx")])
+    if options.only:
+        wanted = tuple(options.only.split(","))
+        files = [file for file in files if (file.parent.name if file.name == "model.onnx" else file.name).startswith(wanted)]
     claims, begin = Claims(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="par-structures-") as work:
         runs = Runs(options.bin, work)
-        for name in names:
-            with claims.watch(name):
-                structure = Structure(runs, claims, options.models / f"{name}.onnx.gz")
+        if options.random:
+            play(runs, claims, files, options.random, options.seed)
+        for file in [] if options.random else files:
+            with claims.watch(file.name):
+                structure = Structure(runs, claims, file)
             for plan in options.plan or PLANS:
-                with claims.watch(f"{name} {plan}"):
+                with claims.watch(f"{structure.name} {plan}"):
                     structure.check(plan)
     print("\n".join(f"FAIL {line}" for line in claims.failures))
     print(f"{claims.count} claims, {len(claims.failures)} failed, {time.monotonic() - begin:.0f} s")
