@@ -42,12 +42,12 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     modes = {part: part.training for part in module.modules()}
     if not module.training:
         module.train()
-    before = {name: value.detach().clone() for name, value in module.named_buffers()}
+    before = [(value, value.detach().clone()) for value in module.buffers()]
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
         found = outputs or _output_names(torch, module, names, values)
-        _restore(torch, module, before)  # the file's statistics are those of before
+        _restore(torch, before)  # the file's statistics are those of before
         program = _run_exporter(torch, module, names, values, dims, found, opset)
         _check(module, program)
         _warn(torch, module, program.exported_program.graph_signature)
@@ -58,15 +58,16 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _remove(temporary)
         for part, training in modes.items():
             part.training = training
-        _restore(torch, module, before)
+        _restore(torch, before)
     return str(path)
 
 
-def _restore(torch, module, before):
-    """A run in training mode moves batch norm's statistics."""
+def _restore(torch, before):
+    """A run in training mode moves batch norm's statistics. A buffer that forward made in place of another (ConViT's table of
+    distances, for the size that it meets first) stays."""
     with torch.no_grad():
-        for name, value in module.named_buffers():
-            value.copy_(before[name])
+        for value, copy in before:
+            value.copy_(copy)
 
 
 def _torch():

@@ -88,6 +88,26 @@ class Exporter(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             par.export(Net(), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx")
 
+    def test_a_table_that_the_first_forward_makes(self):
+        import onnx
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = torch.nn.Linear(4, 3)
+                self.register_buffer("table", torch.zeros(1), persistent=False)
+
+            def forward(self, input):
+                if len(self.table) != 3:
+                    self.table = torch.ones(3)
+                return (self.first(input) * self.table).sum()
+
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx")
+            table = next(one for one in onnx.load(f"{folder}/model.onnx").graph.initializer if one.name == "table")
+        self.assertEqual(list(onnx.numpy_helper.to_array(table)), [1, 1, 1])
+
     def test_attention_with_a_trained_bias(self):
         import torch
 

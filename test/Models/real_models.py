@@ -36,6 +36,7 @@ from par_side import Stopped  # noqa: E402
 from recipe import STEPS  # noqa: E402
 from zoo import RECIPES  # noqa: E402
 
+TIMED = 2  # steps after the first
 STAGES = ("export", "loss", "plans", "time")
 MOST_REFUSED = 3
 BOUND, PLAN_BOUND, PLAN_BOUND_BATCH_NORM = 1e-5, 2e-5, 2e-3
@@ -49,9 +50,9 @@ def apart(found, wanted):
 
 def torch_side(recipe, folder, what):
     """Runs PyTorch's part unless its result is in the cache."""
-    result = folder / {"export": "facts.json", "eager": "reference.json", "double": "double.json"}[what]
+    result = folder / f"{'facts' if what == 'export' else what}.json"
     if not result.exists():
-        environment = dict(os.environ, OMP_NUM_THREADS="1") if what != "export" else None
+        environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "eager" else None
         done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", recipe.name, folder, what], capture_output=True,
                               text=True, env=environment, timeout=par_side.TIMEOUT)
         if done.returncode:
@@ -86,12 +87,14 @@ class Trial:
         self.row.update(parameters=self.facts["parameters"], export_s=self.facts["export_s"])
 
     def loss(self):
-        """Four steps on one rank, the first of which is compared."""
-        reference = torch_side(self.recipe, self.folder, "eager")
-        bundle, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plans.one(self.facts["batch_norm"]))
-        self.run_of_one = par_side.measure(self.binaries, self.folder, bundle, len(reference["losses"]))
+        """Steps on one rank and one thread, the first of which is compared, and the others timed."""
+        reference = torch_side(self.recipe, self.folder, "first")
+        plan = plans.one(self.facts["batch_norm"])
+        bundle, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plan)
+        self.run_of_one = par_side.measure(self.binaries, self.folder, bundle, TIMED + 1)
         first = self.run_of_one["lines"][0]
-        self.row.update(loss=first["loss"], norm=first.get("grad_norm") or math.nan, torch_loss=reference["losses"][0], torch_norm=reference["norm"])
+        self.row.update(loss=first["loss"], norm=first.get("grad_norm") or math.nan)
+        self.row.update(torch_loss=reference["loss"], torch_norm=reference["norm"])
         for what in ("loss", "norm"):
             self.compare(what, self.row[what], self.row[f"torch_{what}"])
 
@@ -144,7 +147,8 @@ def cell(row, key, form):
 
 COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"), ("loss_apart", "{:.0e}"),
            ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"), ("tp2", "{:.0e}"),
-           ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"), ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
+           ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"), ("peak_mib", "{:.0f}"),
+           ("torch_peak_mib", "{:.0f}"))
 
 
 def line_of(row):
@@ -165,11 +169,12 @@ def summarise(rows, seconds):
     refused = [row["name"] for row in rows if "refused" in row]
     failed = [row["name"] for row in rows if row["failed"]]
     ratios = [row["ratio"] for row in rows if "ratio" in row]
-    print(f"\n{len(rows)} architectures: {len(rows) - len(refused) - len(failed)} hold, {len(refused)} refused ({', '.join(refused)}), "
-          f"{len(failed)} failed ({', '.join(failed)}); {seconds:.0f} s")
+    print(f"\n{len(rows)} architectures: {len(rows) - len(refused) - len(failed)} hold, {len(refused)} refused "
+          f"({', '.join(refused)}), {len(failed)} failed ({', '.join(failed)}); {seconds:.0f} s")
     if ratios:
         slow = [f"{row['name']} {row['ratio']:.2f}" for row in rows if row.get("ratio", 0) > 1]
-        print(f"a step's CPU time over PyTorch eager's: median {statistics.median(ratios):.2f}, most {max(ratios):.2f}; above 1: {', '.join(slow)}")
+        print(f"a step's CPU time over PyTorch eager's: median {statistics.median(ratios):.2f}, most {max(ratios):.2f}; "
+              f"above 1: {', '.join(slow)}")
     return len(failed) + (len(refused) > MOST_REFUSED)
 
 

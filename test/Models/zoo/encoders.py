@@ -7,8 +7,8 @@ FOUR = "4 of 12 layers"
 
 
 def pictures(name, model, config, sizes, cut="", size=224):
-    return Recipe(name, "transformers", model, {**sizes, "image_size": size, "num_labels": 1000}, ("images", size, 1000), config,
-                  cut=cut)
+    sizes = {**sizes, "image_size": size, "num_labels": 1000}
+    return Recipe(name, "transformers", model, sizes, ("images", size, 1000), config, cut=cut)
 
 
 ENCODERS = [

@@ -1,4 +1,4 @@
-"""Plans the big models: cuda, bf16, 64 ranks (pp 4 x dp 4 x tp 4), every layer computed again, from import to the proved bundle.
+"""Plans the big models: cuda, bf16, 64 ranks (pp 4 x dp 4 x tp 4), every layer computed again; from import to the proof.
 
 Each may take 30 s and 3 GB on two cores. Exports that the folder lacks are made by structure.py, which needs torch.
 """
@@ -42,8 +42,8 @@ def trial(options, recipe):
     shutil.rmtree(bundle, ignore_errors=True)
     parameters = re.search(r"\(([\d.,]+) M", said)
     proof = re.search(r"^proved.*$", said, re.M)
-    row = {"name": recipe.name, "length": recipe.feed[1], "parameters_m": parameters and parameters[1], "wall_s": wall, "cpu_s": cpu,
-           "peak_mib": peak, "proved": proof and proof[0].removeprefix("proved").strip(), "failed": []}
+    row = {"name": recipe.name, "length": recipe.feed[1], "parameters_m": parameters and parameters[1], "wall_s": wall,
+           "cpu_s": cpu, "peak_mib": peak, "proved": proof and proof[0].removeprefix("proved").strip(), "failed": []}
     if status:
         row["refused" if refusal(status, said) else "stopped"] = refusal(status, said) or said.strip()[-300:]
         row["failed"].append(f"exit {status}")
@@ -64,9 +64,9 @@ def main(options):
         if recipe.name not in names:
             continue
         rows.append(row := trial(options, recipe))
-        said = row.get("refused") or row.get("stopped") or "; ".join(row["failed"])
-        print(f"| {row['name']} | {row['length']} | {row['parameters_m']} | {row['wall_s']:.1f} | {row['cpu_s']:.1f} | {row['peak_mib']:.0f} | "
-              f"{row['proved']} | {' '.join(said.split())} |", flush=True)
+        said = " ".join((row.get("refused") or row.get("stopped") or "; ".join(row["failed"])).split())
+        figures = f"{row['wall_s']:.1f} | {row['cpu_s']:.1f} | {row['peak_mib']:.0f}"
+        print(f"| {row['name']} | {row['length']} | {row['parameters_m']} | {figures} | {row['proved']} | {said} |", flush=True)
         if options.json:
             with options.json.open("a") as file:
                 file.write(json.dumps(row) + "\n")

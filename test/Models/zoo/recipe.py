@@ -68,8 +68,9 @@ def build_transformers(recipe):
 def build_vision(recipe):
     import importlib
     library = importlib.import_module({"torchvision": "torchvision.models", "timm": "timm"}[recipe.library])
-    make = getattr(library, recipe.model) if recipe.library == "torchvision" else lambda **sizes: library.create_model(recipe.model, **sizes)
-    return import_wrappers().Classifier(make(**recipe.sizes))
+    if recipe.library == "timm":
+        return import_wrappers().Classifier(library.create_model(recipe.model, **recipe.sizes))
+    return import_wrappers().Classifier(getattr(library, recipe.model)(**recipe.sizes))
 
 
 def import_wrappers():
@@ -111,7 +112,8 @@ def data(recipe, steps=STEPS):
         return {"x": torch.randn(count, 3, size, size, generator=generator), "labels": whole(classes, (count,))}
     if kind == "sound":
         bands, frames, length, vocabulary = sizes
-        return {"input_features": torch.randn(count, bands, frames, generator=generator), "labels": whole(vocabulary, (count, length), low=10)}
+        labels = whole(vocabulary, (count, length), low=10)
+        return {"input_features": torch.randn(count, bands, frames, generator=generator), "labels": labels}
     samples, classes = sizes
     return {"x": torch.randn(count, samples, generator=generator), "labels": whole(classes, (count,))}
 

@@ -66,14 +66,15 @@ def export_big(recipe, keys, path):
     with FakeTensorMode(allow_non_fake_inputs=True):
         module = build_transformers(recipe)
         module.train()
-        program = exporting._run_exporter(torch, module, list(arrays), [torch.zeros_like(each) for each in arrays.values()], None,
-                                          ["loss"], 20)
+        examples = [torch.zeros_like(each) for each in arrays.values()]
+        program = exporting._run_exporter(torch, module, list(arrays), examples, None, ["loss"], 20)
     offset, parameters = 0, {name for name, _ in module.named_parameters(remove_duplicate=False)}
     for name, value in program.model.graph.initializers.items():
         if name in parameters:
             value.const_value, offset = absent(name, value.const_value, offset)
         else:
-            value.const_value = present(name, buffers.get(same_in_layer_0(name), getattr(value.const_value.raw, "constant", None)))
+            lifted = getattr(value.const_value.raw, "constant", None)  # a tensor that forward makes of numbers
+            value.const_value = present(name, buffers.get(same_in_layer_0(name), lifted))
     save(program.model, path)
     return sum(weights.numel() for weights in module.parameters())
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch's part of the zoo, in a process of its own: exports a recipe's model, or trains it for a few steps.
 
-    torch_side.py NAME FOLDER export      model.onnx and data.safetensors
-    torch_side.py NAME FOLDER eager       reference.json: losses, norm of the first gradient, a step's time, peak memory
-    torch_side.py NAME FOLDER double      double.json: first loss and norm in float64
+    torch_side.py NAME FOLDER export      model.onnx, data.safetensors, and what `first` writes
+    torch_side.py NAME FOLDER first       first.json: first loss and norm of its gradient
+    torch_side.py NAME FOLDER double      double.json: the same in float64
+    torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
 
-Needs torch and the recipe's library. One thread in all but export.
+Needs torch and the recipe's library.
 """
 import json
 import pathlib
@@ -37,11 +38,23 @@ def export(recipe, folder):
              "export_s": round(time.monotonic() - begin, 1),
              "warnings": [str(each.message) for each in said if "in Par" in str(each.message)]}
     save_file(arrays, str(folder / "data.safetensors"))
+    write_first(module, first_batch(recipe, arrays), folder / "first.json")
     (folder / "facts.json").write_text(json.dumps(facts))
 
 
+def write_first(module, batch, path):
+    loss = module(**batch)
+    loss.backward()
+    path.write_text(json.dumps({"loss": loss.item(), "norm": gradient_norm(module)}))
+
+
+def first(recipe, folder):
+    write_first(build(recipe), first_batch(recipe, data(recipe)), folder / "first.json")
+
+
 def gradient_norm(module):
-    return torch.sqrt(sum((weights.grad.double() ** 2).sum() for weights in module.parameters() if weights.grad is not None)).item()
+    gradients = [weights.grad.double() for weights in module.parameters() if weights.grad is not None]
+    return torch.sqrt(sum((gradient ** 2).sum() for gradient in gradients)).item()
 
 
 def high_water():
@@ -50,40 +63,32 @@ def high_water():
     return int(line.split()[1]) / 1024
 
 
+def double(recipe, folder):
+    batch = {name: values.double() if values.is_floating_point() else values
+             for name, values in first_batch(recipe, data(recipe)).items()}
+    write_first(build(recipe).double(), batch, folder / "double.json")
+
+
 def eager(recipe, folder):
-    module, arrays = build(recipe), data(recipe)
-    rate = 1e-3 if has_batch_norm(module) else 1e-2
-    optimizer = torch.optim.SGD(module.parameters(), lr=rate)
-    losses, walls, cpus, norm = [], [], [], None
+    torch.set_num_threads(1)
+    module, arrays = build(recipe), data(recipe, STEPS)
+    optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+    walls, cpus = [], []
     for step in range(STEPS):
         batch = {name: values[step * recipe.batch:(step + 1) * recipe.batch] for name, values in arrays.items()}
         wall, cpu = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
-        loss = module(**batch)
-        loss.backward()
-        norm = norm or gradient_norm(module)
+        module(**batch).backward()
         optimizer.step()
-        losses.append(loss.item())
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
-    (folder / "reference.json").write_text(json.dumps({
-        "losses": losses, "norm": norm, "wall_s": min(walls[1:]), "cpu_s": min(cpus[1:]), "peak_mib": high_water()}))
-
-
-def double(recipe, folder):
-    module = build(recipe).double()
-    batch = {name: values.double() if values.is_floating_point() else values
-             for name, values in first_batch(recipe, data(recipe)).items()}
-    loss = module(**batch)
-    loss.backward()
-    (folder / "double.json").write_text(json.dumps({"loss": loss.item(), "norm": gradient_norm(module)}))
+    found = {"wall_s": min(walls[1:]), "cpu_s": min(cpus[1:]), "peak_mib": high_water()}
+    (folder / "eager.json").write_text(json.dumps(found))
 
 
 def main():
     name, folder, what = sys.argv[1:]
-    if what != "export":
-        torch.set_num_threads(1)
-    {"export": export, "eager": eager, "double": double}[what](RECIPES[name], pathlib.Path(folder))
+    {"export": export, "first": first, "double": double, "eager": eager}[what](RECIPES[name], pathlib.Path(folder))
 
 
 if __name__ == "__main__":
