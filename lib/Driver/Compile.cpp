@@ -21,6 +21,7 @@
 #include "llvm/Support/Path.h"
 
 #include <chrono>
+#include <ctime>
 
 using namespace mlir;
 
@@ -63,6 +64,8 @@ private:
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
+  /// With --timing, says what was taken since the last call.
+  void sayTime(StringRef name);
   StringRef entry() const { return model.plan.train ? "train" : "predict"; }
   bool quiet() const {
     return options.quiet || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
@@ -81,6 +84,7 @@ private:
   CompiledKernels kernels;
   std::optional<Hardware> hardware;
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  double saidSeconds = 0, saidCpu = double(std::clock()) / CLOCKS_PER_SEC;
 };
 
 } // namespace
@@ -93,6 +97,17 @@ Finding Compilation::findingAt(const Origin &where) const {
     finding.column = where.column;
   }
   return finding;
+}
+
+void Compilation::sayTime(StringRef name) {
+  double wall = seconds(), cpu = double(std::clock()) / CLOCKS_PER_SEC;
+  if (options.timing) {
+    out << "timing  " << llvm::left_justify(name, 12)
+        << llvm::format("%8.3f s, cpu %8.3f s\n", wall - saidSeconds, cpu - saidCpu);
+    out.flush(); // a phase that does not end is the one after the last line
+  }
+  saidSeconds = wall;
+  saidCpu = cpu;
 }
 
 bool Compilation::readModel() {
@@ -151,6 +166,7 @@ bool Compilation::comparePhase(StringRef name) {
     report(options.model, "phase " + name + " changed what the program computes");
     return false;
   }
+  sayTime("check");
   const interp::PhaseCheck::Counts &counts = check->counts();
   if (!options.quiet)
     out << "checked " << llvm::left_justify(name, 12) << counts.outputs << " outputs, " << counts.gradients
@@ -164,14 +180,11 @@ bool Compilation::runPhase(const Phase &phase) {
     if (failed(check->check(*module)))
       return false;
   }
-  auto start = std::chrono::steady_clock::now();
   PassManager manager(context.get());
   phase.build(manager);
   if (failed(manager.run(*module)))
     return false;
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (options.timing)
-    out << "timing  " << llvm::left_justify(phase.name, 12) << llvm::format("%8.3f s\n", took.count());
+  sayTime(phase.name);
   return !check || comparePhase(phase.name);
 }
 
@@ -209,6 +222,7 @@ int Compilation::run() {
   registerDialect(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
+  sayTime("read");
   // A user reads what is wrong, not the program of a whole model behind it.
   context->printOpOnDiagnostic(false);
   PhaseDiagnostics diagnostics(context.get(), options.model, sink);
@@ -219,6 +233,7 @@ int Compilation::runPhases() {
   if (!import())
     return WrongInput;
   facts = collectFacts(*module, model.plan);
+  sayTime("import");
   if (stopsAfter("import"))
     return Done;
   for (const Phase &phase : buildPhases(model)) {
@@ -244,15 +259,11 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     codegen.isa = *model.plan.target.isa;
   else // the completed plan names what was compiled for
     model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
-  auto start = std::chrono::steady_clock::now();
   FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
   if (failed(compiled))
     return std::nullopt;
   kernels = std::move(*compiled);
-  if (options.timing) {
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    out << "timing  codegen     " << llvm::format("%8.3f s\n", took.count());
-  }
+  sayTime("codegen");
   std::string reason;
   std::optional<BundleOptions> bundling = bundleOptions(model, options.model, facts, reason);
   if (!bundling) {
@@ -262,6 +273,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
   if (failed(bundle))
     return std::nullopt;
+  sayTime("bundle");
   return std::move(*bundle);
 }
 
@@ -348,8 +360,10 @@ int Compilation::finish() {
   std::string proof;
   if (int code = prove(*bundle, proof))
     return code;
+  sayTime("prove");
   if (!predict(*bundle))
     return Bug;
+  sayTime("predict");
   if (!quiet())
     out << proof;
   if (options.check || options.emitTrace)
@@ -359,6 +373,7 @@ int Compilation::finish() {
     report(folder, written.message());
     return WrongInput;
   }
+  sayTime("write");
   if (!quiet())
     out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
   return Done;

@@ -10,8 +10,8 @@ using namespace par::interp;
 
 namespace par {
 
-/// Elements up to which a mask is computed here: that of 8,192 tokens.
-static constexpr int64_t mostElements = int64_t(1) << 26;
+/// Elements up to which a mask is computed one by one where its formula is not known.
+static constexpr int64_t mostElements = int64_t(1) << 16;
 
 /// The value's elements, if it is computed from constants alone.
 static std::optional<Tensor> evaluate(Value value) {
@@ -33,50 +33,87 @@ static std::optional<Tensor> evaluate(Value value) {
   return succeeded(results) ? std::optional(results->front()) : std::nullopt;
 }
 
-/// The elements of one mask [q, k] that all leading dims share.
-static std::optional<Tensor> evaluateMask(Value mask) {
+/// The elements of one mask [q, k] that all leading dims share, one by one.
+static std::optional<MaskRows> evaluateMask(Value mask) {
   // What repeats it is not computed.
-  while (Operation *op = mask.getDefiningOp()) {
-    auto type = cast<RankedTensorType>(mask.getType());
-    auto operand = op->getNumOperands() == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
-    auto repeat = dyn_cast<BroadcastInDimOp>(op);
-    bool keeps = repeat && operand.getRank() >= 2 && ArrayRef(repeat.getDims()).take_back(2) ==
-                                                        ArrayRef<int64_t>{type.getRank() - 2, type.getRank() - 1};
+  while (auto repeat = mask.getDefiningOp<BroadcastInDimOp>()) {
+    auto type = repeat.getType(), operand = repeat.getOperand().getType();
+    bool keeps = operand.getRank() >= 2 &&
+                 repeat.getDims().take_back(2) == ArrayRef<int64_t>{type.getRank() - 2, type.getRank() - 1};
     if (!keeps || operand.getShape().take_back(2) != type.getShape().take_back(2))
       break;
-    mask = op->getOperand(0);
+    mask = repeat.getOperand();
   }
   auto type = cast<RankedTensorType>(mask.getType());
   if (type.getRank() < 2 || ShapedType::getNumElements(type.getShape().drop_back(2)) != 1)
     return std::nullopt;
-  return evaluate(mask);
+  std::optional<Tensor> elements = evaluate(mask);
+  if (!elements)
+    return std::nullopt;
+  MaskRows rows;
+  rows.elements = *elements;
+  int64_t columns = type.getShape().back();
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    rows.stretches.push_back({i / columns, i % columns, i % columns + 1});
+  return rows;
 }
 
-/// Whether `masks(i)` says of every element i whether it is below the diagonal.
-static bool isTriangle(const Tensor &mask, function_ref<bool(int64_t, bool)> fits) {
-  int64_t keys = mask.getShape().back(), queries = mask.getSize() / keys;
-  for (int64_t q = 0; q < queries; ++q)
-    for (int64_t k = 0; k < keys; ++k)
-      if (!fits(q * keys + k, k <= q))
-        return false;
+/// Whether `fits(i, below)` holds for each stretch i, which must lie on one side of the diagonal.
+static bool isTriangle(const MaskRows &mask, function_ref<bool(int64_t, bool)> fits) {
+  for (auto [i, stretch] : llvm::enumerate(mask.stretches)) {
+    bool below = stretch.end <= stretch.row + 1;
+    if ((!below && stretch.begin <= stretch.row) || !fits(i, below))
+      return false;
+  }
   return true;
 }
 
-bool isCausalCondition(Value condition, bool meets) {
-  std::optional<Tensor> mask = evaluateMask(condition);
-  return mask && !mask->isFloat() &&
-         isTriangle(*mask, [&](int64_t i, bool below) { return (mask->ints()[i] != 0) == (below == meets); });
+AttentionMasks::Kind AttentionMasks::classify(const MaskRows &mask) {
+  const Tensor &elements = mask.elements;
+  if (elements.isFloat())
+    return isTriangle(mask, [&](int64_t i, bool meets) {
+             return meets ? elements.floats()[i] == 0 : elements.floats()[i] <= lowScore;
+           })
+               ? Kind::Adds
+               : Kind::Other;
+  for (bool meets : {true, false})
+    if (isTriangle(mask, [&](int64_t i, bool below) { return (elements.ints()[i] != 0) == (below == meets); }))
+      return meets ? Kind::Meets : Kind::Hides;
+  return Kind::Other;
 }
 
-bool isCausalSum(Value value) {
-  std::optional<Tensor> mask = evaluateMask(value);
-  return mask && mask->isFloat() && isTriangle(*mask, [&](int64_t i, bool meets) {
-           return meets ? mask->floats()[i] == 0 : mask->floats()[i] <= lowScore;
-         });
+AttentionMasks::Kind AttentionMasks::readKind(Value mask) {
+  if (std::optional<MaskFormula> formula = MaskFormula::read(mask)) {
+    auto [place, isNew] = byFormula.try_emplace(formula->key(), Kind::Other);
+    if (isNew)
+      if (std::optional<MaskRows> rows = formula->evaluate())
+        place->second = classify(*rows);
+    return place->second;
+  }
+  std::optional<MaskRows> rows = evaluateMask(mask);
+  return rows ? classify(*rows) : Kind::Other;
 }
+
+AttentionMasks::Kind AttentionMasks::kindOf(Value mask) {
+  auto [place, isNew] = known.try_emplace(mask, Kind::Other);
+  if (isNew)
+    place->second = readKind(mask);
+  return place->second;
+}
+
+bool AttentionMasks::isCausalCondition(Value condition, bool meets) {
+  return kindOf(condition) == (meets ? Kind::Meets : Kind::Hides);
+}
+
+bool AttentionMasks::isCausalSum(Value mask) { return kindOf(mask) == Kind::Adds; }
 
 static std::optional<double> boundOfConstant(ConstantOp constant) {
-  Tensor elements = Tensor::ofAttribute(constant.getValue());
+  auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+  if (!dense)
+    return std::nullopt;
+  // All elements of a splat are one.
+  Tensor elements = Tensor::ofAttribute(
+      dense.isSplat() ? dense.resizeSplat(dense.getType().clone(ArrayRef<int64_t>{1})) : dense);
   double bound = 0;
   if (!elements.isFloat())
     for (int64_t element : elements.ints())

@@ -1,19 +1,34 @@
 #ifndef PAR_LIB_TRAIN_ATTENTIONMASK_H
 #define PAR_LIB_TRAIN_ATTENTIONMASK_H
 
-#include "par/Dialect/Par.h"
+#include "MaskFormula.h"
 
 namespace par {
 
 /// A score that counts as masked beside any other of a causal row: e^x of the difference is 0.
 constexpr double lowScore = -1e4;
 
-/// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all of
-/// its leading dims.
-bool isCausalCondition(mlir::Value condition, bool meets);
-/// Whether a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore`
-/// elsewhere.
-bool isCausalSum(mlir::Value mask);
+/// What masks of attentions are, each distinct one looked at once.
+class AttentionMasks {
+public:
+  /// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all of
+  /// its leading dims.
+  bool isCausalCondition(mlir::Value condition, bool meets);
+  /// Whether a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore`
+  /// elsewhere.
+  bool isCausalSum(mlir::Value mask);
+
+private:
+  /// Causal: true where k <= q, true elsewhere, or added to scores.
+  enum class Kind { Other, Meets, Hides, Adds };
+  static Kind classify(const MaskRows &mask);
+  Kind kindOf(mlir::Value mask);
+  Kind readKind(mlir::Value mask);
+
+  llvm::DenseMap<mlir::Value, Kind> known;
+  std::map<std::vector<intptr_t>, Kind> byFormula; ///< by MaskFormula::key: equal masks of other layers
+};
+
 /// A bound of the magnitude of all elements, in the range of f32, where ops and constants show one and no parameter
 /// takes part; none otherwise.
 std::optional<double> boundOf(mlir::Value value);

@@ -1,7 +1,5 @@
 #include "AttentionPattern.h"
 
-#include "AttentionMask.h"
-
 using namespace mlir;
 
 namespace par {
@@ -69,17 +67,17 @@ static std::optional<Scaling> readScaling(Value value) {
 }
 
 /// From what a softmax reads to the product. Nothing else reads what is passed.
-static std::optional<Scores> readScores(Value value);
+static std::optional<Scores> readScores(Value value, AttentionMasks &masks);
 
 /// With zero added, or one mask of each kind.
-static std::optional<Scores> readSum(AddOp add) {
+static std::optional<Scores> readSum(AddOp add, AttentionMasks &masks) {
   for (auto [operand, term] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
-    std::optional<Scores> scores = readScores(operand);
+    std::optional<Scores> scores = readScores(operand, masks);
     if (!scores)
       continue;
     if (splatOf(term) == 0.0)
       return scores;
-    if (!scores->causal && isCausalSum(term))
+    if (!scores->causal && masks.isCausalSum(term))
       scores->causal = true;
     else if (!scores->mask && boundOf(term))
       scores->mask = term;
@@ -91,14 +89,14 @@ static std::optional<Scores> readSum(AddOp add) {
 }
 
 /// With a number in place of what a causal mask hides.
-static std::optional<Scores> readSelect(SelectOp select) {
+static std::optional<Scores> readSelect(SelectOp select, AttentionMasks &masks) {
   for (bool meets : {true, false}) {
     auto [met, low] = meets ? std::pair(select.getOnTrue(), select.getOnFalse())
                             : std::pair(select.getOnFalse(), select.getOnTrue());
     std::optional<double> hidden = splatOf(low);
-    if (!hidden || *hidden > lowScore || !isCausalCondition(select.getCondition(), meets))
+    if (!hidden || *hidden > lowScore || !masks.isCausalCondition(select.getCondition(), meets))
       continue;
-    std::optional<Scores> scores = readScores(met);
+    std::optional<Scores> scores = readScores(met, masks);
     if (!scores || std::exchange(scores->causal, true))
       return std::nullopt;
     return scores;
@@ -106,18 +104,18 @@ static std::optional<Scores> readSelect(SelectOp select) {
   return std::nullopt;
 }
 
-static std::optional<Scores> readScores(Value value) {
+static std::optional<Scores> readScores(Value value, AttentionMasks &masks) {
   value = withoutOwnConverts(value);
   if (!value.hasOneUse())
     return std::nullopt;
   if (auto product = value.getDefiningOp<DotOp>())
     return Scores{product};
   if (auto add = value.getDefiningOp<AddOp>())
-    return readSum(add);
+    return readSum(add, masks);
   if (auto select = value.getDefiningOp<SelectOp>())
-    return readSelect(select);
+    return readSelect(select, masks);
   std::optional<Scaling> scaling = readScaling(value);
-  std::optional<Scores> scores = scaling ? readScores(scaling->value) : std::nullopt;
+  std::optional<Scores> scores = scaling ? readScores(scaling->value, masks) : std::nullopt;
   if (!scores || scores->mask || (scores->causal && scaling->factor != 1))
     return std::nullopt; // the factor would be the mask's, too
   scores->scale *= scaling->factor;
@@ -186,13 +184,13 @@ static bool isPerHead(DotOp dot) {
          dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
 }
 
-std::optional<AttentionPattern> readAttention(DotOp values) {
+std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks) {
   // The product's dims are then those of the attention.
   if (!isPerHead(values) || elementOf(values) != elementOf(values.getLhs()) || values.getLhsContracting()[0] != 3 ||
       values.getLhsBatching() != ArrayRef<int64_t>{0, 1})
     return std::nullopt;
   SoftmaxOp softmax = readProbabilities(values.getLhs());
-  std::optional<Scores> scores = softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand()) : std::nullopt;
+  std::optional<Scores> scores = softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand(), masks) : std::nullopt;
   if (!scores || !isPerHead(scores->product) || elementOf(scores->product.getLhs()) != elementOf(values))
     return std::nullopt;
   DotOp product = scores->product;

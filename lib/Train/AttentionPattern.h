@@ -1,7 +1,7 @@
 #ifndef PAR_LIB_TRAIN_ATTENTIONPATTERN_H
 #define PAR_LIB_TRAIN_ATTENTIONPATTERN_H
 
-#include "par/Dialect/Par.h"
+#include "AttentionMask.h"
 
 namespace par {
 
@@ -23,7 +23,7 @@ struct AttentionPattern {
 
 /// The attention that ends in the product of probabilities and values; none if it is none, if what is between the two
 /// products is read by others, or if the products are not of bf16 or f16.
-std::optional<AttentionPattern> readAttention(DotOp values);
+std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks);
 
 } // namespace par
 

@@ -45,8 +45,8 @@ static RankedTensorType arrangedType(const AttentionSide &side, Type element) {
   return RankedTensorType::get(llvm::map_to_vector(side.order, [&](int64_t dim) { return shape[dim]; }), element);
 }
 
-static void fuse(DotOp values) {
-  std::optional<AttentionPattern> pattern = readAttention(values);
+static void fuse(DotOp values, AttentionMasks &masks) {
+  std::optional<AttentionPattern> pattern = readAttention(values, masks);
   if (!pattern)
     return;
   Type element = values.getType().getElementType();
@@ -70,8 +70,9 @@ namespace {
 struct FuseAttentionPass : impl::FuseAttentionPassBase<FuseAttentionPass> {
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>()) {
+      AttentionMasks masks;
       for (DotOp dot : llvm::make_early_inc_range(step.getBlock().getOps<DotOp>()))
-        fuse(dot);
+        fuse(dot, masks);
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBlock())))
         if (isTensorOp(&op) && isOpTriviallyDead(&op))
           op.erase();
