@@ -15,6 +15,10 @@ using onnx::ElementType;
 using ElementFunction =
     llvm::function_ref<void(StaticTensor &result, int64_t at, ArrayRef<StaticTensor> inputs, ArrayRef<int64_t> from)>;
 
+/// Elements of a result from which on an op is left to the step, which computes it in less time than it is read; masks of
+/// long sequences are such.
+constexpr int64_t mapLimit = int64_t(1) << 20;
+
 FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTensor *> inputs, ElementFunction compute) {
   Shape shape, stored;
   if (inputs.empty())
@@ -35,7 +39,7 @@ FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTenso
       if (stretched.back().getStored()[i] != 1 || shape[i] == 0)
         stored[i] = shape[i];
   }
-  if (countElements(stored) > foldLimit)
+  if (countElements(stored) > mapLimit)
     return failure();
   StaticTensor result(type, shape, stored);
   SmallVector<int64_t> from(inputs.size());

@@ -1,3 +1,4 @@
+#include "FoldKey.h"
 #include "GraphImporter.h"
 
 #include "par/Import/Operators.h"
@@ -100,40 +101,6 @@ LogicalResult GraphImporter::checkModel() {
   return success();
 }
 
-/// Text that is equal for equal small values, and for one large value: each layer of a model has scalars of its own, from
-/// which it makes the same mask as all others.
-static void printKey(llvm::raw_ostream &out, const StaticTensor *value) {
-  if (!value || value->getStoredCount() > 64) {
-    out << " " << static_cast<const void *>(value);
-    return;
-  }
-  out << " " << int(value->getType()) << "[";
-  for (auto [dim, stored] : llvm::zip(value->getShape(), value->getStored()))
-    out << dim << (stored == dim ? "," : "*,");
-  out << "]";
-  for (int64_t i = 0; i < value->getStoredCount(); ++i)
-    if (value->isFloat())
-      out << llvm::bit_cast<uint64_t>(value->floatAt(i)) << ",";
-    else
-      out << value->intAt(i) << ",";
-}
-
-/// Text that is equal for nodes computing the same value from the same known inputs.
-static std::string foldKey(const onnx::Node &node, ArrayRef<const StaticTensor *> inputs) {
-  std::string key = node.opType;
-  llvm::raw_string_ostream out(key);
-  for (const StaticTensor *input : inputs)
-    printKey(out, input);
-  for (const onnx::Attribute &attribute : node.attributes) {
-    out << " " << attribute.name << "=" << attribute.f << "," << attribute.i << "," << attribute.s;
-    for (int64_t value : attribute.ints)
-      out << "," << value;
-    for (double value : attribute.floats)
-      out << "," << value;
-  }
-  return key;
-}
-
 /// Shape and Size need types alone, whatever their operand depends on.
 static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node, ArrayRef<int64_t> shape) {
   if (node.opType == "Size")
@@ -179,7 +146,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
   } else if (allKnown && folder.knows(node.opType)) {
     Folded *same = nullptr;
     if (!inputs.empty())
-      same = &folds[foldKey(node, inputs)];
+      same = &folds[foldKey(node, opset, inputs)];
     if (same && same->result) {
       std::tie(result, recipe) = std::tie(same->result, same->recipe);
     } else if (FailureOr<StaticTensor> value = folder.fold(node, inputs); succeeded(value)) {
