@@ -109,17 +109,18 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   for (const std::string &name : table.lost)
     if (folded || readsOthers(model, StringRef(name).rsplit('.').first, own))
       lost.folded.push_back(name);
-  for (const auto &[alias, owner] : table.tied)
-    if (isConstant(model, owner))
-      lost.merged.push_back({alias, owner});
-  llvm::StringSet<> read;
+  llvm::StringMap<unsigned> reads;
   for (const onnx::Node &node : model.nodes)
     for (const std::string &input : node.inputs)
-      read.insert(input);
+      ++reads[input];
   for (const onnx::ValueInfo &output : model.outputs)
-    read.insert(output.name);
+    ++reads[output.name];
+  // What is read once was never two.
+  for (const auto &[alias, owner] : table.tied)
+    if (reads.lookup(owner) > 1 && isConstant(model, owner))
+      lost.merged.push_back({alias, owner});
   for (const onnx::SignatureEntry &entry : model.signature)
-    if (entry.kind == "PARAMETER" && own.contains(entry.target) && !read.contains(entry.target))
+    if (entry.kind == "PARAMETER" && own.contains(entry.target) && !reads.contains(entry.target))
       lost.unread.push_back(entry.target);
   lost.apart = findApart(model);
   return lost;

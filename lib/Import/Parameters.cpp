@@ -77,9 +77,21 @@ static std::string onlyChild(const llvm::StringSet<> &initializers, StringRef mo
   return found;
 }
 
+/// The initializer's own module reads it, or one around that (MobileBERT's head multiplies by `decoder.weight` and never
+/// calls `decoder`).
+static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::StringSet<> &initializers) {
+  StringRef module = name.rsplit('.').first;
+  while (!llvm::is_contained(readIn(model, module, initializers), name)) {
+    if (!module.contains('.'))
+      return false;
+    module = module.rsplit('.').first;
+  }
+  return true;
+}
+
 /// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
 /// initializer: such a name belongs to the initializer of the same last segment that a node of its module
-/// reads, if the initializer's own module reads it too (the weight of a convolution into which a batch norm
+/// reads, if the initializer is read at home too (the weight of a convolution into which a batch norm
 /// was folded is read in the batch norm's module alone).
 static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
   for (const onnx::SignatureEntry &entry : model.signature) {
@@ -88,8 +100,7 @@ static void findTies(const onnx::Model &model, const llvm::StringSet<> &initiali
     auto [module, leaf] = StringRef(entry.target).rsplit('.');
     std::string owner;
     for (const std::string &name : readIn(model, module, initializers))
-      if (StringRef(name).rsplit('.').second == leaf &&
-          llvm::is_contained(readIn(model, StringRef(name).rsplit('.').first, initializers), name))
+      if (StringRef(name).rsplit('.').second == leaf && isReadAtHome(model, name, initializers))
         owner = name;
     if (owner.empty()) {
       table.lost.push_back(entry.target);

@@ -3,6 +3,7 @@
 
     real_models.py --bin build/bin [--only gpt2,swin_t] [--stages export,loss,plans,time] [--jobs 1] [--json FILE]
     real_models.py --bin build/bin --big FOLDER [--only llama-2-7b]
+    real_models.py --table FILE      what --json wrote, as one table: of each architecture the last of each stage
 
 A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside PyTorch's,
 ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's, a step's CPU time on one thread and peak memory beside
@@ -91,9 +92,10 @@ class Trial:
         reference = torch_side(self.recipe, self.folder, "first")
         plan = plans.one(self.facts["batch_norm"])
         bundle, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plan)
-        self.run_of_one = par_side.measure(self.binaries, self.folder, bundle, TIMED + 1)
-        first = self.run_of_one["lines"][0]
-        self.row.update(loss=first["loss"], norm=first.get("grad_norm") or math.nan)
+        found = par_side.measure(self.binaries, self.folder, bundle, TIMED + 1)
+        first = found["lines"][0]
+        self.row.update(step_s=found["cpu_s"], peak_mib=found["peak_mib"], loss=first["loss"])
+        self.row["norm"] = first.get("grad_norm") or math.nan
         self.row.update(torch_loss=reference["loss"], torch_norm=reference["norm"])
         for what in ("loss", "norm"):
             self.compare(what, self.row[what], self.row[f"torch_{what}"])
@@ -134,10 +136,8 @@ class Trial:
         return [line["loss"] for line in lines]
 
     def time(self):
-        reference = torch_side(self.recipe, self.folder, "eager")
-        ours = self.run_of_one
-        self.row.update(step_s=ours["cpu_s"], torch_step_s=reference["cpu_s"], ratio=ours["cpu_s"] / reference["cpu_s"],
-                        peak_mib=ours["peak_mib"], torch_peak_mib=reference["peak_mib"])
+        theirs = torch_side(self.recipe, self.folder, "eager")
+        self.row.update(torch_step_s=theirs["cpu_s"], torch_peak_mib=theirs["peak_mib"], ratio=self.row["step_s"] / theirs["cpu_s"])
 
 
 def cell(row, key, form):
@@ -165,6 +165,15 @@ def head():
     return "| " + " | ".join(titles) + " |\n|" + " --- |" * len(titles)
 
 
+def print_table(path):
+    rows = {}
+    for row in map(json.loads, path.read_text().splitlines()):
+        rows.setdefault(row["name"], {}).update(row)
+    rows = [rows[name] for name in RECIPES if name in rows]
+    print(head(), *map(line_of, rows), sep="\n")
+    return summarise(rows, 0)
+
+
 def summarise(rows, seconds):
     refused = [row["name"] for row in rows if "refused" in row]
     failed = [row["name"] for row in rows if row["failed"]]
@@ -180,7 +189,7 @@ def summarise(rows, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path)
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--steps", type=int, default=STEPS, help="of the plans")
@@ -189,7 +198,12 @@ def main():
     default = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "par-zoo"
     parser.add_argument("--cache", type=pathlib.Path, default=default)
     parser.add_argument("--big", type=pathlib.Path, help="plan the big ones, exported here")
+    parser.add_argument("--table", type=pathlib.Path, help="print what --json wrote")
     options = parser.parse_args()
+    if options.table:
+        sys.exit(1 if print_table(options.table) else 0)
+    if not options.bin:
+        parser.error("--bin says where the tools are")
     if options.big:
         import planning
         sys.exit(planning.main(options))

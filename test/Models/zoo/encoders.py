@@ -35,7 +35,8 @@ ENCODERS = [
         cut="4 of 24 layers"),
     decoder("convbert-base", "ConvBertForMaskedLM", {**BERT, "embedding_size": 768}, cut=FOUR),
     decoder("roformer-base", "RoFormerForMaskedLM", {
-        **BERT, "vocab_size": 50000, "embedding_size": 768, "max_position_embeddings": 1536}, cut=FOUR, vocabulary=SMALL_HEAD),
+        **BERT, "vocab_size": 50000, "embedding_size": 768, "max_position_embeddings": 1536}, config="RoFormerConfig",
+        cut=FOUR, vocabulary=SMALL_HEAD),
     decoder("xlnet-base", "XLNetLMHeadModel", dict(vocab_size=32000, d_model=768, n_layer=2, n_head=12, d_inner=3072),
             config="XLNetConfig", cut="2 of 12 layers", vocabulary=SMALL_HEAD),
     decoder("fnet-base", "FNetForMaskedLM", {

@@ -83,11 +83,10 @@ def import_wrappers():
 def stir(torch, module):
     """No dropout, and no weights that are all equal: zero scales and biases would hide wrong gradients."""
     for part in module.modules():
-        kind = type(part).__name__
-        if "Dropout" in kind or kind in ("DropPath", "StochasticDepth"):
-            for rate in ("p", "drop_prob"):
-                if isinstance(getattr(part, rate, None), float):
-                    setattr(part, rate, 0.0)
+        drops = any(word in type(part).__name__ for word in ("Drop", "StochasticDepth"))
+        for rate, value in list(vars(part).items()):
+            if isinstance(value, float) and (drops or "drop" in rate):
+                setattr(part, rate, 0.0)
     with torch.no_grad():
         for weights in module.parameters():
             if weights.ndim < 2 or weights.min() == weights.max():

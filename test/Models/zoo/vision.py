@@ -54,7 +54,7 @@ TIMM = [
     timm("edgenext_xx_small", size=256),
     timm("coat_lite_tiny"),
     timm("eca_nfnet_l0"),
-    timm("eva02_tiny_patch14_224"),
+    timm("eva02_tiny_patch14_224", num_classes=1000),
     timm("convit_tiny"),
     timm("pit_ti_224"),
     timm("focalnet_tiny_srf"),
