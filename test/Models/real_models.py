@@ -168,7 +168,10 @@ def head():
 def print_table(path):
     rows = {}
     for row in map(json.loads, path.read_text().splitlines()):
-        rows.setdefault(row["name"], {}).update(row)
+        known = rows.setdefault(row["name"], {})
+        for outcome in ("refused", "stopped"):
+            known.pop(outcome, None)
+        known.update(row)
     rows = [rows[name] for name in RECIPES if name in rows]
     print(head(), *map(line_of, rows), sep="\n")
     return summarise(rows, 0)
