@@ -137,7 +137,8 @@ class Trial:
 
     def time(self):
         theirs = torch_side(self.recipe, self.folder, "eager")
-        self.row.update(torch_step_s=theirs["cpu_s"], torch_peak_mib=theirs["peak_mib"], ratio=self.row["step_s"] / theirs["cpu_s"])
+        self.row.update(torch_step_s=theirs["cpu_s"], torch_peak_mib=theirs["peak_mib"],
+                        ratio=self.row["step_s"] / theirs["cpu_s"])
 
 
 def cell(row, key, form):
@@ -145,10 +146,10 @@ def cell(row, key, form):
     return "-" if value is None else value.split(":")[0][:8] if isinstance(value, str) else form.format(value)
 
 
-COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"), ("loss_apart", "{:.0e}"),
-           ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"), ("tp2", "{:.0e}"),
-           ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"), ("peak_mib", "{:.0f}"),
-           ("torch_peak_mib", "{:.0f}"))
+COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"),
+           ("loss_apart", "{:.0e}"), ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"),
+           ("tp2", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"),
+           ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
 
 
 def line_of(row):
@@ -156,8 +157,8 @@ def line_of(row):
     said = row.get("refused") or row.get("stopped") or "; ".join(row["failed"])
     if row.get("refused"):
         said = "refused, " + said
-    cells = [row["name"], row["cut"] or "whole", *(cell(row, key, form) for key, form in COLUMNS), said.replace("\n", " ")[:300]]
-    return "| " + " | ".join(cells) + " |"
+    cells = [row["name"], row["cut"] or "whole", *(cell(row, key, form) for key, form in COLUMNS)]
+    return "| " + " | ".join([*cells, said.replace("\n", " ")[:300]]) + " |"
 
 
 def head():

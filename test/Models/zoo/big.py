@@ -49,9 +49,10 @@ LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
 # Columns of what enters a block and rows of what leaves it, by the names that these models use; nn.Linear stores [out, in].
 SHARDS = {
     "{q,k,v,gate,up,gate_up,qkv}_proj.weight?": "{0: tp}",
-    "{query_key_value,dense_h_to_4h,Wqkv,fc1,mlp.up_proj}.weight?": "{0: tp}",
+    "{query_key_value,dense_h_to_4h,Wqkv,fc1}.weight?": "{0: tp}",
     "{o,down,out}_proj.weight?": "{1: tp}",
-    "{self_attention.dense,attention.dense,dense_4h_to_h,fc2}.weight?": "{1: tp}",
+    "{attention,self_attention}.dense.weight?": "{1: tp}",
+    "{dense_4h_to_h,fc2}.weight?": "{1: tp}",
     "experts.{gate_up_proj,down_proj}?": "{0: tp}",
     "{embed_tokens,wte,word_embeddings,embed_in,embed_out,lm_head}.weight?": "{0: tp}",
 }

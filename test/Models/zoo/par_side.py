@@ -10,10 +10,10 @@ TIMEOUT = 900
 
 
 class Stopped(Exception):
-    """A tool ended with another status than 0; `sentence` is a refusal's located sentence, else empty."""
+    """A tool ended with another status than 0; `sentence` is the located one of a compiler that refuses, else empty."""
 
-    def __init__(self, status, said):
-        self.status, self.sentence = status, refusal(status, said)
+    def __init__(self, status, said, compiler=False):
+        self.status, self.sentence = status, refusal(status, said) if compiler else ""
         super().__init__(self.sentence or said.strip()[-400:] or f"exit {status}")
 
 
@@ -30,7 +30,8 @@ def call(*command):
     except subprocess.TimeoutExpired:
         raise Stopped(124, f"no end after {TIMEOUT} s: {' '.join(map(str, command))}") from None
     if done.returncode:
-        raise Stopped(done.returncode, done.stdout[-2000:] + done.stderr[-4000:])
+        said = done.stdout[-2000:] + done.stderr[-4000:]
+        raise Stopped(done.returncode, said, pathlib.Path(command[0]).name == "par-compile")
     return done.stdout + done.stderr
 
 

@@ -13,8 +13,7 @@ SMALL_HEAD = 8192  # symbols, where the published head would take most of a step
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """`model` is a class of transformers (with `config`, its configuration's class) or a function of torchvision or timm;
-    `sizes` are the published ones but for what `cut` says. `feed` names what data.py makes. `refused` quotes the sentence by
-    which Par refuses the model, if it does."""
+    `sizes` are the published ones but for what `cut` says. `feed` is the kind of its data and their sizes (see data)."""
 
     name: str
     library: str
@@ -24,12 +23,11 @@ class Recipe:
     config: str = ""
     batch: int = 4
     cut: str = ""
-    refused: str = ""
 
     def key(self):
         """Changes whenever the export may: the recipe, how modules are built and exported, and the libraries."""
         import importlib.metadata as versions
-        text = repr(dataclasses.replace(self, refused=""))
+        text = repr(self)
         for package in ("torch", self.library):
             text += versions.version(package)
         sources = [*sorted((ROOT / "python/par").glob("export*.py")), *sorted((ROOT / "python/par").glob("trans*.py")),
@@ -39,12 +37,12 @@ class Recipe:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def decoder(name, model, sizes, *, config="", batch=4, cut="", vocabulary=0, length=256, refused=""):
+def decoder(name, model, sizes, *, config="", batch=4, cut="", vocabulary=0, length=256):
     """A language model of transformers; `vocabulary` cuts the head."""
     if vocabulary:
         sizes, cut = {**sizes, "vocab_size": vocabulary}, f"{cut}, head {vocabulary}".lstrip(", ")
     config = config or model.split("For")[0].removesuffix("LMHeadModel") + "Config"
-    return Recipe(name, "transformers", model, sizes, ("words", length, sizes["vocab_size"]), config, batch, cut, refused)
+    return Recipe(name, "transformers", model, sizes, ("words", length, sizes["vocab_size"]), config, batch, cut)
 
 
 def build(recipe):
