@@ -101,7 +101,7 @@ bool KeptDims::isUsable() const {
     ArrayRef<int64_t> shape = shapeOf(nest.value());
     for (size_t row = 0; row < rows.size(); ++row) {
       unsigned dim = dims[number][row];
-      if (shape[dim] != rows[row])
+      if (shape[dim] != rows[row] || nest.wholeLoop() == nest.resultLoops[dim])
         return false;
       if (nest.resultLoops[dim] == nest.innermost &&
           ShapedType::getNumElements(nest.sizes()) != ShapedType::getNumElements(rows))
@@ -131,6 +131,8 @@ static SmallVector<int64_t> findLeadingRows(const KernelPlan &plan) {
     // A loop that should be innermost inside a reduction is none of rows.
     auto inner = llvm::find(nest.resultLoops, nest.innermost);
     cut(nest.isReduction() ? std::min<size_t>(same, inner - nest.resultLoops.begin()) : same);
+    if (std::optional<unsigned> whole = nest.wholeLoop())
+      cut(llvm::find(nest.resultLoops, *whole) - nest.resultLoops.begin());
   }
   for (const Nest &nest : plan.nests)
     for (const Read &read : nest.reads)
@@ -142,11 +144,23 @@ static SmallVector<int64_t> findLeadingRows(const KernelPlan &plan) {
   return rows;
 }
 
+/// All dims of a lone nest's result but the one that its elements do not run along one by one.
+static void chooseRowsAround(KernelPlan &plan, unsigned whole) {
+  Nest &nest = plan.nests.front();
+  for (auto [dim, size] : llvm::enumerate(shapeOf(nest.value())))
+    if (nest.resultLoops[dim] != whole) {
+      plan.rows.push_back(size);
+      nest.rowDims.push_back(dim);
+    }
+}
+
 void chooseRows(KernelPlan &plan, bool manyRows) {
   if (plan.nests.empty())
     return;
   const Nest &first = plan.nests.front();
   bool lone = plan.nests.size() == 1 && first.isReduction();
+  if (manyRows && lone && first.wholeLoop())
+    return chooseRowsAround(plan, *first.wholeLoop());
   plan.rows = manyRows && lone ? llvm::to_vector(shapeOf(first.value())) : findLeadingRows(plan);
   KeptDims kept(plan);
   if (ShapedType::getNumElements(plan.rows) <= 1 && plan.nests.size() > 1 && kept.find()) {

@@ -15,6 +15,10 @@ namespace par::codegen {
 
 /// Elements that are worth a tile of their own.
 static constexpr int64_t tileWork = 32 << 10;
+/// Elements along a dim that a vector meets as quickly as an index finds one of them.
+static constexpr int64_t fewElements = 16;
+/// Steps that take as long as one that waits for what the step before it has stored, where threads are many.
+static constexpr int64_t waits = 16;
 
 uint64_t elementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
 
@@ -33,6 +37,13 @@ SmallVector<unsigned> Nest::freeLoops() const {
     if (!llvm::is_contained(rowDims, dim))
       loops.push_back(loop);
   return loops;
+}
+
+int64_t Nest::steps() const {
+  SmallVector<int64_t> taken = sizes();
+  if (std::optional<unsigned> whole = wholeLoop())
+    taken[addressed ? *whole : running->reduced] = 1;
+  return std::max(ShapedType::getNumElements(taken), ShapedType::getNumElements(shapeOf(value())));
 }
 
 AffineExpr Nest::addressInRow(ArrayRef<AffineExpr> index) const {
@@ -176,6 +187,7 @@ private:
     for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
       if (!llvm::is_contained(nest.resultLoops, loop))
         nest.reducedLoops.push_back(loop);
+    chooseForm(nest);
     nest.innermost = chooseInnermost(nest);
     nest.positional = isPositional(generic) || llvm::any_of(walk.visits, [](auto &visit) {
                         return isPositional(genericOf(visit.first));
@@ -185,8 +197,26 @@ private:
     return nest;
   }
 
+  /// Whether the nest goes from index to element, or from element to element.
+  void chooseForm(Nest &nest) {
+    int64_t elements = ShapedType::getNumElements(shapeOf(nest.value())), met = 1;
+    if (!nest.isReduction() || elements <= options.sideBySide)
+      return;
+    SmallVector<int64_t> sizes = nest.sizes();
+    for (unsigned loop : nest.reducedLoops)
+      met *= sizes[loop];
+    std::optional<Addressing> addressed = findAddressing(nest.op);
+    std::optional<Running> running = findRunning(nest.op);
+    if (addressed && met > 1 && sizes[addressed->loop] > fewElements)
+      nest.addressed = addressed;
+    if (running && sizes[running->loop] == met && met > fewElements && elements > waits * options.sideBySide)
+      nest.running = running;
+  }
+
   unsigned chooseInnermost(const Nest &nest) {
     SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
+    if (std::optional<unsigned> whole = nest.wholeLoop())
+      sizes[*whole] = 1;
     unsigned best = nest.isReduction() ? nest.reducedLoops.back()
                     : sizes.empty()    ? 0
                                        : nest.resultLoops.back();
@@ -245,8 +275,7 @@ private:
     llvm::MapVector<Value, SetVector<unsigned>> users;
     bool changed = false;
     for (auto [number, nestVisits] : llvm::enumerate(visits)) {
-      linalg::GenericOp op = out.nests[number].op;
-      int64_t iterations = ShapedType::getNumElements(loopSizes(op));
+      int64_t iterations = out.nests[number].steps();
       AffineExpr inner = getAffineDimExpr(out.nests[number].innermost, context);
       for (auto &[value, index] : nestVisits) {
         users[value].insert(number);
@@ -292,7 +321,7 @@ private:
       return;
     int64_t work = 0;
     for (Nest &nest : out.nests)
-      work += ShapedType::getNumElements(nest.sizes());
+      work += nest.steps();
     int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(all, 1));
     out.tileRows = std::max<int64_t>((all + many - 1) / many, 1); // of no row at all: one tile
     out.tiles = std::max<int64_t>((all + out.tileRows - 1) / out.tileRows, 1);

@@ -2,6 +2,7 @@
 #define PAR_LIB_CODEGEN_KERNELPLAN_H
 
 #include "Access.h"
+#include "LinearForms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -32,6 +33,9 @@ struct Nest {
   llvm::SmallVector<unsigned> resultLoops, reducedLoops;
   /// The loop with most reads at stride 1, which should be innermost.
   unsigned innermost = 0;
+  /// Set where not every element of the result meets all of the operand: then no row is along that loop.
+  std::optional<Addressing> addressed;
+  std::optional<Running> running;
   /// Something that the nest computes depends on where it is: an index, or an element that only running finds.
   bool positional = false;
   /// Of the result, the dim that is each row dim of the kernel.
@@ -46,6 +50,12 @@ struct Nest {
   mlir::Value value() const { return mlir::linalg::GenericOp(op).getResult(0); }
   llvm::SmallVector<int64_t> sizes() const { return loopSizes(op); }
   bool isReduction() const { return !reducedLoops.empty(); }
+  /// The loop of the result that its elements do not run along one by one.
+  std::optional<unsigned> wholeLoop() const {
+    return addressed ? std::optional(addressed->loop) : running ? std::optional(running->loop) : std::nullopt;
+  }
+  /// Steps that are taken: of all loops, but for those that the nest need not take.
+  int64_t steps() const;
   /// The loop over row dim `row` of the kernel.
   unsigned rowLoop(size_t row) const { return resultLoops[rowDims[row]]; }
   /// The loops over the dims of the result that are no rows, outer ones first.
@@ -81,6 +91,9 @@ struct PlanOptions {
   uint64_t stackLimit = 64 << 10;
   /// A lone reduction has its whole result as rows, whatever its innermost loop is: a row is for threads to share.
   bool manyRows = false;
+  /// Elements of a result that are computed side by side: up to so many each meets all of the operand in the time that one
+  /// does, and what else there is to do.
+  int64_t sideBySide = 0;
 };
 
 /// Decides which generics of a lowered kernel get a nest, and their common rows.

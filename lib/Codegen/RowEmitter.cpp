@@ -38,6 +38,11 @@ RowEmitter::Pending RowEmitter::computeRow() {
       elements.registers[nest.value()] = value;
       if (!nest.results.empty())
         pending.push_back({&nest, value});
+    } else if (nest.addressed) {
+      emitStart(nest, 0);
+      emitUpdates(nest);
+    } else if (nest.running) {
+      emitRunning(nest);
     } else if (nest.isReduction() && llvm::is_contained(nest.resultLoops, nest.innermost)) {
       emitStart(nest, 0);
       emitAccumulation(nest, loopOrder(nest), 0);

@@ -43,6 +43,15 @@ public:
   llvm::SmallVector<unsigned> loopOrder(const Nest &nest);
   /// Adds to the elements in memory.
   void emitAccumulation(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t number);
+  /// Takes the updates in their order, each to the element that its index names: of those that `isOwn` wants, if that is
+  /// set. An index outside names none.
+  void emitUpdates(const Nest &nest, llvm::function_ref<mlir::Value(mlir::Value)> isOwn = {});
+  void emitUpdates(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t named, size_t number,
+                   llvm::function_ref<mlir::Value(mlir::Value)> isOwn);
+  /// Each element from its neighbour.
+  void emitRunning(const Nest &nest);
+  /// The loops from `number` on around `body`.
+  void forEach(const Nest &nest, llvm::ArrayRef<unsigned> loops, size_t number, llvm::function_ref<void()> body);
   std::pair<mlir::Value, mlir::Value> resultElement(const Nest &nest);
   void storeElement(const Nest &nest, mlir::Value value);
 

@@ -239,10 +239,30 @@ SmallVector<int64_t> ThreadEmitter::sizesOf(const Nest &nest, ArrayRef<unsigned>
   return llvm::map_to_vector(loops, [&](unsigned loop) { return nest.loops[loop]; });
 }
 
+/// All threads of a row look at all indices, in their order; each takes what goes to its own elements.
+void ThreadEmitter::emitUpdates(const Nest &nest) {
+  SmallVector<unsigned> free = nest.freeLoops();
+  auto begin = [&](ValueRange) {
+    row.storeElement(nest, row.start(nest));
+    return SmallVector<Value>();
+  };
+  forShare(nest, free, 1, {}, begin, [] {});
+  sync();
+  elements.memo.clear();
+  row.emitUpdates(nest, [&](Value index) -> Value {
+    return arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(index, launch.members),
+                                 member);
+  });
+}
+
 /// A nest with several elements a row: each thread computes some; long reductions are shared one after
 /// another.
 void ThreadEmitter::emitNest(const Nest &nest) {
   SmallVector<unsigned> free = nest.freeLoops();
+  if (nest.addressed)
+    return emitUpdates(nest);
+  if (nest.running)
+    return emitIf(isBelow(member, 1), [&] { row.emitRunning(nest); });
   SmallVector<int64_t> sizes = sizesOf(nest, free);
   int64_t all = product(sizes);
   bool isLong = product(sizesOf(nest, nest.reducedLoops)) >= warp && 2 * all < launch.members;

@@ -1,6 +1,6 @@
 #include "HeldRow.h"
 
-#include "Combiner.h"
+#include "../Combiner.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 #include "LaunchPlan.h"
 
-#include "Combiner.h"
+#include "../Combiner.h"
 #include "HeldRow.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -40,6 +40,7 @@ struct RowWork {
   int64_t elements = 1;    ///< the most elements of one nest that are no reductions
   int64_t reduced = 1;     ///< the longest reduction that can be joined from parts
   bool acrossRows = false; ///< that one reads memory in the order of rows
+  bool updates = false;    ///< some nest goes from index to element
 };
 
 int64_t countIterations(const Nest &nest, ArrayRef<unsigned> loops) {
@@ -54,6 +55,7 @@ RowWork measure(const KernelPlan &plan) {
   for (const Nest &nest : plan.nests) {
     int64_t reduced = countIterations(nest, nest.reducedLoops);
     work.elements = std::max(work.elements, countIterations(nest, nest.freeLoops()));
+    work.updates |= nest.addressed.has_value();
     if (reduced <= work.reduced || !findCombiner(nest.op))
       continue;
     work.reduced = reduced;
@@ -176,12 +178,32 @@ bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
   return true;
 }
 
+/// A lone nest whose threads have a row each for good: one that goes from element to element, or whose neighbouring rows are
+/// neighbours in memory.
+bool goesInOrder(const LaunchPlan &launch, const KernelPlan &plan) {
+  const Nest &nest = plan.nests.front();
+  if (plan.nests.size() > 1 || !nest.wholeLoop())
+    return false;
+  std::optional<unsigned> last = lastLoop(nest, nest.resultLoops);
+  return nest.running || (last != nest.wholeLoop() && launch.rows >= fewThreads);
+}
+
+/// Each thread looks at all indices of its row and takes those of its own elements: a warp does as one thread would, and
+/// more are for GPUs that are not busy with the rows.
+unsigned membersForUpdates(int64_t elements, int64_t rows) {
+  unsigned members = warp;
+  while (members < mostMembers && members < elements && rows * members < busy)
+    members *= 2;
+  return members;
+}
+
 void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
   launch.kind = LaunchPlan::Team;
   launch.atHand = sparing ? leastAtHand : rowAtHand;
   launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
   launch.members =
-      membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
+      work.updates ? membersForUpdates(work.elements, launch.rows)
+                   : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
   launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
   launch.grid = plan.scratchBytes ? std::min(blocks, mostBlocks) : blocks;
@@ -193,6 +215,7 @@ void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &wor
 
 codegen::PlanOptions planOptions() {
   codegen::PlanOptions options;
+  options.sideBySide = busy;
   options.stackLimit = 32 << 10;
   options.manyRows = true;
   return options;
@@ -211,7 +234,8 @@ LaunchPlan chooseLaunch(const KernelPlan &plan, bool sparing) {
     shareColumns(launch, plan, work, sparing);
     return launch;
   }
-  if (alone && work.elements < sharedWork && work.reduced < sharedWork) {
+  bool few = work.elements < sharedWork && work.reduced < sharedWork;
+  if (alone && (few || goesInOrder(launch, plan))) {
     shareRows(launch, plan, sparing);
     return launch;
   }

@@ -2,7 +2,7 @@
 #define PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
 
 #include "../RowEmitter.h"
-#include "Combiner.h"
+#include "../Combiner.h"
 #include "LaunchPlan.h"
 #include "Threads.h"
 
@@ -11,6 +11,8 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace par::cuda {
+
+using codegen::Combiner;
 
 /// Emits a kernel into a function whose arguments are the operands' pointers and the immediates. Rows that a
 /// team holds are in EmitHeld.cpp, sums over leading dims in EmitColumns.cpp, the other ways to share rows in
@@ -72,6 +74,7 @@ private:
   void emitTeams();
   void emitTeamRow();
   void emitNest(const Nest &nest);
+  void emitUpdates(const Nest &nest);
   void placeValues(mlir::Value team);
   Values forShare(const Nest &nest, llvm::ArrayRef<unsigned> loops, int64_t run, mlir::ValueRange carried,
                   llvm::function_ref<Values(mlir::ValueRange)> body, llvm::function_ref<void()> after);

@@ -1,9 +1,9 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_COMBINER_H
-#define PAR_LIB_CODEGEN_CUDA_COMBINER_H
+#ifndef PAR_LIB_CODEGEN_COMBINER_H
+#define PAR_LIB_CODEGEN_COMBINER_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
-namespace par::cuda {
+namespace par::codegen {
 
 /// The last op of a reduction's body where it is associative: what joins two partial results, and what they
 /// begin with.
@@ -18,6 +18,6 @@ struct Combiner {
 /// in order.
 std::optional<Combiner> findCombiner(mlir::linalg::GenericOp op);
 
-} // namespace par::cuda
+} // namespace par::codegen
 
 #endif

@@ -6,7 +6,7 @@
 
 using namespace mlir;
 
-namespace par::cuda {
+namespace par::codegen {
 
 Value Combiner::combine(OpBuilder &builder, Value x, Value y) const {
   Operation *joined = builder.clone(*op);
@@ -50,4 +50,4 @@ std::optional<Combiner> findCombiner(linalg::GenericOp op) {
   return Combiner{last, identity};
 }
 
-} // namespace par::cuda
+} // namespace par::codegen
