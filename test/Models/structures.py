@@ -142,8 +142,8 @@ def main():
     options = parser.parse_args()
     files = sorted([*options.models.glob("*.onnx.gz"), *options.models.glob("*/model.onnx")])
     if options.only:
-        wanted = tuple(options.only.split(","))
-        files = [file for file in files if (file.parent.name if file.name == "model.onnx" else file.name).startswith(wanted)]
+        called = {file: file.parent.name if file.name == "model.onnx" else file.name for file in files}
+        files = [file for wanted in options.only.split(",") for file in files if called[file].startswith(wanted)]
     claims, begin = Claims(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="par-structures-") as work:
         runs = Runs(options.bin, work)
