@@ -326,8 +326,12 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   if (failed(declareInputs()) || failed(declareInitializers()) || failed(importNodes()) || failed(finish()))
     return nullptr;
   // Variables that nothing reads have no place in the step.
+  llvm::DenseSet<Attribute> read;
+  if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(&module->getBodyRegion()))
+    for (SymbolTable::SymbolUse use : *uses)
+      read.insert(use.getSymbolRef().getRootReference());
   for (auto variable : llvm::make_early_inc_range(module->getOps<VariableOp>()))
-    if (SymbolTable::symbolKnownUseEmpty(variable, *module))
+    if (!read.contains(variable.getSymNameAttr()))
       variable.erase();
   if (failed(verify(*module)))
     return nullptr;

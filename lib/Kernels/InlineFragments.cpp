@@ -65,8 +65,10 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
         simplify(block);
       }
     // Whoever still runs one (a step) keeps it.
+    llvm::DenseSet<Attribute> used;
+    getOperation().walk([&](RunOp run) { used.insert(run.getFragmentAttr().getAttr()); });
     for (FragmentOp fragment : llvm::make_early_inc_range(getOperation().getOps<FragmentOp>()))
-      if (SymbolTable::symbolKnownUseEmpty(fragment, getOperation()))
+      if (!used.contains(fragment.getSymNameAttr()))
         fragment.erase();
   }
 };

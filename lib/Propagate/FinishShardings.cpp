@@ -185,7 +185,7 @@ void Propagation::finishStep() {
     setStepType(argument, {});
   step.walk([&](Operation *op) {
     auto run = dyn_cast<RunOp>(op);
-    auto fragment = run ? module.lookupSymbol<FragmentOp>(run.getFragment()) : FragmentOp();
+    auto fragment = run ? symbols.lookup<FragmentOp>(run.getFragment()) : FragmentOp();
     for (OpResult result : op->getResults()) {
       Axes sums;
       if (run)
@@ -220,7 +220,7 @@ void Propagation::placeVariables() {
       list.push_back(type);
   });
   for (auto &[name, list] : places) {
-    auto variable = module.lookupSymbol<VariableOp>(name);
+    auto variable = symbols.lookup<VariableOp>(name);
     if (variable.getAt())
       for (Attribute type : variable.getAtAttr())
         if (!llvm::is_contained(list, type))

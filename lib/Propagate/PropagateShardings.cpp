@@ -47,7 +47,7 @@ static void splitUniform(FragmentOp fragment) {
 }
 
 void Propagation::joinRun(RunOp run) {
-  auto fragment = module.lookupSymbol<FragmentOp>(run.getFragment());
+  auto fragment = symbols.lookup<FragmentOp>(run.getFragment());
   splitUniform(fragment);
   runs.push_back({run, fragment});
   auto join = [&](Value a, Value b) { classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer()); };
@@ -68,7 +68,7 @@ void Propagation::join() {
   DenseMap<Value, Value> parts; // of a value with a slice a microbatch
   auto join = [&](Value a, Value b) { classes.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer()); };
   auto joinVariable = [&](StringRef name, Value value) {
-    auto variable = module.lookupSymbol<VariableOp>(name);
+    auto variable = symbols.lookup<VariableOp>(name);
     StringRef owner = variable.getKind() == VariableKind::copy ? *variable.getOf() : name;
     Value &first = variables[owner];
     if (first)
@@ -154,9 +154,9 @@ void Propagation::seedPlaces() {
         sharding && sharding.getRank() == getTensorType(argument.getType()).getRank())
       seed(argument, sharding);
   step.walk([&](ReadOp read) {
-    auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+    auto variable = symbols.lookup<VariableOp>(read.getVariable());
     if (!variable.getAt() && variable.getKind() == VariableKind::copy)
-      variable = module.lookupSymbol<VariableOp>(*variable.getOf());
+      variable = symbols.lookup<VariableOp>(*variable.getOf());
     if (variable.getAt() && !variable.getAt()->empty())
       seed(read, cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding());
   });
@@ -165,7 +165,7 @@ void Propagation::seedPlaces() {
 /// What the plan says of variables and values.
 void Propagation::seedPlan() {
   step.walk([&](ReadOp read) {
-    auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+    auto variable = symbols.lookup<VariableOp>(read.getVariable());
     if (variable.getSharding())
       seed(read, *variable.getSharding());
   });

@@ -57,6 +57,7 @@ private:
 
   StepOp step;
   mlir::ModuleOp module;
+  mlir::SymbolTable symbols{module};
   llvm::StringMap<ShardingAttr> &inputs;
   Axes batch;
   llvm::EquivalenceClasses<void *> classes;
