@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Driver/Compile.h"
 #include "par/Plan/Schema.h"
-#include "llvm/Support/InitLLVM.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 using namespace par;
@@ -34,6 +34,7 @@ static const Flag flags[] = {
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
     {"--host-code", Flag::Nothing, true, "", "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
+    {"--emit-reproducer", Flag::Maybe, true, "FILE", "where Par itself fails: keeps the program before that phase in FILE (par-reproducer.mlir), for a report"},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Maybe, false, "N", ""},
@@ -91,8 +92,22 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.verbose = arguments.has("-v");
 }
 
+/// The command as a shell would take it again.
+static std::string commandOf(int argc, char **argv) {
+  std::string command = "par-compile";
+  for (StringRef word : ArrayRef(argv + 1, argc - 1)) {
+    bool plain = !word.empty() && llvm::all_of(word, [](char c) { return isAlnum(c) || StringRef("-_./=:,+@").contains(c); });
+    std::string text = word.str();
+    for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
+      text.replace(at, 1, "'\\''");
+    command += plain ? " " + text : " '" + text + "'";
+  }
+  return command;
+}
+
 int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
+  Whereabouts whereabouts;
+  catchFaults("par-compile", whereabouts);
   Arguments arguments;
   if (!parseArguments(argc, argv, flags, arguments, errs()))
     return WrongCommand;
@@ -112,6 +127,12 @@ int main(int argc, char **argv) {
   if (!splitFiles(arguments, options))
     return WrongCommand;
   readFlags(arguments, options);
+  whereabouts.command = commandOf(argc, argv);
+  if (arguments.has("--emit-reproducer")) {
+    std::string file = arguments.last("--emit-reproducer");
+    whereabouts.reproducerFile = file.empty() ? "par-reproducer.mlir" : file;
+  }
+  options.whereabouts = &whereabouts;
   if (options.model.empty() && !options.printPlan) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;

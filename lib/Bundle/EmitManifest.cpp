@@ -238,14 +238,20 @@ LogicalResult ManifestEmitter::emitTensors() {
 //===-- Inputs and outputs
 //--------------------------------------------------------------------------------------===//
 
-/// Type of an input or output in files. Buffers have no sign; of 8 bits, files have both kinds.
-FailureOr<format::DType> ManifestEmitter::fileType(StringRef name, Operation *at, Type element) {
+/// Type of an input or output in files. Buffers of integers have no sign; files have both kinds.
+format::DType ManifestEmitter::fileType(StringRef name, Type element) {
   if (!options.unsignedValues.count(name.str()) || element.isInteger(1))
     return dtypeOf(element);
-  if (element.isInteger(8))
+  switch (element.getIntOrFloatBitWidth()) {
+  case 8:
     return format::DType::U8;
-  return at->emitError() << "\"" << name << "\" is uint" << element.getIntOrFloatBitWidth()
-                         << ", which data files of Par have no type for; cast it to int64 in the model";
+  case 16:
+    return format::DType::U16;
+  case 32:
+    return format::DType::U32;
+  default:
+    return format::DType::U64;
+  }
 }
 
 /// An input that several entries or stages take is one; all must lay it out in one way.
@@ -254,10 +260,7 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
     return buffer.emitError() << "does not say what it is a shard of (`as`)";
   format::Input input;
   input.name = buffer.getOf().value_or(buffer.getSymName());
-  FailureOr<format::DType> type = fileType(input.name, buffer, buffer.getTensorType().getElementType());
-  if (failed(type))
-    return failure();
-  input.type = *type;
+  input.type = fileType(input.name, buffer.getTensorType().getElementType());
   input.microbatched = buffer.getSliced();
   input.layout = layoutOf(cast<DistType>(*buffer.getDist()), stage);
   input.shape = input.layout.shape;
@@ -285,16 +288,15 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
   if (!metric && !dist && program.getRanks().size() > 1)
     return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
-  FailureOr<format::DType> element = fileType(fetch.getName(), fetch, type.getElementType());
-  if (failed(element))
-    return failure();
-  format::Output output{fetch.getName().str(), *element, shapeOf(type), metric, {}, false, {}};
+  format::Output output{fetch.getName().str(), fileType(fetch.getName(), type.getElementType()), shapeOf(type), metric, {}, false, {}};
   if (!metric && dist) {
     output.layout = layoutOf(dist, stageOf(program));
     output.shape = output.layout.shape;
     output.microbatched = fetch.getSliced();
     if (output.microbatched)
       output.shape[0] *= out.microbatches;
+    if (auto found = options.outputBatchDims.find(output.name); output.microbatched && found != options.outputBatchDims.end())
+      output.batchDim = found->second;
   }
   auto same =
       llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });

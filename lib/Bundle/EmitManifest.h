@@ -19,7 +19,7 @@ private:
   mlir::LogicalResult emitTensor(VariableOp variable);
   mlir::LogicalResult emitHyper(VariableOp variable);
   mlir::LogicalResult emitInitialValue(VariableOp variable, format::Tensor &tensor);
-  mlir::FailureOr<format::DType> fileType(llvm::StringRef name, mlir::Operation *at, mlir::Type element);
+  format::DType fileType(llvm::StringRef name, mlir::Type element);
   mlir::LogicalResult emitInput(BufferOp buffer, StageOp stage);
   mlir::LogicalResult emitOutput(FetchOp fetch, ProgramOp program);
   mlir::LogicalResult emitInterface();

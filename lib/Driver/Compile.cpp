@@ -6,6 +6,7 @@
 #include "MakeBundle.h"
 #include "MemoryTable.h"
 #include "Phases.h"
+#include "Reproducer.h"
 #include "Summary.h"
 
 #include "par/Import/Import.h"
@@ -13,6 +14,7 @@
 #include "par/Import/Passes.h"
 #include "par/Interpreter/Interpreter.h"
 #include "par/Simulator/Simulator.h"
+#include "par/Split/Passes.h"
 #include "par/verify/Verify.h"
 
 #include "mlir/IR/Verifier.h"
@@ -22,6 +24,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <functional>
 
 using namespace mlir;
 
@@ -31,8 +34,8 @@ namespace {
 /// One run of par-compile with a model.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink)
-      : options(options), out(out), sink(sink) {}
+  Compilation(const CompileOptions &options, llvm::raw_ostream &out, FindingSink outside)
+      : options(options), out(out), outside(outside), here(options.whereabouts ? *options.whereabouts : own) {}
 
   int run();
 
@@ -71,9 +74,20 @@ private:
     return options.quiet || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
   }
 
+  /// Hands a finding on, and counts it.
+  void take(const Finding &finding);
+  /// The exit code after a phase that failed: it has said what is wrong with the input, or Par is at fault.
+  int codeOfFailure();
+  /// Says which phase begins, and keeps what it begins with if a reproducer is wanted. `name` is a literal.
+  void enter(const char *name, const Phase *phase = nullptr);
+
   const CompileOptions &options;
   llvm::raw_ostream &out;
-  FindingSink sink;
+  FindingSink outside;
+  Whereabouts own, &here;
+  unsigned errors = 0;
+  bool faulty = false;
+  std::function<void(const Finding &)> sink = [this](const Finding &finding) { take(finding); };
   std::optional<onnx::Model> onnxModel;
   ModelPlan model;
   ImportOptions importing;
@@ -88,6 +102,37 @@ private:
 };
 
 } // namespace
+
+void Compilation::take(const Finding &finding) {
+  errors += !finding.warning;
+  faulty |= finding.internal;
+  if (!finding.internal)
+    return outside(finding);
+  Finding said = finding;
+  said.message = here.sentence(finding.message);
+  outside(said);
+}
+
+int Compilation::codeOfFailure() {
+  if (!faulty && errors == 0) {
+    Finding silent;
+    silent.file = options.model;
+    silent.internal = true;
+    silent.message = "it fails without saying why";
+    take(silent);
+  }
+  if (!faulty)
+    return WrongInput;
+  if (!here.writeReproducer())
+    report(here.reproducerFile, "cannot be written");
+  return Bug;
+}
+
+void Compilation::enter(const char *name, const Phase *phase) {
+  if (!here.reproducerFile.empty())
+    here.reproducer = writeReproducer(here.command, name, model.plan, module ? *module : ModuleOp(), phase);
+  here.phase = name;
+}
 
 Finding Compilation::findingAt(const Origin &where) const {
   Finding finding;
@@ -152,11 +197,15 @@ bool Compilation::readPlanFor() {
 }
 
 bool Compilation::import() {
+  enter("import");
   module = importModel(*onnxModel, importing, context.get());
   if (!module)
     return false;
   PassManager manager(context.get());
   buildImportPipeline(manager);
+  MoveBatchFirstPassOptions first;
+  first.microbatches = **model.plan.batch.microbatches;
+  manager.addPass(createMoveBatchFirstPass(first));
   return succeeded(manager.run(*module));
 }
 
@@ -180,6 +229,7 @@ bool Compilation::runPhase(const Phase &phase) {
     if (failed(check->check(*module)))
       return false;
   }
+  enter(phase.name.data(), &phase);
   PassManager manager(context.get());
   phase.build(manager);
   if (failed(manager.run(*module)))
@@ -199,6 +249,7 @@ bool Compilation::stopsAfter(StringRef name) {
 }
 
 int Compilation::run() {
+  enter("the model's file");
   if (!options.model.empty() && !readModel())
     return WrongInput;
   if (options.list) {
@@ -207,12 +258,14 @@ int Compilation::run() {
     report("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
     return WrongCommand;
   }
+  enter("the plan");
   if (!readPlanFor())
     return WrongInput;
   if (options.printPlan) {
     model.plan.print(out, /*origins=*/true);
     return Done;
   }
+  enter("the summary");
   if (!quiet()) {
     printModelLine(model, out);
     printPlanLine(model, out);
@@ -231,22 +284,18 @@ int Compilation::run() {
 
 int Compilation::runPhases() {
   if (!import())
-    return WrongInput;
+    return codeOfFailure();
   facts = collectFacts(*module, model.plan);
   sayTime("import");
   if (stopsAfter("import"))
     return Done;
   for (const Phase &phase : buildPhases(model)) {
     if (!runPhase(phase))
-      return WrongInput;
+      return codeOfFailure();
     if (phase.name == "annotate" && !quiet())
       printStagesLine(*module, out);
     if (stopsAfter(phase.name))
       return Done;
-  }
-  if (llvm::none_of(module->getOps<KernelOp>(), [](KernelOp) { return true; })) {
-    report(options.model, "writing a bundle is not supported yet; --stop-after=PHASE prints the program");
-    return WrongInput;
   }
   return finish();
 }
@@ -259,6 +308,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     codegen.isa = *model.plan.target.isa;
   else // the completed plan names what was compiled for
     model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
+  enter("codegen");
   FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
   if (failed(compiled))
     return std::nullopt;
@@ -270,6 +320,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     report(options.model, "cannot be read again: " + reason);
     return std::nullopt;
   }
+  enter("bundle");
   FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
   if (failed(bundle))
     return std::nullopt;
@@ -339,7 +390,7 @@ bool Compilation::predict(format::Bundle &bundle) {
 int Compilation::finish() {
   std::optional<format::Bundle> bundle = makeBundle();
   if (!bundle)
-    return WrongInput;
+    return codeOfFailure();
   if (options.emitKernels) {
     printKernels(kernels, *bundle, out);
     return Done;
@@ -357,10 +408,12 @@ int Compilation::finish() {
     explainCommunication(*bundle, entry(), model, out);
     return Done;
   }
+  enter("the proof");
   std::string proof;
   if (int code = prove(*bundle, proof))
     return code;
   sayTime("prove");
+  enter("the prediction");
   if (!predict(*bundle))
     return Bug;
   sayTime("predict");

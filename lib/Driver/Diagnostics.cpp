@@ -51,11 +51,18 @@ Finding PhaseDiagnostics::locate(Location location, StringRef message) {
   return finding;
 }
 
+/// Whether a verifier or a gate speaks: errors about the input are said of ONNX nodes and lines of the plan, never of ops.
+static bool isInternal(StringRef message) {
+  return (message.starts_with("'") && message.contains("' op ")) || message.contains("does not dominate this use") ||
+         message.starts_with("null operand found");
+}
+
 LogicalResult PhaseDiagnostics::handOn(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return success();
   Finding finding = locate(diagnostic.getLocation(), diagnostic.str());
   finding.warning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+  finding.internal = !finding.warning && isInternal(diagnostic.str());
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = note.str();
     if (std::optional<Provenance> from = getProvenance(note.getLocation()))

@@ -1,6 +1,7 @@
 #include "MakeBundle.h"
 
 #include "par/Import/Import.h"
+#include "par/Split/Passes.h"
 #include "par/format/Sha256.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -37,7 +38,11 @@ static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan 
 }
 
 StepFacts collectFacts(ModuleOp module, const Plan &plan) {
-  StepFacts facts{collectInputLimits(module), findTextFeed(module, plan), {}};
+  StepFacts facts{collectInputLimits(module), findTextFeed(module, plan), {}, {}};
+  for (StepOp step : module.getOps<StepOp>())
+    if (auto dims = step->getAttrOfType<DictionaryAttr>(outputBatchDims))
+      for (NamedAttribute dim : dims)
+        facts.outputBatchDims[dim.getName().str()] = cast<IntegerAttr>(dim.getValue()).getInt();
   for (StepOp step : module.getOps<StepOp>())
     if (auto names = step->getAttrOfType<ArrayAttr>(unsignedNames))
       for (StringAttr name : names.getAsRange<StringAttr>())
@@ -77,6 +82,7 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
   options.text = facts.text;
   options.inputLimits = facts.inputLimits;
   options.unsignedValues = facts.unsignedValues;
+  options.outputBatchDims = facts.outputBatchDims;
   if (!plan.pipeline.over->empty())
     options.stageAxis = *plan.pipeline.over;
   options.batch = **plan.batch.size;

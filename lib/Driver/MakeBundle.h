@@ -13,6 +13,8 @@ struct StepFacts {
   std::optional<format::TextFeed> text;
   /// Inputs and outputs whose integers have no sign.
   std::set<std::string> unsignedValues;
+  /// Outputs that the model has with the batch in another dim than 0.
+  std::map<std::string, int64_t> outputBatchDims;
 };
 StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 

@@ -75,7 +75,8 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   int64_t microbatches = **plan.batch.microbatches;
   os << ", " << microbatches << (microbatches == 1 ? " microbatch of " : " microbatches of ")
      << **plan.batch.microbatchSize;
-  if (!model.names.inputs.empty())
+  // The first input says what a sample is; a model may have none, and it may be a number.
+  if (!model.names.inputs.empty() && !model.names.inputs.front().shape.empty())
     for (StringRef dim : llvm::drop_begin(model.names.inputs.front().shape)) {
       auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));

@@ -94,9 +94,10 @@ std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
 
+/// An empty tensor has no samples.
 static std::optional<int64_t> fixedBatch(const onnx::Model &model, int64_t dim) {
   if (model.inputs.empty() || dim < 0 || dim >= int64_t(model.inputs.front().shape.size()) ||
-      model.inputs.front().shape[dim].size < 0)
+      model.inputs.front().shape[dim].size <= 0)
     return std::nullopt;
   return model.inputs.front().shape[dim].size;
 }
@@ -148,23 +149,6 @@ LogicalResult GraphImporter::bindDims() {
   for (auto [i, symbol] : llvm::enumerate(unbound.getArrayRef().drop_front()))
     diagnostic << (i ? ", \"" : "; also without size: \"") << symbol << "\"";
   return diagnostic;
-}
-
-FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, RankedTensorType type,
-                                                   StringRef rule) {
-  StaticTensor one = StaticTensor::scalar(info.type, 0);
-  double number = 0;
-  if (rule == "ones")
-    one = StaticTensor::scalar(info.type, 1);
-  else if (rule == "iota" && type.getRank() > 0) {
-    one = StaticTensor(info.type, {type.getShape().back()}, {type.getShape().back()});
-    for (int64_t i = 0; i < type.getShape().back(); ++i)
-      one.setInt(i, i);
-  } else if (!rule.getAsDouble(number))
-    one = StaticTensor::scalar(info.type, number);
-  else if (rule != "zeros")
-    return error() << "inputs." << info.name << ".value is \"" << rule << "\", expected zeros, ones, iota or a number";
-  return GraphValue{std::make_shared<StaticTensor>(one.expanded(type.getShape())), {}, {}, false};
 }
 
 /// The dim of an input that is the batch: the one with the batch's symbol, or the same as the first input's, or dim 0,

@@ -100,7 +100,16 @@ int64_t minInts(int64_t a, int64_t b) { return std::min(a, b); }
 int64_t andInts(int64_t a, int64_t b) { return a & b; }
 int64_t orInts(int64_t a, int64_t b) { return a | b; }
 int64_t xorInts(int64_t a, int64_t b) { return a ^ b; }
-int64_t powInts(int64_t a, int64_t b) { return truncated(std::pow(double(a), double(b))); }
+/// By squaring; wraps as the products of a program do.
+int64_t powInts(int64_t a, int64_t b) {
+  if (b < 0)
+    return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+  uint64_t result = 1;
+  for (uint64_t square = a; b > 0; b >>= 1, square *= square)
+    if (b & 1)
+      result *= square;
+  return result;
+}
 double addFloats(double a, double b) { return a + b; }
 double subFloats(double a, double b) { return a - b; }
 double mulFloats(double a, double b) { return a * b; }

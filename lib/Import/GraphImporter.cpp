@@ -166,9 +166,11 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
   return success();
 }
 
-std::set<std::string> GraphImporter::findAsked() const {
+std::set<std::string> GraphImporter::findAsked() const { return inputsBehind(asked.getArrayRef()); }
+
+std::set<std::string> GraphImporter::inputsBehind(ArrayRef<Value> values) const {
   std::set<std::string> inputs;
-  SetVector<Value> pending = asked;
+  SetVector<Value> pending(values.begin(), values.end());
   for (size_t i = 0; i < pending.size(); ++i) {
     if (auto argument = dyn_cast<BlockArgument>(pending[i]))
       inputs.insert(inputNames[argument.getArgNumber()]);

@@ -183,6 +183,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> run();
   /// After a refusal: the inputs that those values depend on which some node wanted to know.
   std::set<std::string> findAsked() const;
+  /// The inputs of the graph that values depend on.
+  std::set<std::string> inputsBehind(llvm::ArrayRef<mlir::Value> values) const;
 
 private:
   friend class NodeImporter;
@@ -220,6 +222,8 @@ private:
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
 
   GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);
+  mlir::FailureOr<StaticTensor> listedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef list);
+  mlir::FailureOr<StaticTensor> filedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef file);
   mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
                                             llvm::StringRef rule);
   mlir::RankedTensorType typeOf(onnx::ElementType type, llvm::ArrayRef<int64_t> shape);

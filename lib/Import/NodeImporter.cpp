@@ -1,6 +1,8 @@
 #include "GraphImporter.h"
 #include "par/Dialect/Modes.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace par {
 
 using namespace mlir;
@@ -310,6 +312,11 @@ FailureOr<Value> NodeImporter::materialize(const GraphValue &value) {
 
 bool NodeImporter::isUsed(size_t k) const { return k < node.outputs.size() && graph.used.contains(node.outputs[k]); }
 
+/// Whether a plan takes a name as a key without quotes.
+static bool isPlainName(StringRef name) {
+  return llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
 InFlightDiagnostic NodeImporter::error() {
   InFlightDiagnostic diagnostic = graph.error();
   std::optional<Provenance> provenance = getProvenance(loc);
@@ -318,6 +325,15 @@ InFlightDiagnostic NodeImporter::error() {
   std::string place = provenance ? describe(*provenance) : "";
   if (!place.empty())
     diagnostic.attachNote(loc) << "from " << place;
+  SmallVector<Value> asked;
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (const GraphValue *input = value(i); input && graph.asked.contains(input->computed))
+      asked.push_back(input->computed);
+  for (const std::string &input : graph.inputsBehind(asked))
+    if (llvm::any_of(graph.model.inputs, [&](const onnx::ValueInfo &info) { return info.name == input; }))
+      diagnostic.attachNote(graph.fileLoc) << "what it depends on is fed; to know it when compiling, say inputs."
+                                           << (isPlainName(input) ? input : "\"" + input + "\"")
+                                           << ".value: a list of numbers, or a file of arrays";
   return diagnostic;
 }
 

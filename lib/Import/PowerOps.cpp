@@ -6,6 +6,53 @@ namespace {
 
 using namespace mlir;
 
+/// Integers to the power of integers, by squaring: exact, and wrapping as products do. `bits`: of the largest exponent,
+/// 64 standing for all above, where only 0, 1 and -1 have powers that fit, and these ask for the parity alone.
+Term raiseIntegers(Term base, Term exponent, unsigned bits, bool negative) {
+  auto bitOf = [](Term number, int64_t bit) {
+    return number.with(AndOp::create(number.getBuilder(), number.getLoc(), number, number.splat(double(bit))));
+  };
+  Term parity = bitOf(exponent, 1), one = base.splat(1), result = one, square = base;
+  Term few = bits > 6 ? exponent.compare(Predicate::lt, 64).select(exponent, parity + 62) : exponent;
+  for (unsigned bit = 0; bit < std::min(bits, 6u); ++bit) {
+    square = bit ? square * square : base;
+    result = bitOf(few, int64_t(1) << bit).compare(Predicate::ne, 0).select(result * square, result);
+  }
+  if (!negative)
+    return result;
+  // Of a negative power of an integer nothing is left but where that is a unit.
+  Term turned = parity.compare(Predicate::ne, 0).select(base.splat(-1), one);
+  Term unit = base.compare(Predicate::eq, -1).select(turned, base.splat(0));
+  unit = base.compare(Predicate::eq, 1).select(one, unit);
+  return exponent.compare(Predicate::lt, 0).select(unit, result);
+}
+
+/// The same for operands of any integer types; the exponent may be known.
+Value raiseIntegers(NodeImporter &importer, const Operands &operands, const StaticTensor *exponent) {
+  unsigned bits = operands.element(1).getIntOrFloatBitWidth() - 1;
+  bool negative = true;
+  if (exponent && exponent->getStoredCount() > 0) {
+    int64_t least = exponent->intAt(0), most = least;
+    for (int64_t i = 0; i < exponent->getStoredCount(); ++i) {
+      least = std::min(least, exponent->intAt(i));
+      most = std::max(most, exponent->intAt(i));
+    }
+    negative = least < 0;
+    bits = most > 0 ? llvm::Log2_64(most) + 1 : 0;
+  }
+  Term by = termOf(importer, operands[1]).convert(importer.builder.getI64Type());
+  return raiseIntegers(termOf(importer, operands[0]), by, bits, negative);
+}
+
+/// What was computed in floats becomes an integer: towards zero, but not for what the rounding of floats took from a
+/// whole number (3 to the power of 2.0 may be 8.999999999999998).
+Value roundPower(Term power, Type element) {
+  Term whole = power.with(RoundOp::create(power.getBuilder(), power.getLoc(), power));
+  Term apart = power - whole, room = power * 1e-13;
+  Term near = (apart * apart).compare(Predicate::le, room * room);
+  return near.select(whole, power).convert(element);
+}
+
 /// Small constant exponents become products and roots, as PyTorch computes them.
 LogicalResult importPow(NodeImporter &importer) {
   const StaticTensor *exponent = importer.known(1);
@@ -39,12 +86,17 @@ LogicalResult importPow(NodeImporter &importer) {
     return failure();
   if (operands->values.size() != 2)
     return importer.error() << "op Pow has " << importer.numInputs() << " inputs, expected 2";
-  // Base and exponent may differ in type; integers are raised as doubles, which hold what fits 53 bits.
-  Type element = operands->element(0), common = isa<FloatType>(element) ? element : Type(builder.getF64Type());
+  Type element = operands->element(0);
+  if (isa<IntegerType>(element) && isa<IntegerType>(operands->element(1)))
+    return bindElements(importer, raiseIntegers(importer, *operands, exponent), *operands);
+  // Base and exponent may differ in type; an integer is raised to a float as double, which holds what fits 53 bits.
+  Type common = isa<FloatType>(element) ? element : Type(builder.getF64Type());
   Value base = buildConvert(builder, importer.loc, (*operands)[0], common);
   Value by = buildConvert(builder, importer.loc, (*operands)[1], common);
   Value result = PowerOp::create(builder, importer.loc, base, by);
-  return bindElements(importer, buildConvert(builder, importer.loc, result, element), *operands);
+  if (isa<IntegerType>(element))
+    result = roundPower(termOf(importer, result), element);
+  return bindElements(importer, result, *operands);
 }
 
 /// fmod: the sign of the dividend. Otherwise that of the divisor, as Python's %.

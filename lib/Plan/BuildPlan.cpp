@@ -115,6 +115,22 @@ void PlanBuilder::meshAndDims(Plan &plan) {
       plan.dims.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
 }
 
+static void collectElements(const PlanNode &node, std::vector<std::string> &elements) {
+  if (node.kind == PlanNode::Scalar)
+    elements.push_back(node.text);
+  for (const PlanNode &item : node.items)
+    collectElements(item, elements);
+}
+
+/// The text of a word, a number or a file; of lists, all their elements in order as one: `[1, 2, 3]`.
+static std::string elementsText(const PlanNode &node) {
+  if (node.kind == PlanNode::Scalar)
+    return node.text;
+  std::vector<std::string> elements;
+  collectElements(node, elements);
+  return "[" + llvm::join(elements, ", ") + "]";
+}
+
 void PlanBuilder::inputs(Plan &plan) {
   const PlanEntry *inputs = root.find("inputs");
   if (!inputs)
@@ -128,7 +144,7 @@ void PlanBuilder::inputs(Plan &plan) {
         input.batch->value = toInt(batch->value);
     }
     if (const PlanEntry *value = entry.value.find("value"))
-      input.value = Said<std::string>{value->value.text, value->value.origin};
+      input.value = Said<std::string>{elementsText(value->value), value->value.origin};
     plan.inputs.push_back(std::move(input));
   }
 }

@@ -93,6 +93,12 @@ bool isListOf(const PlanNode &node, bool (*item)(const PlanNode &)) {
   return node.kind == PlanNode::List && !node.items.empty() && llvm::all_of(node.items, item);
 }
 
+/// Numbers in lists of any depth; an input may be empty.
+bool isElements(const PlanNode &node) {
+  return node.kind == PlanNode::List &&
+         llvm::all_of(node.items, [](const PlanNode &item) { return isNumber(item) || isElements(item); });
+}
+
 /// zeros ones normal(s) uniform(a)
 bool isInit(const PlanNode &node) {
   if (node.kind != PlanNode::Scalar)
@@ -259,6 +265,10 @@ private:
       return isListOf(value, isInt);
     if (alternative == "<numbers>")
       return isListOf(value, isNumber);
+    if (alternative == "<elements>")
+      return isElements(value);
+    if (alternative == "<arrays>")
+      return scalar && StringRef(value.text).ends_with(".safetensors");
     if (alternative == "<init>")
       return isInit(value);
     if (alternative == "<patterns>")
@@ -347,6 +357,8 @@ private:
         {"<patterns>", "a list of patterns"},
         {"<ints>", "a list of whole numbers"},
         {"<numbers>", "a list of numbers"},
+        {"<elements>", "a list of numbers"},
+        {"<arrays>", "a file of arrays (.safetensors)"},
         {"<text>", "a name"},
         {"<init>", "zeros, ones, normal(s) or uniform(a)"},
     };

@@ -161,7 +161,9 @@ private:
         std::string dim = **input.batch ? std::to_string(***input.batch) : "none";
         line(2, "batch", dim, input.batch->origin);
       }
-      if (input.value)
+      if (input.value && StringRef(**input.value).starts_with("["))
+        line(2, "value", **input.value, input.value->origin);
+      else if (input.value)
         text(2, "value", *input.value);
     }
   }

@@ -16,7 +16,7 @@ namespace par {
 static json::Object alternativeSchema(StringRef alternative) {
   static constexpr std::pair<const char *, const char *> types[] = {
       {"<int>", "integer"}, {"<number>", "number"}, {"<bool>", "boolean"},   {"<list>", "array"},
-      {"<ints>", "array"},  {"<numbers>", "array"}, {"<patterns>", "array"},
+      {"<ints>", "array"},  {"<numbers>", "array"}, {"<patterns>", "array"}, {"<elements>", "array"},
   };
   for (auto [sort, type] : types)
     if (alternative == sort)

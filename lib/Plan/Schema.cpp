@@ -29,7 +29,7 @@ static const PlanKey modelKeys[] = {
   {"inputs", "<map>", "{}", "what is said about graph inputs"},
   {"inputs.<pattern>", "<map>", "", "one input"},
   {"inputs.<pattern>.batch", "none|<int>", "(as batch.dim)", "the dim that is the batch"},
-  {"inputs.<pattern>.value", "zeros|ones|iota|<number>", "(fed)", "binds the input now"},
+  {"inputs.<pattern>.value", "zeros|ones|iota|<number>|<elements>|<arrays>", "(fed)", "binds the input now"},
   {"batch", "<int>|<map>", "(batch.size)", "samples of one optimizer step over all ranks"},
   {"batch.size", "<int>", "(the model's batch, else ranks on over x microbatches)", "samples of one step"},
   {"batch.dim", "<symbol>|<int>", "(dim 0 of the first input)", "dim split into microbatches"},

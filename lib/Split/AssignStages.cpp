@@ -176,8 +176,7 @@ int64_t Stages::ofUse(OpOperand &use) {
   return getStage(user).value_or(-1);
 }
 
-/// Clones a free op of the main loop, or behind it, to every stage that uses it; elsewhere it goes to the
-/// last one.
+/// Clones a free op of a loop, or behind them, to every stage that uses it; between loops it goes to the last one.
 void Stages::spreadFree(Operation *op) {
   std::map<int64_t, SmallVector<OpOperand *>> users;
   for (OpOperand &use : op->getUses()) {
@@ -192,20 +191,24 @@ void Stages::spreadFree(Operation *op) {
     set(op, 0);
     return;
   }
-  auto loop = dyn_cast<LoopOp>(op->getParentOp());
-  bool yielded = loop && llvm::any_of(op->getUsers(), [](Operation *user) { return isa<YieldOp>(user); });
   bool fromDataSum =
       llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
   set(op, users.rbegin()->first);
-  if (yielded || fromDataSum)
+  // Between loops a value is handed on in either direction; in a loop forward parts get nothing from later stages.
+  if (fromDataSum && !isa<LoopOp>(op->getParentOp()))
     return;
   for (auto &[stage, uses] : users) {
     if (stage == users.rbegin()->first)
       break;
+    // What a loop gives comes from one stage.
+    auto isYield = [](OpOperand *use) { return isa<YieldOp>(use->getOwner()); };
+    if (!uses.empty() && llvm::all_of(uses, isYield))
+      continue;
     Operation *clone = OpBuilder(op).clone(*op);
     set(clone, stage);
     for (OpOperand *use : uses)
-      use->set(clone->getResult(cast<OpResult>(use->get()).getResultNumber()));
+      if (!isYield(use))
+        use->set(clone->getResult(cast<OpResult>(use->get()).getResultNumber()));
     // A counter is updated on every stage that has it, from equal values.
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
       if (auto write = dyn_cast<WriteOp>(use.getOwner()))

@@ -93,7 +93,8 @@ Value Former::at(Value old, int64_t stage) {
   return found == values.end() ? Value() : found->second;
 }
 
-/// Stages of the ops that use a value, through loops and returns.
+/// Stages of the ops that use a value, through loops and returns. What a loop or the step gives as it came in has no op
+/// that makes it: it is handed out on the first stage, as `home` says.
 std::set<int64_t> Former::usersOf(Value old) {
   std::set<int64_t> users;
   for (OpOperand &use : old.getUses()) {
@@ -103,7 +104,10 @@ std::set<int64_t> Former::usersOf(Value old) {
         users.insert(stage);
     } else if (auto reduce = dyn_cast<StageReduceOp>(user)) {
       users.insert(home(reduce.getOperand(use.getOperandNumber())));
-    } else if (!isa<YieldOp, WriteOp, ReturnOp>(user)) {
+    } else if (isa<YieldOp, ReturnOp>(user)) {
+      if (isa<BlockArgument>(old))
+        users.insert(0);
+    } else if (!isa<WriteOp>(user)) {
       users.insert(getStage(user).value_or(0));
     }
   }
@@ -323,8 +327,13 @@ void Former::run() {
   builder.setInsertionPointToEnd(entry);
   emitOps(old);
   SmallVector<Value> results;
-  for (Value result : old.getTerminator()->getOperands())
-    results.push_back(at(result, std::max<int64_t>(home(result), 0)));
+  for (Value result : old.getTerminator()->getOperands()) {
+    int64_t stage = std::max<int64_t>(home(result), 0);
+    // A variable is given where it lies already.
+    if (std::set<int64_t> users = usersOf(result); result.getDefiningOp<ReadOp>() && !users.empty())
+      stage = *users.begin();
+    results.push_back(at(result, stage));
+  }
   ReturnOp::create(builder, old.getTerminator()->getLoc(), results);
   old.dropAllReferences();
   old.erase();

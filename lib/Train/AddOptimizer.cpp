@@ -59,8 +59,8 @@ FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, Ran
                                        VariableOp of) {
   StringAttr symbol = builder.getStringAttr(name);
   if (Operation *taken = module.lookupSymbol(symbol)) {
-    InFlightDiagnostic error = step.emitOpError()
-                               << "needs a variable @" << symbol.getValue() << " of its own";
+    InFlightDiagnostic error = step.emitError()
+                               << "training needs a variable @" << symbol.getValue() << " of its own";
     error.attachNote(taken->getLoc()) << "the name is taken here";
     return error;
   }

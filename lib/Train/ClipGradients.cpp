@@ -31,7 +31,7 @@ static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builde
 static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &builder) {
   auto module = step->getParentOfType<ModuleOp>();
   if (Operation *taken = module.lookupSymbol("clip")) {
-    InFlightDiagnostic error = step.emitOpError() << "needs a variable @clip of its own";
+    InFlightDiagnostic error = step.emitError() << "training needs a variable @clip of its own";
     error.attachNote(taken->getLoc()) << "the name is taken here";
     return error;
   }

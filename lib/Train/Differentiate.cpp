@@ -79,7 +79,7 @@ LogicalResult ReverseMode::seed() {
   if (!type || type.getRank() != 0 || !isFloat(loss))
     return step.emitOpError() << "returns " << loss.getType() << " as its loss, expected a float scalar";
   if (!isActive(loss))
-    return step.emitOpError() << "has a loss that depends on no parameter";
+    return step.emitError() << "the loss depends on no parameter that is trained";
   Operation *source = loss.getDefiningOp();
   Value one = buildSplat(builder, loss.getLoc(), type, 1);
   listener.stage = getStage(source);
@@ -134,8 +134,8 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   if (differentiable)
     parts = differentiable.differentiate(builder, cotangents);
   if (failed(parts))
-    return op->emitOpError()
-           << "cannot be differentiated yet, and the loss depends on a parameter through it";
+    return op->emitError()
+           << "op " << op->getName().stripDialect() << " cannot be differentiated yet, and the loss depends on a parameter through it";
   for (auto [operand, part] : llvm::zip_equal(op->getOperands(), *parts))
     if (part && isActive(operand))
       contributed[operand].push_back(part);

@@ -12,7 +12,7 @@ namespace par {
 static LogicalResult declare(StepOp step, StringRef name, double value) {
   auto module = step->getParentOfType<ModuleOp>();
   if (Operation *taken = module.lookupSymbol(name)) {
-    InFlightDiagnostic error = step.emitOpError() << "needs a variable @" << name << " of its own";
+    InFlightDiagnostic error = step.emitError() << "training needs a variable @" << name << " of its own";
     error.attachNote(taken->getLoc()) << "the name is taken here";
     return error;
   }

@@ -4,7 +4,7 @@
 par.variable @w parameter : tensor<4xf32>
 par.step @eval() -> tensor<f32> {
   %w = par.read @w : tensor<4xf32>
-  // expected-error @below {{'par.cumulative' op cannot be differentiated yet, and the loss depends on a parameter through it}}
+  // expected-error @below {{op cumulative cannot be differentiated yet, and the loss depends on a parameter through it}}
   %0 = par.cumulative max %w dim 0 : tensor<4xf32>
   %1 = par.reduce sum %0 dims [0] : tensor<4xf32> to tensor<f32>
   par.return %1 : tensor<f32>
@@ -22,7 +22,7 @@ par.step @eval() -> tensor<4xf32> {
 // -----
 
 par.variable @w frozen : tensor<f32>
-// expected-error @below {{has a loss that depends on no parameter}}
+// expected-error @below {{the loss depends on no parameter that is trained}}
 par.step @eval() -> tensor<f32> {
   %w = par.read @w : tensor<f32>
   par.return %w : tensor<f32>

@@ -9,10 +9,10 @@
 // KIND: error: 'par.step' op has the optimizer "lion", expected sgd, momentum or adamw
 // SETTING: error: 'par.step' op has a setting for @x, which is no parameter
 // NUMBER: error: 'par.step' op decays has "w", expected parameter=number
-// TAKEN: error: 'par.step' op needs a variable @w.m of its own
+// TAKEN: error: training needs a variable @w.m of its own
 // TAKEN: note: the name is taken here
 // NEGATIVE: error: 'par.step' op has the clipping norm -1.000000e+00, expected a positive number
-// CLIP: error: 'par.step' op needs a variable @clip of its own
+// CLIP: error: training needs a variable @clip of its own
 // CLIP: note: the name is taken here
 par.variable @w parameter : tensor<f32>
 par.variable @w.m parameter : tensor<f32>

@@ -45,8 +45,10 @@ struct BundleOptions {
   std::map<std::string, std::vector<std::string>> transposed;
   /// By input; see collectInputLimits.
   std::map<std::string, InputLimits> inputLimits;
-  /// Inputs and outputs whose integers have no sign: u8 in files; wider ones are refused.
+  /// Inputs and outputs whose integers have no sign.
   std::set<std::string> unsignedValues;
+  /// Outputs that the model has with the batch in another dim than 0; the step returns it first.
+  std::map<std::string, int64_t> outputBatchDims;
   /// Rules of `train.init` (zeros, ones, constant(c), normal(s), uniform(a)), by variable; others keep the
   /// one that the variable has.
   std::map<std::string, std::string> init;

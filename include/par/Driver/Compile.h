@@ -7,6 +7,7 @@
 #ifndef PAR_DRIVER_COMPILE_H
 #define PAR_DRIVER_COMPILE_H
 
+#include "par/Driver/Fault.h"
 #include "par/Driver/Finding.h"
 #include "par/Driver/Flags.h"
 
@@ -31,6 +32,7 @@ struct CompileOptions {
   bool hostCode = false;             ///< compile kernels, whatever device they were formed for, for this host
   bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
+  Whereabouts *whereabouts = nullptr; ///< is told how far it is; null: nobody asks
 };
 
 /// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found. Returns the exit

@@ -22,6 +22,7 @@ namespace par {
 ///       note: ...
 struct Finding {
   bool warning = false;
+  bool internal = false; ///< an invariant of Par's own broke: no fault of the input
   std::string file; ///< a plan, the model, the bundle or "--set K=V"; empty: the call itself is wrong
   unsigned line = 0, column = 0; ///< from 1; 0: no line of the file is meant
   std::string message;

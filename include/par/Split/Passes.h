@@ -10,6 +10,9 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Split/Passes.h.inc"
 
+/// Attribute of a step, made by -par-move-batch-first: outputs that the model has with the batch in another dim than 0.
+inline constexpr llvm::StringLiteral outputBatchDims = "par.output_batch_dims";
+
 /// The phase: passes and gate.
 struct SplitOptions {
   int64_t microbatches = 1;

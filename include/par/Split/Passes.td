@@ -3,6 +3,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MoveBatchFirstPass : Pass<"par-move-batch-first", "::mlir::ModuleOp"> {
+  let summary = "returns the batch of every output in dim 0";
+  let description = [{
+    Expects: @predict on the whole batch, as Import leaves it. Leaves: outputs whose batch is another dim transposed, so
+    that a microbatch of one is consecutive rows, as of inputs; the step's attribute `par.output_batch_dims` says where the
+    model has it. Fails: never; where the batch cannot be followed, -par-slice-microbatches says so.
+
+    ```
+    par.return %y : tensor<3x8xf32>    // the batch of 8
+    ```
+    becomes
+    ```
+    %0 = par.transpose %y [1, 0] : tensor<3x8xf32> to tensor<8x3xf32>
+    par.return %0 : tensor<8x3xf32>
+    ```
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "microbatches a step">];
+}
+
 def SliceMicrobatchesPass : Pass<"par-slice-microbatches", "::mlir::ModuleOp"> {
   let summary = "cuts a step in time: a loop over microbatches";
   let description = [{

@@ -39,7 +39,9 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
     };
     return SmallVector<Value>{buildReduction(
         builder, op->getLoc(), type, builder.getZeroAttr(element), operands, maps,
-        AffineMap::getMultiDimIdentityMap(loops, builder.getContext()).getMajorSubMap(type.getRank()), body)};
+        // Not getMajorSubMap, which of no dims makes no map.
+        AffineMap::get(loops, 0, builder.getMultiDimIdentityMap(loops).getResults().take_front(type.getRank()), builder.getContext()),
+        body)};
   }
 };
 

@@ -129,6 +129,12 @@ void par::comm::reduce(DType type, Reduction reduction, std::byte *out,
     return reduceAs<Plain<int16_t>>(reduction, out, sources, n);
   case DType::I8:
     return reduceAs<Plain<int8_t>>(reduction, out, sources, n);
+  case DType::U64:
+    return reduceAs<Plain<uint64_t>>(reduction, out, sources, n);
+  case DType::U32:
+    return reduceAs<Plain<uint32_t>>(reduction, out, sources, n);
+  case DType::U16:
+    return reduceAs<Plain<uint16_t>>(reduction, out, sources, n);
   case DType::U8:
     return reduceAs<Plain<uint8_t>>(reduction, out, sources, n);
   case DType::I1:

@@ -18,7 +18,8 @@ struct Shard {
 };
 
 bool isInteger(DType type) {
-  return type == DType::I64 || type == DType::I32 || type == DType::I16 || type == DType::I8 || type == DType::U8;
+  return type == DType::I64 || type == DType::I32 || type == DType::I16 || type == DType::I8 || type == DType::U8 ||
+         type == DType::U16 || type == DType::U32 || type == DType::U64;
 }
 
 template <typename T>
@@ -33,6 +34,9 @@ int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
          : type == DType::I32 ? elementAt<int32_t>(data, i)
          : type == DType::I16 ? elementAt<int16_t>(data, i)
          : type == DType::I8  ? elementAt<int8_t>(data, i)
+         : type == DType::U16 ? elementAt<uint16_t>(data, i)
+         : type == DType::U32 ? elementAt<uint32_t>(data, i)
+         : type == DType::U64 ? static_cast<int64_t>(elementAt<uint64_t>(data, i))
                               : elementAt<uint8_t>(data, i);
 }
 
@@ -142,7 +146,9 @@ private:
                         describeArray(input.type, std::span(input.shape).subspan(skip)));
   }
 
-  static bool widens(DType type) { return type == DType::I32 || type == DType::I16 || type == DType::U8; }
+  static bool widens(DType type) {
+    return type == DType::I32 || type == DType::I16 || type == DType::U8 || type == DType::U16 || type == DType::U32;
+  }
 
   static const std::byte *widen(const std::byte *from, DType type, uint64_t elements, std::vector<std::byte> &scratch) {
     scratch.resize(elements * sizeof(int64_t));

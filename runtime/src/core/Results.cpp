@@ -13,17 +13,34 @@ namespace {
 
 std::string partOf(const std::string &path) { return path + ".tmp"; }
 
-/// Shape of the whole array. A row of samples that only fill up the last batch is left out.
+/// Shape of the whole array: the model's own, whose batch is all samples. What has no batch is there once a batch, and
+/// as it is where that is one. A row of samples that only fill up the last batch is left out.
 std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
   auto batches = static_cast<int64_t>((samples + manifest.batch - 1) / manifest.batch);
   std::vector<int64_t> shape = output.shape;
   if (!output.microbatched) {
-    shape.insert(shape.begin(), batches);
+    if (batches != 1)
+      shape.insert(shape.begin(), batches);
     return shape;
   }
   auto batch = static_cast<int64_t>(manifest.batch);
   shape[0] = shape[0] % batch ? shape[0] * batches : shape[0] / batch * static_cast<int64_t>(samples);
+  std::rotate(shape.begin(), shape.begin() + 1, shape.begin() + 1 + output.batchDim);
   return shape;
+}
+
+/// A run of elements of rows that have the batch first, in an array that has it in dim `dim`: the parts of it that stay
+/// together. visit(to, from the run's begin, elements)
+template <typename Visit>
+void forEachMoved(std::span<const int64_t> whole, size_t dim, int64_t begin, int64_t count, Visit visit) {
+  int64_t inner = elementCount(whole.subspan(dim + 1)), outer = elementCount(whole.first(dim)), each = inner * outer;
+  for (int64_t done = 0; done < count;) {
+    int64_t row = (begin + done) / each, place = (begin + done) % each;
+    int64_t n = std::min(count - done, inner - place % inner);
+    if (row < whole[dim])
+      visit((place / inner * whole[dim] + row) * inner + place % inner, done, n);
+    done += n;
+  }
 }
 
 } // namespace
@@ -34,7 +51,7 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
   std::vector<ArrayHeader> headers;
   for (const format::Output &output : manifest.outputs) {
     headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
-    lengths.push_back(elementCount(headers.back().shape));
+    shapes.push_back(headers.back().shape);
   }
   if (control.rank() == 0)
     SafetensorsWriter(partOf(path), headers, true);
@@ -56,13 +73,18 @@ void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t mi
     return;
   uint64_t bytes = format::sizeOf(output.type);
   uint64_t before = output.microbatched ? batch * manifest.microbatches + static_cast<uint64_t>(microbatch) : batch;
-  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = lengths[index];
+  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = elementCount(shapes[index]);
   std::vector<int64_t> origin(part->size.size(), 0);
   forEachRun(layout.shape, part->start, layout.local, origin, part->size, [&](int64_t to, int64_t at, int64_t n) {
-    int64_t kept = std::min(n, end - begin - to);
-    if (kept > 0)
-      writer->write(index, static_cast<uint64_t>(begin + to) * bytes,
-                    from.subspan(static_cast<uint64_t>(at) * bytes, static_cast<uint64_t>(kept) * bytes));
+    auto write = [&](int64_t place, int64_t source, int64_t count) {
+      writer->write(index, static_cast<uint64_t>(place) * bytes,
+                    from.subspan(static_cast<uint64_t>(source) * bytes, static_cast<uint64_t>(count) * bytes));
+    };
+    if (output.batchDim > 0)
+      forEachMoved(shapes[index], static_cast<size_t>(output.batchDim), begin + to, n,
+                   [&](int64_t place, int64_t done, int64_t count) { write(place, at + done, count); });
+    else if (int64_t kept = std::min(n, end - begin - to); kept > 0)
+      write(begin + to, at, kept);
   });
 }
 

@@ -9,8 +9,8 @@
 
 namespace par::core {
 
-/// An array for every output: rows of a result that is cut into microbatches stand in the order of the samples; of one
-/// that is not, and of a number, there is one row a batch. Every rank writes the rectangles that it is the first to hold.
+/// An array for every output, of the model's own shape: the samples stand in their order in the dim that is its batch. A
+/// result without one, and a number, has one row a batch where there are several batches. Every rank writes the rectangles that it is the first to hold.
 class ResultWriter {
 public:
   /// Collective. `samples` are predicted in batches of the manifest's size; the last one may be filled up.
@@ -25,7 +25,7 @@ private:
   const format::Manifest &manifest;
   comm::Control &control;
   std::string path;
-  std::vector<int64_t> lengths; ///< elements of each array
+  std::vector<std::vector<int64_t>> shapes; ///< of each array
   std::unique_ptr<SafetensorsWriter> writer;
 };
 

@@ -6,6 +6,7 @@
 #include "par/core/Failure.h"
 #include "par/core/LearningRate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -192,7 +193,10 @@ private:
 
   /// Every sample once, in order; samples from the front fill up the last batch.
   int predict() {
-    uint64_t rows = job.dataset ? job.dataset->rows() : manifest.batch;
+    // A model whose inputs have no batch is called once.
+    bool sampled = std::any_of(manifest.inputs.begin(), manifest.inputs.end(),
+                               [](const format::Input &input) { return input.microbatched; });
+    uint64_t rows = sampled && job.dataset ? job.dataset->rows() : manifest.batch;
     uint64_t batches = (rows + manifest.batch - 1) / manifest.batch, batch = 0;
     RowOrder order(rows, job.shuffled, job.seed);
     std::optional<ResultWriter> writer;

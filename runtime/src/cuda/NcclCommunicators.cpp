@@ -61,8 +61,12 @@ WireType wireType(const comm::Communication &c, bool reduces) {
     return {1};
   case DType::I32:
     return {2};
+  case DType::U32:
+    return {3};
   case DType::I64:
     return {4};
+  case DType::U64:
+    return {5};
   case DType::F16:
     return {6};
   case DType::F32:
@@ -72,6 +76,7 @@ WireType wireType(const comm::Communication &c, bool reduces) {
   case DType::BF16:
     return {9};
   case DType::I16:
+  case DType::U16:
   case DType::I1:
     break;
   }

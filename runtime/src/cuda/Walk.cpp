@@ -110,16 +110,19 @@ void Walk::fill(const Step &step, Address at, Stream stream) {
     case DType::F32:
       return gpu->set32(at, std::bit_cast<uint32_t>(static_cast<float>(step.value)), step.bytes / 4, stream);
     case DType::I32:
+    case DType::U32:
       return gpu->set32(at, static_cast<uint32_t>(static_cast<int32_t>(step.value)), step.bytes / 4, stream);
     case DType::F64:
       return words(std::bit_cast<uint64_t>(step.value));
     case DType::I64:
+    case DType::U64:
       return words(static_cast<uint64_t>(static_cast<int64_t>(step.value)));
     case DType::F16:
       return gpu->set16(at, halfOf(step.value), step.bytes / 2, stream);
     case DType::BF16:
       return gpu->set16(at, brainOf(step.value), step.bytes / 2, stream);
     case DType::I16:
+    case DType::U16:
       return gpu->set16(at, static_cast<uint16_t>(static_cast<int16_t>(step.value)), step.bytes / 2, stream);
     case DType::I8:
     case DType::U8:

@@ -125,6 +125,8 @@ Status ManifestChecker::output(const Output &output) const {
   if (whole != output.shape || (output.microbatched && whole.empty()))
     return fail(place, "its shape is not that of its layout in " + number(int64_t(manifest.microbatches)) +
                            " microbatches");
+  if (output.batchDim < 0 || output.batchDim >= std::max<int64_t>(1, int64_t(whole.size())))
+    return fail(place, "its batch is dim " + number(output.batchDim) + " of " + number(int64_t(whole.size())));
   return {};
 }
 

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "CheckProgram.h"
 
+#include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 using namespace par::format;
@@ -17,15 +19,17 @@ static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
 
 static std::string number(uint64_t n) { return std::to_string(n); }
 
-/// Bytes of a slot, or 0 if a dim is below 1 or the product is over kMaxBytes.
-static uint64_t soundBytes(const Buffer &buffer) {
+/// Bytes of a slot, none of an empty one; nothing if a dim is negative or the product of the others is over kMaxBytes.
+static std::optional<uint64_t> soundBytes(const Buffer &buffer) {
   uint64_t n = sizeOf(buffer.type);
+  bool empty = false;
   for (int64_t dim : buffer.shape) {
-    if (dim < 1 || uint64_t(dim) > kMaxBytes / n)
-      return 0;
-    n *= uint64_t(dim);
+    if (dim < 0 || uint64_t(dim) > kMaxBytes / n)
+      return std::nullopt;
+    empty |= dim == 0;
+    n *= std::max<uint64_t>(1, uint64_t(dim));
   }
-  return n;
+  return empty ? 0 : n;
 }
 
 template <typename T>
@@ -54,10 +58,10 @@ Status Checker::alias(const Buffer &buffer, const std::string &place) const {
     return fail(place, "space, kind and index must be those of '" + root.name + "', in which it lies");
   if (!buffer.at.empty())
     return fail(place, "an alias has no offsets of its own");
-  uint64_t bytes = soundBytes(buffer), room = soundBytes(root);
-  if (bytes == 0 || room == 0 || buffer.offset > room || bytes > room - buffer.offset)
-    return fail(place, "bytes [" + number(buffer.offset) + ", +" + number(bytes) + ") exceed the " +
-                           number(room) + " of '" + root.name + "'");
+  std::optional<uint64_t> bytes = soundBytes(buffer), room = soundBytes(root);
+  if (!bytes || !room || buffer.offset > *room || *bytes > *room - buffer.offset)
+    return fail(place, "bytes [" + number(buffer.offset) + ", +" + number(bytes.value_or(0)) + ") exceed the " +
+                           number(room.value_or(0)) + " of '" + root.name + "'");
   if (buffer.offset % sizeOf(buffer.type))
     return fail(place, "offset " + number(buffer.offset) + " is not a multiple of its element's " +
                            number(sizeOf(buffer.type)) + " bytes");
@@ -72,9 +76,10 @@ Status Checker::buffer(const Buffer &buffer) const {
                              : "only a buffer of kind state or hyper names a tensor");
   if (buffer.of != kNone)
     return alias(buffer, place);
-  uint64_t bytes = soundBytes(buffer);
-  if (bytes == 0)
-    return fail(place, "its shape " + describe(buffer) + " has a dim below 1 or more than 2^47 bytes");
+  std::optional<uint64_t> sound = soundBytes(buffer);
+  if (!sound)
+    return fail(place, "its shape " + describe(buffer) + " has a dim below 0 or more than 2^47 bytes");
+  uint64_t bytes = *sound;
   if (buffer.at.empty() || buffer.at.size() > (1u << 20))
     return fail(place, number(buffer.at.size()) + " slots, expected 1 to 2^20");
   if (buffer.index == Index::None && buffer.at.size() != 1)

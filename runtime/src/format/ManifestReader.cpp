@@ -112,7 +112,7 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
       manifest.inputs.back().ignored = node.at("ignored").integer(INT64_MIN);
   }
   for (const Node &node : root.at("outputs").list()) {
-    node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout"});
+    node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout", "batch_dim"});
     manifest.outputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                 node.at("shape").integers(), node.at("metric").boolean(),
                                 node.at("ranks").indices(), false, {}});
@@ -120,6 +120,8 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
       continue;
     manifest.outputs.back().microbatched = node.at("microbatched").boolean();
     manifest.outputs.back().layout = layoutAt(node.at("layout"), layouts);
+    if (node.has("batch_dim"))
+      manifest.outputs.back().batchDim = node.at("batch_dim").integer();
   }
   for (const Node &node : root.at("hypers").list()) {
     std::vector<Node> parts = node.list();

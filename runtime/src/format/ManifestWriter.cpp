@@ -106,6 +106,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     w.key("ranks").numbers(output.ranks);
     if (!output.layout.parts.empty())
       w.key("microbatched").boolean(output.microbatched).key("layout").number(int64_t(ofOutputs[i]));
+    if (output.batchDim)
+      w.key("batch_dim").number(output.batchDim);
     w.raw("}");
   }
   w.raw("]\n").key("hypers").raw("[");

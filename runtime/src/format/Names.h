@@ -25,7 +25,8 @@ struct Names;
   struct Names<E> {                                                                                          \
     static constexpr Word words[] = {__VA_ARGS__};                                                           \
   }
-PAR_NAMES(DType, "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "i1");
+PAR_NAMES(DType, "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "i1", "u64", "u32",
+          "u16");
 PAR_NAMES(Space, "dev", "host");
 PAR_NAMES(BufferKind, "state", "temp", "input", "hyper");
 PAR_NAMES(Index, "none", "mb", "ver");

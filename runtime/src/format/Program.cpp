@@ -13,13 +13,16 @@ uint64_t par::format::sizeOf(DType type) {
   switch (type) {
   case DType::F64:
   case DType::I64:
+  case DType::U64:
     return 8;
   case DType::F32:
   case DType::I32:
+  case DType::U32:
     return 4;
   case DType::F16:
   case DType::BF16:
   case DType::I16:
+  case DType::U16:
     return 2;
   default:
     return 1;

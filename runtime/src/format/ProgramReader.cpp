@@ -74,7 +74,7 @@ void Reader::readBuffers(const Node &list) {
     buffer.space = node.at("space").word<Space>("space");
     buffer.kind = node.at("kind").word<BufferKind>("kind");
     buffer.type = node.at("type").word<DType>("type");
-    buffer.shape = node.at("shape").integers(1);
+    buffer.shape = node.at("shape").integers();
     buffer.index = node.at("index").word<Index>("index");
     if (node.has("tensor"))
       buffer.tensor = node.at("tensor").text();

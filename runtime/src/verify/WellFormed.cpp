@@ -49,9 +49,20 @@ private:
 };
 } // namespace
 
-/// Buffers of integers have no sign; of 8 bits, files have both kinds.
+/// Buffers of integers have no sign; files have both kinds.
 static bool sameBits(DType file, DType buffer) {
-  return file == buffer || (file == DType::U8 && buffer == DType::I8);
+  switch (file) {
+  case DType::U8:
+    return buffer == DType::I8 || buffer == file;
+  case DType::U16:
+    return buffer == DType::I16;
+  case DType::U32:
+    return buffer == DType::I32;
+  case DType::U64:
+    return buffer == DType::I64;
+  default:
+    return file == buffer;
+  }
 }
 
 static std::string number(uint64_t n) { return std::to_string(n); }

@@ -63,7 +63,7 @@ TEST(Check, Buffers) {
       {[](Program &p) { p.buffers[1].tensor = "w0"; },
        "buffers.x: only a buffer of kind state or hyper names a tensor"},
       {[](Program &p) { p.buffers[1].shape = {-1}; },
-       "buffers.x: its shape f32[-1] has a dim below 1 or more than 2^47 bytes"},
+       "buffers.x: its shape f32[-1] has a dim below 0 or more than 2^47 bytes"},
       {[](Program &p) { p.buffers[1].at.clear(); }, "buffers.x: 0 slots, expected 1 to 2^20"},
       {[](Program &p) { p.buffers[0].index = Index::Mb; },
        "buffers.w0: state cannot be indexed by microbatch"},

@@ -139,6 +139,8 @@ struct Output {
   /// whole, if it is not cut). No parts: all `ranks` have the whole.
   bool microbatched = false;
   Layout layout = {};
+  /// Of a microbatched result: which dim of the model's output the batch is. `shape` and `layout` have it first.
+  int64_t batchDim = 0;
 };
 
 /// A scalar that the host writes before an entry.

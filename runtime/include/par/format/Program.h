@@ -36,8 +36,8 @@ inline constexpr uint64_t kGpuAlignment = 256;
 /// by which generated kernels read and write, and what cuBLASLt asks of a workspace.
 inline constexpr uint64_t kGpuAccess = 16;
 
-/// Element types. `i1` takes one byte.
-enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1 };
+/// Element types. `i1` takes one byte. Integers of more than 8 bits without a sign are types of files alone.
+enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1, U64, U32, U16 };
 /// Bytes of one element.
 uint64_t sizeOf(DType type);
 std::string_view toString(DType type);

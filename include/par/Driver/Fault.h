@@ -1,0 +1,36 @@
+//===- Fault.h - what is said when Par itself is at fault
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_DRIVER_FAULT_H
+#define PAR_DRIVER_FAULT_H
+
+#include "llvm/ADT/StringRef.h"
+#include <atomic>
+#include <string>
+
+namespace par {
+
+/// Where a compilation stands, and what is kept of it for a report. A signal handler reads it: names are string
+/// literals, and the text of a reproducer is whole before `phase` says that it is that phase's.
+struct Whereabouts {
+  std::atomic<const char *> phase{"the command line"};
+  std::string command;        ///< as it was typed, for the reproducer
+  std::string reproducerFile; ///< --emit-reproducer; empty: none is made
+  std::string reproducer;     ///< its text as of the phase that runs
+
+  /// `internal error in PHASE: REASON; please report with --emit-reproducer`, or with the file's name where there is one.
+  std::string sentence(llvm::StringRef reason) const;
+  /// Writes the reproducer, if one was asked for; false if it cannot be written.
+  bool writeReproducer() const;
+};
+
+/// From now on a signal that means a fault (SIGSEGV, SIGABRT, ...) and LLVM's fatal errors end the process with that
+/// sentence and exit code 70, without a stack dump. For a program's main alone: signals belong to the process.
+void catchFaults(const char *tool, const Whereabouts &whereabouts);
+
+} // namespace par
+
+#endif // PAR_DRIVER_FAULT_H

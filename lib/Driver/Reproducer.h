@@ -1,0 +1,19 @@
+// What a report of an internal error is made of.
+#ifndef PAR_LIB_DRIVER_REPRODUCER_H
+#define PAR_LIB_DRIVER_REPRODUCER_H
+
+#include "Phases.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace par {
+
+/// A file that shows the error again: the command and the completed plan as comments, then, from the first phase on, the
+/// module that the phase begins with and its passes, in the form of MLIR's own reproducers (`par-opt --run-reproducer`).
+/// `module` and `phase` may be null.
+std::string writeReproducer(llvm::StringRef command, llvm::StringRef name, const Plan &plan, mlir::ModuleOp module,
+                            const Phase *phase);
+
+} // namespace par
+
+#endif // PAR_LIB_DRIVER_REPRODUCER_H
