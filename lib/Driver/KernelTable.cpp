@@ -129,7 +129,7 @@ void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, 
            "not known\n";
   StringMap<Use> uses = collectUses(bundle);
   StringMap<Accesses> accesses = countAccesses(kernels.ptx);
-  StringSet<> seen;
+  llvm::StringSet<> seen;
   uint64_t spilled = 0, few = 0;
   out << "gpu     symbol    blocks threads  regs spill shared occupancy  B/element  16 B at once launches  kernel\n";
   for (const Cubin &cubin :

@@ -21,10 +21,8 @@ double attribute(NodeImporter &importer, const char *name, double otherwise) {
   return importer.node.floatAttribute(name, otherwise);
 }
 
-Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
 Term maximum(Term x, double bound) { return x.with(MaximumOp::create(x.getBuilder(), x.getLoc(), x, x.splat(bound))); }
 Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), x.splat(high)); }
-Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
 /// x where it is positive, else `negative`.
 Term positiveElse(Term x, Term negative) { return x.compare(Predicate::gt, 0).select(x, negative); }
 /// e^x - 1 for x <= 0 without cancellation: 2 t / (1 - t), t = tanh(x / 2). Positive x count as 0.

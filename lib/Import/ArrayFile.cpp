@@ -6,13 +6,11 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-using namespace llvm;
-
 namespace par {
 
-static onnx::ElementType typeOf(StringRef name) {
+static onnx::ElementType typeOf(llvm::StringRef name) {
   using onnx::ElementType;
-  return StringSwitch<ElementType>(name)
+  return llvm::StringSwitch<ElementType>(name)
       .Case("F64", ElementType::F64)
       .Case("F32", ElementType::F32)
       .Case("F16", ElementType::F16)
@@ -30,11 +28,11 @@ static onnx::ElementType typeOf(StringRef name) {
 }
 
 /// Numbers of a JSON array, none of them negative; nothing if it is none.
-static std::optional<Shape> numbersOf(const json::Array *array) {
+static std::optional<Shape> numbersOf(const llvm::json::Array *array) {
   Shape numbers;
   if (!array)
     return std::nullopt;
-  for (const json::Value &value : *array) {
+  for (const llvm::json::Value &value : *array) {
     std::optional<int64_t> number = value.getAsInteger();
     if (!number || *number < 0)
       return std::nullopt;
@@ -44,39 +42,39 @@ static std::optional<Shape> numbersOf(const json::Array *array) {
 }
 
 /// One entry of the header over the bytes that follow it.
-static std::optional<StaticTensor> readEntry(const json::Object &entry, StringRef body) {
+static std::optional<StaticTensor> readEntry(const llvm::json::Object &entry, llvm::StringRef body) {
   onnx::ElementType type = typeOf(entry.getString("dtype").value_or(""));
   std::optional<Shape> shape = numbersOf(entry.getArray("shape")), range = numbersOf(entry.getArray("data_offsets"));
   if (type == onnx::ElementType::Undefined || !shape || !range || range->size() != 2)
     return std::nullopt;
   int64_t begin = (*range)[0], end = (*range)[1], size = onnx::byteSize(type);
   for (int64_t dim : *shape)
-    if (MulOverflow(size, dim, size))
+    if (llvm::MulOverflow(size, dim, size))
       return std::nullopt;
   if (begin > end || end > int64_t(body.size()) || end - begin != size)
     return std::nullopt;
   return StaticTensor::ofBytes(type, *shape, body.substr(begin, size));
 }
 
-std::optional<StaticTensor> readArray(StringRef file, StringRef name, std::string &reason) {
-  auto buffer = MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+std::optional<StaticTensor> readArray(llvm::StringRef file, llvm::StringRef name, std::string &reason) {
+  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     reason = buffer.getError().message();
     return std::nullopt;
   }
-  StringRef bytes = (*buffer)->getBuffer();
-  uint64_t length = bytes.size() < 8 ? 0 : support::endian::read64le(bytes.data());
+  llvm::StringRef bytes = (*buffer)->getBuffer();
+  uint64_t length = bytes.size() < 8 ? 0 : llvm::support::endian::read64le(bytes.data());
   if (bytes.size() < 8 || length > bytes.size() - 8) {
     reason = "is no safetensors file";
     return std::nullopt;
   }
-  Expected<json::Value> header = json::parse(bytes.substr(8, length));
+  llvm::Expected<llvm::json::Value> header = llvm::json::parse(bytes.substr(8, length));
   if (!header || !header->getAsObject()) {
-    reason = header ? "the header is no JSON object" : toString(header.takeError());
+    reason = header ? "the header is no JSON object" : llvm::toString(header.takeError());
     return std::nullopt;
   }
-  const json::Object &entries = *header->getAsObject();
-  const json::Object *entry = entries.getObject(name);
+  const llvm::json::Object &entries = *header->getAsObject();
+  const llvm::json::Object *entry = entries.getObject(name);
   if (!entry && entries.size() == 1)
     entry = entries.begin()->second.getAsObject();
   if (!entry) {

@@ -2,14 +2,11 @@
 #include "Operands.h"
 
 #include <cmath>
-#include <limits>
 
 namespace par {
 namespace {
 
 using namespace mlir;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// [batch, sequence, heads * size] as [batch, heads, sequence, size]; four dims are that already.
 FailureOr<Term> splitHeads(NodeImporter &importer, size_t i, const char *attribute) {
@@ -63,10 +60,6 @@ struct Bias {
   /// Minus infinity where the i1 tensor of the scores' shape does not hold.
   void mask(Term kept) { add(kept.select(zero(), importer.splat(type, -infinity))); }
 };
-
-Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
-  return termOf(importer, IotaOp::create(importer.builder, importer.loc, type.clone(importer.builder.getI64Type()), dim));
-}
 
 LogicalResult addMask(Bias &bias) {
   NodeImporter &importer = bias.importer;

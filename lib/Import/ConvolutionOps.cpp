@@ -22,7 +22,7 @@ LogicalResult bindBiased(NodeImporter &importer, Value result) {
   return importer.bind(AddOp::create(importer.builder, importer.loc, result, spread));
 }
 
-struct Operands {
+struct Convolved {
   Value x, filter;
   RankedTensorType type, filterType;
   int64_t groups;
@@ -30,7 +30,7 @@ struct Operands {
 };
 
 /// Operand and filter of one rank and type; the channels of a `transposed` one's operand are the filter's first dim.
-FailureOr<Operands> readOperands(NodeImporter &importer, bool transposed) {
+FailureOr<Convolved> readConvolved(NodeImporter &importer, bool transposed) {
   FailureOr<Value> x = spatialOperand(importer), filter = importer.tensor(1);
   if (failed(x) || failed(filter))
     return failure();
@@ -46,11 +46,11 @@ FailureOr<Operands> readOperands(NodeImporter &importer, bool transposed) {
   const onnx::Attribute *shape = importer.node.attribute("kernel_shape");
   if (shape && ArrayRef(shape->ints) != filterType.getShape().drop_front(2))
     return importer.error() << "its kernel_shape is not that of its filter, " << filterType;
-  return Operands{*x, *filter, type, filterType, groups};
+  return Convolved{*x, *filter, type, filterType, groups};
 }
 
 LogicalResult importConv(NodeImporter &importer) {
-  FailureOr<Operands> operands = readOperands(importer, false);
+  FailureOr<Convolved> operands = readConvolved(importer, false);
   if (failed(operands))
     return failure();
   ArrayRef<int64_t> lengths = operands->type.getShape().drop_front(2);
@@ -74,7 +74,7 @@ void placePads(NodeImporter &importer, Windows &windows, int64_t dim, int64_t to
 
 /// The adjoint of a convolution from the result's shape to the operand's.
 LogicalResult importConvTranspose(NodeImporter &importer) {
-  FailureOr<Operands> operands = readOperands(importer, true);
+  FailureOr<Convolved> operands = readConvolved(importer, true);
   FailureOr<Windows> windows =
       failed(operands) ? FailureOr<Windows>(failure()) : readWindows(importer, operands->window());
   if (failed(windows))

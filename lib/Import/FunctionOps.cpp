@@ -1,14 +1,10 @@
 // Trigonometric, hyperbolic and testing functions, from those that the dialect has.
 #include "Operands.h"
 
-#include <limits>
-
 namespace par {
 namespace {
 
 using namespace mlir;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 template <Term (*formula)(Term)>
 LogicalResult importFunction(NodeImporter &importer) {
@@ -18,7 +14,6 @@ LogicalResult importFunction(NodeImporter &importer) {
   return bindElements(importer, formula(termOf(importer, (*operands)[0])), *operands);
 }
 
-Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
 Term tan(Term x) { return sin(x) / cos(x); }
 Term round(Term x) { return x.with(RoundOp::create(x.getBuilder(), x.getLoc(), x)); }
 Term atan(Term x) { return x.with(AtanOp::create(x.getBuilder(), x.getLoc(), x)); }

@@ -79,4 +79,12 @@ FailureOr<Operands> sameTypeOperands(NodeImporter &importer, size_t least, bool 
   return operands;
 }
 
+Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
+  return termOf(importer, IotaOp::create(importer.builder, importer.loc, type.clone(importer.builder.getI64Type()), dim));
+}
+
+Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
+
+Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
+
 } // namespace par

@@ -5,7 +5,11 @@
 #include "GraphImporter.h"
 #include "par/Dialect/Term.h"
 
+#include <limits>
+
 namespace par {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Operands of one shape.
 struct Operands {
@@ -26,6 +30,12 @@ mlir::LogicalResult bindElements(NodeImporter &importer, mlir::Value result, con
 
 /// A term at the node's place.
 inline Term termOf(NodeImporter &importer, mlir::Value value) { return Term(importer.builder, importer.loc, value); }
+
+/// A term with each element of `type`'s shape its index along `dim`, in i64.
+Term positions(NodeImporter &importer, mlir::RankedTensorType type, int64_t dim);
+
+Term sigmoid(Term x);
+Term absolute(Term x);
 
 /// x - max - log(sum of e^(x - max)) along `dim`: the logarithm of a softmax would lose small ones.
 Term logSoftmax(Term x, int64_t dim);

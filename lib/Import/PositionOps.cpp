@@ -6,11 +6,6 @@ namespace {
 
 using namespace mlir;
 
-/// Each element of `type`'s shape its index along `dim`, in i64.
-Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
-  return termOf(importer, IotaOp::create(importer.builder, importer.loc, type.clone(importer.builder.getI64Type()), dim));
-}
-
 /// A row with `on` where the index points, `off` elsewhere; an index outside gives a row of `off`.
 LogicalResult importOneHot(NodeImporter &importer) {
   FailureOr<Value> given = importer.tensor(0), values = importer.tensor(2);

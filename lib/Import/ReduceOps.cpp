@@ -13,7 +13,7 @@ struct Reduced {
   bool nothing = false;
 };
 
-FailureOr<Reduced> resolve(NodeImporter &importer) {
+FailureOr<Reduced> readReduction(NodeImporter &importer) {
   FailureOr<std::optional<SmallVector<int64_t>>> axes = importer.ints("axes", 1);
   FailureOr<Value> x = failed(axes) ? FailureOr<Value>(failure()) : importer.tensor(0);
   if (failed(x))
@@ -51,7 +51,7 @@ Value reduce(NodeImporter &importer, ReduceKind kind, Value x, ArrayRef<int64_t>
 
 template <ReduceKind kind>
 LogicalResult importReduce(NodeImporter &importer) {
-  FailureOr<Reduced> reduced = resolve(importer);
+  FailureOr<Reduced> reduced = readReduction(importer);
   if (failed(reduced))
     return failure();
   if (cast<RankedTensorType>(reduced->operand.getType()).getElementType().isInteger(1) &&
@@ -65,7 +65,7 @@ LogicalResult importReduce(NodeImporter &importer) {
 }
 
 LogicalResult importReduceMean(NodeImporter &importer) {
-  FailureOr<Reduced> reduced = resolve(importer);
+  FailureOr<Reduced> reduced = readReduction(importer);
   if (failed(reduced))
     return failure();
   auto type = cast<RankedTensorType>(reduced->operand.getType());
@@ -81,14 +81,13 @@ LogicalResult importReduceMean(NodeImporter &importer) {
   return importer.bind(importer.reshape(sum, reduced->shape));
 }
 
-Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
 Term square(Term x) { return x * x; }
 Term same(Term x) { return x; }
 
 /// after(sum of before(x)). Along no dims at all the functions are applied all the same.
 template <Term (*before)(Term), Term (*after)(Term)>
 LogicalResult importSumOf(NodeImporter &importer) {
-  FailureOr<Reduced> reduced = resolve(importer);
+  FailureOr<Reduced> reduced = readReduction(importer);
   if (failed(reduced))
     return failure();
   Term sum = before(termOf(importer, reduced->operand)).reduce(ReduceKind::sum, reduced->dims);
@@ -104,7 +103,7 @@ LogicalResult importSumOf(NodeImporter &importer) {
 
 /// Shifted by the largest element, so that nothing overflows; an infinite one does not shift.
 LogicalResult importReduceLogSumExp(NodeImporter &importer) {
-  FailureOr<Reduced> reduced = resolve(importer);
+  FailureOr<Reduced> reduced = readReduction(importer);
   if (failed(reduced))
     return failure();
   Term x = termOf(importer, reduced->operand);

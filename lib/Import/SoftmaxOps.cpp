@@ -20,7 +20,7 @@ struct Rows {
   RankedTensorType type; ///< of the node's result
 };
 
-FailureOr<Rows> resolve(NodeImporter &importer) {
+FailureOr<Rows> readRows(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
     return failure();
@@ -40,7 +40,7 @@ FailureOr<Rows> resolve(NodeImporter &importer) {
 }
 
 LogicalResult importSoftmax(NodeImporter &importer) {
-  FailureOr<Rows> rows = resolve(importer);
+  FailureOr<Rows> rows = readRows(importer);
   if (failed(rows))
     return failure();
   Value result =
@@ -49,7 +49,7 @@ LogicalResult importSoftmax(NodeImporter &importer) {
 }
 
 LogicalResult importLogSoftmax(NodeImporter &importer) {
-  FailureOr<Rows> rows = resolve(importer);
+  FailureOr<Rows> rows = readRows(importer);
   if (failed(rows))
     return failure();
   Term result = logSoftmax(termOf(importer, rows->operand), rows->dim);

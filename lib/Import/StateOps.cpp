@@ -8,8 +8,6 @@ namespace {
 
 using namespace mlir;
 
-Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
-
 /// Each channel by its own kernel, looking back: output t is the sum over j of w[j] padded[t + j].
 LogicalResult importCausalConvWithState(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0), filter = importer.tensor(1);

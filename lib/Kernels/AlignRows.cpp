@@ -1,4 +1,5 @@
 #include "AlignedRows.h"
+#include "Values.h"
 #include "par/Kernels/Passes.h"
 
 using namespace mlir;
@@ -38,8 +39,6 @@ private:
 };
 
 } // namespace
-
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 
 /// The type with one dim as long as rows are kept.
 static RankedTensorType paddedType(Type type, int64_t dim) {

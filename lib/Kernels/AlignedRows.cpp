@@ -1,5 +1,6 @@
 #include "AlignedRows.h"
 #include "Groups.h"
+#include "Values.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -7,12 +8,10 @@ using namespace mlir;
 
 namespace par {
 
-static bool isNarrow(Type type) {
+static bool isHalf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isBF16() || element.isF16();
 }
-
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 
 int64_t alignedRow(int64_t size) {
   int64_t unit = size >= 512 ? 64 : size >= 64 ? 8 : 1;
@@ -21,7 +20,7 @@ int64_t alignedRow(int64_t size) {
 
 bool dropsPadding(Operation *op) {
   auto slice = dyn_cast_if_present<SliceOp>(op);
-  if (!slice || !isNarrow(slice.getType()) || shapeOf(slice).empty())
+  if (!slice || !isHalf(slice.getType()) || shapeOf(slice).empty())
     return false;
   ArrayRef<int64_t> rows = shapeOf(slice), padded = shapeOf(slice.getOperand());
   return rows.drop_back() == padded.drop_back() && rows.back() != padded.back() &&
@@ -78,7 +77,7 @@ private:
 
 /// Narrow rows that are not aligned, and could be.
 static bool isUnaligned(Value value) {
-  return isNarrow(value.getType()) && !shapeOf(value).empty() &&
+  return isHalf(value.getType()) && !shapeOf(value).empty() &&
          alignedRow(shapeOf(value).back()) != shapeOf(value).back();
 }
 
@@ -123,7 +122,7 @@ static bool isRepeated(Operation *op) {
 
 /// A weight in f32 that is rounded for products alone: the kernel that rounds it writes some zeros more.
 static bool roundsWeight(ConvertOp convert) {
-  return isNarrow(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
+  return isHalf(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
          convert.getOperand().getDefiningOp<LoadOp>() &&
          llvm::all_of(convert->getUsers(), [](Operation *user) {
            return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>();
@@ -134,7 +133,7 @@ static bool roundsWeight(ConvertOp convert) {
 void RowFinder::forEachProduct(function_ref<void(DotOp)> visit) {
   for (BlockOp block : program.getOps<BlockOp>())
     for (auto dot : block.getOps<DotOp>())
-      if (isNarrow(dot.getLhs().getType()) && isNarrow(dot.getRhs().getType()))
+      if (isHalf(dot.getLhs().getType()) && isHalf(dot.getRhs().getType()))
         visit(dot);
 }
 
@@ -191,7 +190,7 @@ bool RowFinder::mayReadPadded(Operation *user, Value row) const {
     return keepsPadded(store.getBuffer());
   if (isa<CrossEntropyGradOp, ReshapeOp>(user))
     return plan.rows.contains(user->getResult(0)) && user->getOperand(isa<ReshapeOp>(user) ? 0 : 1) == row;
-  if (auto convert = dyn_cast<ConvertOp>(user); convert && !isNarrow(convert.getType()))
+  if (auto convert = dyn_cast<ConvertOp>(user); convert && !isHalf(convert.getType()))
     return llvm::all_of(convert->getUsers(), [](Operation *reader) {
       return isa<ReduceOp, TakeOp>(reader) || reader->hasTrait<OpTrait::Elementwise>() || !isTensorOp(reader);
     });

@@ -1,6 +1,7 @@
 #include "AttentionCall.h"
 
 #include "CallBuilder.h"
+#include "Values.h"
 
 #include "par/Dialect/Attention.h"
 #include "par/kernels/AttentionSizes.h"
@@ -13,8 +14,6 @@ namespace {
 using Moves = SmallVector<Operation *>;
 
 } // namespace
-
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 
 /// The part of a concatenation that one operand is.
 static StridedView viewOfPart(ConcatOp concat, unsigned part, const StridedView &whole) {

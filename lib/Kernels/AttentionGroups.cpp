@@ -1,5 +1,6 @@
 #include "AttentionCall.h"
 #include "Groups.h"
+#include "Values.h"
 
 #include "par/Dialect/Attention.h"
 
@@ -8,8 +9,6 @@
 using namespace mlir;
 
 namespace par {
-
-static bool isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
 
 /// Heads, in the format of 16 bits.
 static bool isHeads(Value value) {

@@ -1,5 +1,6 @@
 #include "AttentionCall.h"
 #include "CallBuilder.h"
+#include "Values.h"
 
 using namespace mlir;
 
@@ -26,7 +27,6 @@ static Gradient readGradient(Value gradient) {
   return {gradient, {}};
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 static int64_t countElements(Value value) { return getTensorType(value.getType()).getNumElements(); }
 static double real(FloatAttr value) { return value.getValueAsDouble(); }
 

@@ -1,4 +1,5 @@
 #include "Groups.h"
+#include "Values.h"
 #include "par/Interfaces/Decomposable.h"
 
 using namespace mlir;
@@ -59,8 +60,6 @@ private:
 };
 
 } // namespace
-
-static ArrayRef<int64_t> shapeOf(Value value) { return getTensorType(value.getType()).getShape(); }
 
 static Pattern patternOf(Operation *op) {
   if (op->hasTrait<OpTrait::Elementwise>())

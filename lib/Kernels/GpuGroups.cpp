@@ -1,4 +1,5 @@
 #include "Groups.h"
+#include "Values.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -41,11 +42,6 @@ private:
 };
 
 } // namespace
-
-static uint64_t bytesOf(Value value) {
-  auto type = getTensorType(value.getType());
-  return type.getNumElements() * std::max(1u, type.getElementType().getIntOrFloatBitWidth() / 8);
-}
 
 bool Cloner::slice(Value value, const Group &maker, SetVector<Operation *> &ops, SetVector<Value> &inputs) {
   Operation *op = value.getDefiningOp();

@@ -1,4 +1,5 @@
 #include "AttentionCall.h"
+#include "Values.h"
 
 #include "par/Dialect/Attention.h"
 #include "par/Kernels/Passes.h"
@@ -39,8 +40,6 @@ struct Moved {
 };
 
 } // namespace
-
-static bool isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
 
 /// Values that are stored once in a block and read in others.
 static SmallVector<Kept> findKept(ProgramOp program) {
@@ -148,11 +147,6 @@ static SmallVector<Source> findSources(Kept &one, const Owners &kept) {
     found.push_back(*source);
   }
   return found;
-}
-
-static uint64_t bytesOf(Value value) {
-  auto type = getTensorType(value.getType());
-  return uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
 /// Reads what a part holds from the buffer of its source.

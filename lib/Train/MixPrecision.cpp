@@ -1,7 +1,7 @@
+#include "Bilinear.h"
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Decomposable.h"
-#include "par/Interfaces/ShardingRule.h"
 #include "par/Train/Passes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -193,13 +193,6 @@ void Mixer::visitComposite(Operation *op) {
     result.setType(type);
 }
 
-/// Two operands, linear in each: a matrix product, a convolution.
-static bool isProduct(Operation *op) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  return rule && !op->hasTrait<OpTrait::Elementwise>() && rule.getShardingRule().linear.size() == 2 &&
-         op->getNumOperands() == 2;
-}
-
 /// Moves elements and computes nothing.
 static bool isMovement(Operation *op) { return !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0; }
 
@@ -220,7 +213,7 @@ void Mixer::visit(Operation *op) {
     return visitElementwise(op);
   if (isMovement(op))
     return visitMovement(op);
-  if (isProduct(op) && !anyOperand(op, [&](Value value) { return firm.contains(value); })) {
+  if (isBilinear(op) && !anyOperand(op, [&](Value value) { return firm.contains(value); })) {
     convertOperands(op, narrow);
     return narrowResults(op);
   }

@@ -1,6 +1,6 @@
+#include "Bilinear.h"
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/Cost.h"
-#include "par/Interfaces/ShardingRule.h"
 #include "par/Train/Passes.h"
 
 using namespace mlir;
@@ -11,16 +11,9 @@ namespace par {
 #include "par/Train/Passes.h.inc"
 
 /// Moves the elements of its one operand.
-static bool isMovement(Operation *op) {
+static bool movesOneOperand(Operation *op) {
   return isTensorOp(op) && op->getNumOperands() == 1 && !op->hasTrait<OpTrait::Elementwise>() &&
          getCost(op).flops == 0;
-}
-
-/// Linear in each of its two operands, and free in the type of its result.
-static bool isProduct(Operation *op) {
-  auto rule = dyn_cast_or_null<ShardingRuleOpInterface>(op);
-  return rule && op->getNumOperands() == 2 && !op->hasTrait<OpTrait::Elementwise>() &&
-         rule.getShardingRule().linear.size() == 2;
 }
 
 /// Lets the product that nobody but a widening convert reads, through movements, give its sum unrounded.
@@ -28,10 +21,10 @@ static bool widenProduct(ConvertOp convert) {
   SmallVector<Value> path;
   for (Value value = convert.getOperand();; value = value.getDefiningOp()->getOperand(0)) {
     Operation *op = value.getDefiningOp();
-    if (!op || !value.hasOneUse() || (!isMovement(op) && !isProduct(op)))
+    if (!op || !value.hasOneUse() || (!movesOneOperand(op) && !isBilinear(op)))
       return false;
     path.push_back(value);
-    if (isProduct(op))
+    if (isBilinear(op))
       break;
   }
   for (Value value : path)
@@ -44,7 +37,7 @@ static bool widenProduct(ConvertOp convert) {
 /// True for a convert, perhaps behind movements, of what a variable holds.
 static bool comesFromVariable(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && (isa<ReadOp>(op) || ((isa<ConvertOp>(op) || isMovement(op)) && comesFromVariable(op->getOperand(0))));
+  return op && (isa<ReadOp>(op) || ((isa<ConvertOp>(op) || movesOneOperand(op)) && comesFromVariable(op->getOperand(0))));
 }
 
 /// Makes the op again for one use, and what stands between it and a variable.

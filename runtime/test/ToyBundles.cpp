@@ -26,7 +26,7 @@ static Layout replicated(std::vector<int64_t> shape, std::vector<uint32_t> ranks
 }
 
 /// Rows shared out evenly, in the order of `ranks`.
-static Layout rows(std::vector<int64_t> shape, const std::vector<uint32_t> &ranks) {
+static Layout rowsLayout(std::vector<int64_t> shape, const std::vector<uint32_t> &ranks) {
   Layout layout{shape, shape, {}};
   layout.local[0] /= int64_t(ranks.size());
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -91,7 +91,7 @@ Bundle par::toy::allReduce(uint32_t ranks) {
     m.ranks.push_back({0, {i}});
   m.communicators = {{"dp", {iota(ranks)}}};
   m.tensors = {parameter("total", {8}, iota(ranks), {})};
-  m.inputs = {{"x", DType::F32, {ranks, 8}, true, rows({ranks, 8}, iota(ranks)), 0}};
+  m.inputs = {{"x", DType::F32, {ranks, 8}, true, rowsLayout({ranks, 8}, iota(ranks)), 0}};
   m.outputs = {{"y", DType::F32, {1, 8}, false, iota(ranks)}};
   m.batch = ranks;
   return bundle;
@@ -150,7 +150,7 @@ Bundle par::toy::halves(uint32_t ranks) {
     m.ranks.push_back({0, {i}});
   m.communicators = {{"dp", {iota(ranks)}}};
   m.tensors = {parameter("total", {16}, iota(ranks), {})};
-  m.inputs = {{"x", DType::F32, {3 * ranks, 8}, true, rows({ranks, 8}, iota(ranks)), 0}};
+  m.inputs = {{"x", DType::F32, {3 * ranks, 8}, true, rowsLayout({ranks, 8}, iota(ranks)), 0}};
   m.outputs = {{"total", DType::F32, {16}, false, iota(ranks)}};
   m.microbatches = 3;
   m.batch = 3 * ranks;
@@ -288,7 +288,7 @@ Bundle par::toy::pipeline(uint32_t width) {
                parameter("w1", {4, 4}, iota(width, width), {InitRule::Normal, 0, 0.5})};
   m.microbatches = 4;
   m.batch = 8 * width;
-  m.inputs = {{"x", DType::F32, {8 * width, 4}, true, rows({2 * width, 4}, iota(width)), 0}};
+  m.inputs = {{"x", DType::F32, {8 * width, 4}, true, rowsLayout({2 * width, 4}, iota(width)), 0}};
   m.outputs = {{"out", DType::F32, {2, 4}, false, iota(width, width)}};
   m.hypers = {};
   return bundle;

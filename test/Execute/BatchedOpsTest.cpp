@@ -14,7 +14,7 @@ using namespace par::test;
 
 namespace {
 
-constexpr unsigned seed = 41;
+constexpr unsigned batchedSeed = 41;
 
 /// The dim of a tensor that is cut by a factor alone, or -1.
 int64_t dimOf(ArrayRef<DimFactors> dims, unsigned factor) {
@@ -29,7 +29,7 @@ class BatchedOp {
 public:
   BatchedOp(Session &session, const MakeCase &make, ArrayRef<int64_t> sizes, unsigned round)
       : session(session),
-        choose(seed + 64 * sizes.size() + 7 * sizes.front() + round, round % 4, 4 + 2 * sizes.front()),
+        choose(batchedSeed + 64 * sizes.size() + 7 * sizes.front() + round, round % 4, 4 + 2 * sizes.front()),
         made(make(choose)), mesh(makeMesh(&session.context, sizes)) {
     findBatch();
     if (batch < 0)

@@ -9,7 +9,7 @@ using namespace par;
 
 /// Tasks of 2 to 6 stages of 1 or 2 ranks, any DAG of runs, a communication wherever a run uses another
 /// stage's.
-static GlobalOrderProblem randomProblem(std::mt19937 &random) {
+static GlobalOrderProblem randomOrder(std::mt19937 &random) {
   auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   GlobalOrderProblem problem;
   unsigned stages = 2 + below(5), width = 1 + below(2), runs = 5 + below(30);
@@ -45,7 +45,7 @@ static GlobalOrderProblem randomProblem(std::mt19937 &random) {
 TEST(GlobalOrder, NeverDeadlocks) {
   std::mt19937 random(1);
   for (unsigned trial = 0; trial < 2000; ++trial) {
-    GlobalOrderProblem problem = randomProblem(random);
+    GlobalOrderProblem problem = randomOrder(random);
     auto order = problem.solve();
     ASSERT_TRUE(bool(order));
     ASSERT_EQ(llvm::toString(problem.verify(*order)), "") << "trial " << trial;

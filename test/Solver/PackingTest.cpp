@@ -5,7 +5,7 @@
 
 using namespace par;
 
-static PackingProblem randomProblem(std::mt19937 &random, unsigned count, unsigned length) {
+static PackingProblem randomPacking(std::mt19937 &random, unsigned count, unsigned length) {
   auto below = [&](unsigned n) { return static_cast<int64_t>(random() % n); };
   PackingProblem problem;
   problem.alignment = 64;
@@ -27,7 +27,7 @@ TEST(Packing, AgainstExhaustiveSearch) {
   std::mt19937 random(1);
   unsigned optimal = 0;
   for (unsigned trial = 0; trial < 300; ++trial) {
-    PackingProblem problem = randomProblem(random, 2 + random() % 7, 12);
+    PackingProblem problem = randomPacking(random, 2 + random() % 7, 12);
     auto packing = problem.solve();
     ASSERT_TRUE(bool(packing));
     ASSERT_EQ(llvm::toString(problem.verify(*packing)), "") << "trial " << trial;
@@ -80,7 +80,7 @@ TEST(Packing, ScalesToTrainingSteps) {
 
 TEST(Packing, ScalesToFiveThousandRandomLives) {
   std::mt19937 random(1);
-  expectQuickAndTight(randomProblem(random, 5000, 3000), 1.05);
+  expectQuickAndTight(randomPacking(random, 5000, 3000), 1.05);
 }
 
 TEST(Packing, VerifyRefusesWrongPackings) {

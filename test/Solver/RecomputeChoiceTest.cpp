@@ -4,7 +4,7 @@
 
 using namespace par;
 
-static RecomputeProblem randomProblem(std::mt19937 &random) {
+static RecomputeProblem randomChoice(std::mt19937 &random) {
   auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   RecomputeProblem problem;
   unsigned count = 4 + below(8);
@@ -27,7 +27,7 @@ TEST(RecomputeChoice, AgainstExhaustiveSearch) {
   std::mt19937 random(1);
   unsigned optimal = 0, feasible = 0;
   for (unsigned trial = 0; trial < 1000; ++trial) {
-    RecomputeProblem problem = randomProblem(random);
+    RecomputeProblem problem = randomChoice(random);
     int64_t best = problem.solveExhaustively();
     auto choice = problem.solve();
     ASSERT_EQ(bool(choice), best >= 0) << "trial " << trial;

@@ -7,7 +7,7 @@ using namespace par;
 
 /// Up to 10 nodes in topological order, values with one to three users (skip edges), sometimes a tied weight,
 /// limits that often exclude the fastest cut, and every figure small, so that ties and trade-offs are common.
-static StageCutProblem randomProblem(std::mt19937 &random) {
+static StageCutProblem randomCut(std::mt19937 &random) {
   auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   StageCutProblem problem;
   unsigned n = 3 + below(8);
@@ -36,7 +36,7 @@ TEST(StageCut, OptimalAgainstExhaustiveSearch) {
   std::mt19937 random(1);
   unsigned without = 0;
   for (unsigned trial = 0; trial < 1000; ++trial) {
-    StageCutProblem problem = randomProblem(random);
+    StageCutProblem problem = randomCut(random);
     auto best = problem.solveExhaustively();
     auto cut = problem.solve();
     ASSERT_EQ(bool(cut), best.has_value()) << "trial " << trial;

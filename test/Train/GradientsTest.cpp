@@ -11,7 +11,7 @@ using namespace par::test;
 
 namespace {
 
-constexpr unsigned seed = 20;
+constexpr unsigned gradientSeed = 20;
 
 /// PAR_GRADIENTS shapes of each kind of case (check-all-gradients.test), or a few.
 unsigned countRounds() { return drawsOf("PAR_GRADIENTS", 4); }
@@ -37,9 +37,9 @@ class GradientTest : public ::testing::TestWithParam<std::pair<std::string, Make
 
 TEST_P(GradientTest, IsTheDifferenceQuotient) {
   for (unsigned round = 0; round < countRounds(); ++round) {
-    Chooser choose(seed + round / 4, round % 4);
+    Chooser choose(gradientSeed + round / 4, round % 4);
     OpCase made = GetParam().second(choose);
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round) + ": " + made.text);
+    SCOPED_TRACE("seed " + std::to_string(gradientSeed) + ", round " + std::to_string(round) + ": " + made.text);
     Session session;
     OneOp op(session, made, choose);
     ASSERT_TRUE(op);

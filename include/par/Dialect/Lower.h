@@ -39,6 +39,9 @@ mlir::Value buildIndexConstant(mlir::OpBuilder &builder, mlir::Location loc, int
 /// A zero, or a number, of an element type.
 mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
 
+/// The number in a type of its kind that is as wide or wider.
+mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+
 /// Addition that a reduction may reorder (reassoc, contract), and a product of the same op, which may be contracted with
 /// it. Not for elementwise ops: those round alike wherever they are fused.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Attention.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
@@ -77,8 +78,6 @@ private:
   Tensor mask;
   bool causal;
 };
-
-RankedTensorType resultType(Operation *op, unsigned index) { return cast<RankedTensorType>(op->getResult(index).getType()); }
 
 struct AttentionMeaning : InterpretableOpInterface::ExternalModel<AttentionMeaning, AttentionOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -11,10 +12,6 @@ namespace par {
 namespace {
 
 using PerRank = SmallVector<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op, unsigned index) {
-  return cast<RankedTensorType>(op->getResult(index).getType());
-}
 
 /// The part of `source` along `dim` from `start`, of the given type.
 Tensor cut(const Tensor &source, RankedTensorType type, int64_t dim, int64_t start) {

@@ -5,14 +5,6 @@ using namespace mlir;
 namespace par {
 namespace {
 
-Value widen(OpBuilder &builder, Location loc, Value value, Type type) {
-  if (value.getType() == type)
-    return value;
-  if (isa<FloatType>(type))
-    return arith::ExtFOp::create(builder, loc, type, value);
-  return arith::ExtSIOp::create(builder, loc, type, value);
-}
-
 /// Products that no library computes: loops in the order (batching, lhs free, rhs free, contracting).
 struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
@@ -33,8 +25,8 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
                         AffineMap::get(loops, 0, rhs, builder.getContext())};
     Type element = type.getElementType();
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
-      Value product = buildProduct(nested, loc, widen(nested, loc, args[0], element),
-                                   widen(nested, loc, args[1], element));
+      Value product = buildProduct(nested, loc, buildWiden(nested, loc, args[0], element),
+                                   buildWiden(nested, loc, args[1], element));
       return buildSum(nested, loc, args[2], product);
     };
     return SmallVector<Value>{buildReduction(

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 
 #include <cmath>
@@ -7,8 +8,6 @@ using par::interp::Tensor;
 
 namespace par {
 namespace {
-
-RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
 
 /// Wraps an integer to its type's width; booleans are 0 or 1.
 int64_t wrap(int64_t value, Type type) {

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -11,8 +12,6 @@ namespace par {
 namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
 
 LogicalResult checkIndex(Operation *op, int64_t index, int64_t size) {
   if (index < 0 || index >= size)

@@ -1,11 +1,10 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/CheckDim.h"
 #include "par/Dialect/Par.h"
 
 using namespace mlir;
 
 namespace par {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Dialect/Lower.h"
 
@@ -6,11 +7,9 @@ using namespace mlir;
 namespace par {
 namespace {
 
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
 /// One new factor for a dim; none for a dim of size 1, unless it is addressed, which its indices' padding
 /// must know.
-DimFactors dimOf(ShardingRule &rule, int64_t size, FactorKind kind) {
+DimFactors addressedDim(ShardingRule &rule, int64_t size, FactorKind kind) {
   if (size == 1 && kind != FactorKind::Indexed)
     return {};
   return {rule.addFactor(size, kind)};
@@ -89,9 +88,9 @@ struct IndexDims {
             FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole))
       table.push_back(
-          dimOf(rule, size, static_cast<int64_t>(i) == dim ? FactorKind::Indexed : FactorKind::Parallel));
+          addressedDim(rule, size, static_cast<int64_t>(i) == dim ? FactorKind::Indexed : FactorKind::Parallel));
     for (int64_t size : indices)
-      index.push_back(dimOf(rule, size, inner));
+      index.push_back(addressedDim(rule, size, inner));
     rows.assign(table.begin(), table.begin() + dim);
     llvm::append_range(rows, index);
     rows.append(table.begin() + dim + 1, table.end());
@@ -142,8 +141,8 @@ struct AlongDims {
             FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole)) {
       bool along = static_cast<int64_t>(i) == dim;
-      table.push_back(dimOf(rule, size, along ? FactorKind::Indexed : FactorKind::Parallel));
-      picked.push_back(along ? dimOf(rule, part[i], inner) : table.back());
+      table.push_back(addressedDim(rule, size, along ? FactorKind::Indexed : FactorKind::Parallel));
+      picked.push_back(along ? addressedDim(rule, part[i], inner) : table.back());
     }
   }
   SmallVector<DimFactors> table, picked;

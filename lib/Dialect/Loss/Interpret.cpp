@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 
 #include <cmath>
@@ -9,10 +10,6 @@ namespace par {
 namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op, unsigned index = 0) {
-  return cast<RankedTensorType>(op->getResult(index).getType());
-}
 
 LogicalResult checkLabel(Operation *op, int64_t label, int64_t classes) {
   if (label < 0 || label >= classes)

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
 
@@ -10,10 +11,6 @@ namespace par {
 namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op, unsigned index = 0) {
-  return cast<RankedTensorType>(op->getResult(index).getType());
-}
 
 struct SoftmaxMeaning : InterpretableOpInterface::ExternalModel<SoftmaxMeaning, SoftmaxOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {

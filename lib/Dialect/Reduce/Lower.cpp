@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -75,8 +76,6 @@ struct ReduceLowering : LowerableOpInterface::ExternalModel<ReduceLowering, Redu
         builder.getMultiDimIdentityMap(rank), resultMap, body)};
   }
 };
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// The iteration of a reduction along one dim: the result's dims, and behind them the operand's own index
 /// along `dim`.

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -7,8 +8,6 @@ namespace par {
 namespace {
 
 using Cotangents = FailureOr<SmallVector<Value>>;
-
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Elements [starts, starts + shape) of a term.
 Term slice(Term term, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {

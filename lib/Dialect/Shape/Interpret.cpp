@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
 
@@ -8,8 +9,6 @@ namespace par {
 namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
 
 struct ConstantMeaning : InterpretableOpInterface::ExternalModel<ConstantMeaning, ConstantOp> {
   Results interpret(Operation *op, ArrayRef<Tensor>) const {

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -8,8 +9,6 @@ using namespace mlir;
 
 namespace par {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Yields the one input's element: ops that only move elements differ in the map.
 Value buildMove(OpBuilder &builder, Location loc, RankedTensorType type, Value operand,

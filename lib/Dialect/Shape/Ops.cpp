@@ -1,10 +1,9 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Par.h"
 
 using namespace mlir;
 
 namespace par {
-
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 static LogicalResult inferred(Value like, ArrayRef<int64_t> shape, SmallVectorImpl<Type> &types) {
   types.push_back(cast<RankedTensorType>(like.getType()).clone(shape));

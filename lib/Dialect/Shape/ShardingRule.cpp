@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/ShardingRule.h"
 
 #include <numeric>
@@ -6,8 +7,6 @@ using namespace mlir;
 
 namespace par {
 namespace {
-
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// One new factor for a dim; none for a dim of size 1.
 DimFactors dimOf(ShardingRule &rule, int64_t size, FactorKind kind = FactorKind::Parallel) {

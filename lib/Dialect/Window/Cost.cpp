@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Cost.h"
 
@@ -5,8 +6,6 @@ using namespace mlir;
 
 namespace par {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// One multiplication and one addition for every output, input channel of its group and element of the window.
 int64_t countFlops(Value filter, Value output) {

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
@@ -13,8 +14,6 @@ namespace par {
 namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
-
-RankedTensorType resultType(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
 
 /// One element of one window: which window, which element of it, and which element of the operand (-1: outside), all
 /// row-major over the spatial dims.

@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Lower.h"
 #include "par/Dialect/Windows.h"
 
@@ -9,8 +10,6 @@ using namespace mlir;
 
 namespace par {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// A place in a tensor that may lie outside it, found dim by dim.
 struct Place {
@@ -136,10 +135,6 @@ struct FoldPatchesLowering : LowerableOpInterface::ExternalModel<FoldPatchesLowe
   }
 };
 
-Value widen(OpBuilder &builder, Location loc, Value value, Type type) {
-  return value.getType() == type ? value : arith::ExtFOp::create(builder, loc, type, value).getResult();
-}
-
 RankedTensorType splitType(RankedTensorType type, int64_t dim, int64_t groups) {
   SmallVector<int64_t> shape(type.getShape());
   shape.insert(shape.begin() + dim, groups);
@@ -230,7 +225,7 @@ Lowered lowerForm(Operation *op, OpBuilder &builder, const ConvolutionForm &form
     }
     Value read = place.read(form.placed, buildNumber(nested, loc, placed.getElementType(), 0));
     return buildSum(nested, loc, args[1],
-                    buildProduct(nested, loc, widen(nested, loc, read, element), widen(nested, loc, args[0], element)));
+                    buildProduct(nested, loc, buildWiden(nested, loc, read, element), buildWiden(nested, loc, args[0], element)));
   };
   Value sum = buildReduction(builder, op->getLoc(), splitType(type, form.channels, groups), builder.getZeroAttr(element),
                              form.mapped, loops.map(form.byMapped), loops.map(form.byResult), body);

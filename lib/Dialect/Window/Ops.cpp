@@ -1,3 +1,4 @@
+#include "../TensorTypes.h"
 #include "par/Dialect/Windows.h"
 
 using namespace mlir;
@@ -26,8 +27,6 @@ SmallVector<int64_t> Windows::counts(ArrayRef<int64_t> lengths) const {
 bool Windows::isInside(int64_t dim, int64_t length) const {
   return position(dim, 0, 0) >= 0 && position(dim, count(dim, length) - 1, size[dim] - 1) < length;
 }
-
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Every list has one entry a spatial dim, and windows can slide.
 static LogicalResult verifyLists(Operation *op, const Windows &windows, int64_t rank) {

@@ -1,11 +1,10 @@
+#include "../TensorTypes.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
 
 namespace par {
 namespace {
-
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// The dims of a convolution's three tensors: input [n, (g c), s...], filter [(g o), c, k...], output
 /// [n, (g o), x...]. Batch and channels may be cut, and groups; windows would need their neighbours' edges.
@@ -60,8 +59,6 @@ FailureOr<SmallVector<Value>> localizeGroups(Operation *op, OpBuilder &builder, 
         builder.getStringAttr("groups"), builder.getI64IntegerAttr(input.getDimSize(1) / filter.getDimSize(1)));
   return local;
 }
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 struct ConvolutionRule : ShardingRuleOpInterface::ExternalModel<ConvolutionRule, ConvolutionOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto convolution = cast<ConvolutionOp>(op);

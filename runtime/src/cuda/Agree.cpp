@@ -33,12 +33,12 @@ bool anyProduct(const format::Bundle &bundle) {
 namespace {
 
 /// Of all uses of a call.
-uint32_t alignmentOf(const format::Program &program, uint32_t call) {
+uint32_t alignmentOfCall(const format::Program &program, uint32_t call) {
   uint32_t alignment = 256;
   for (const format::Block &block : program.blocks)
     for (const format::Instruction &instruction : block.instructions)
       if (instruction.op == format::Op::Call && instruction.call == call)
-        alignment = std::min(alignment, cuda::alignmentOf(program, instruction));
+        alignment = std::min(alignment, alignmentOf(program, instruction));
   return alignment;
 }
 
@@ -84,7 +84,7 @@ Decision decide(const Agreement &of) {
   for (const format::Program &program : of.options.bundle->programs)
     for (uint32_t i = 0; i < program.calls.size(); ++i) {
       const format::Call &call = program.calls[i];
-      uint32_t alignment = alignmentOf(program, i);
+      uint32_t alignment = alignmentOfCall(program, i);
       auto [place, isNew] = chosen.try_emplace(keyOf(call, alignment));
       if (!isNew)
         continue;
@@ -163,7 +163,7 @@ std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::
   std::vector<std::unique_ptr<Product>> products;
   for (uint32_t i = 0; i < program.calls.size(); ++i) {
     checkQueue(program, i);
-    uint32_t alignment = alignmentOf(program, i);
+    uint32_t alignment = alignmentOfCall(program, i);
     products.push_back(std::make_unique<Product>(of.gpu, of.blas, program.calls[i], alignment));
     products.back()->choose(known.at(keyOf(program.calls[i], alignment)));
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr LibraryName blasName{"cuBLASLt", "libcublasLt.so", "PAR_CUBLASLT_LIBRARY"};
 constexpr size_t leastBlas = 120000;
 
-std::string versionText(size_t number) {
+std::string blasVersionText(size_t number) {
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100);
 }
 
@@ -34,19 +34,19 @@ Library openBlas() {
 } // namespace
 
 Blas::Blas() : library(openBlas()) {
-#define PAR_BLAS_BIND(NAME, RESULT, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
+#define PAR_BLAS_BIND(NAME, RESULT, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_BLAS_ENTRIES(PAR_BLAS_BIND)
 #undef PAR_BLAS_BIND
-  library.requireVersion(version() >= leastBlas, versionText(version()), versionText(leastBlas));
+  library.requireVersion(version() >= leastBlas, blasVersionText(version()), blasVersionText(leastBlas));
   if (int status = create(&handle))
     throw Failure::at("", Message::cudaFailed, "cublasLtCreate", "status " + std::to_string(status));
 }
 
 Blas::~Blas() { destroy(handle); }
 
-std::string Blas::describe() const { return "cuBLASLt " + versionText(version()); }
+std::string Blas::describe() const { return "cuBLASLt " + blasVersionText(version()); }
 
-std::string Blas::release() const { return versionText(version()) + "." + std::to_string(version() % 100); }
+std::string Blas::release() const { return blasVersionText(version()) + "." + std::to_string(version() % 100); }
 
 void Blas::check(int status, const std::string &call, const char *what) const {
   if (status != 0)

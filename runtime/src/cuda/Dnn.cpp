@@ -13,7 +13,7 @@ constexpr LibraryName dnnName{"cuDNN", "libcudnn.so.9", "PAR_CUDNN_LIBRARY"};
 constexpr size_t leastDnn = 90000;
 
 /// Until 9.0 the number was 1000 times the major version, and 100 times the minor one.
-std::string versionText(size_t number) {
+std::string dnnVersionText(size_t number) {
   size_t major = number < leastDnn ? 1000 : 10000;
   return std::to_string(number / major) + "." + std::to_string(number % major / 100) + "." +
          std::to_string(number % 100);
@@ -22,10 +22,10 @@ std::string versionText(size_t number) {
 } // namespace
 
 Dnn::Dnn(Library &&opened) : library(std::move(opened)) {
-#define PAR_DNN_BIND(NAME, RESULT, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
+#define PAR_DNN_BIND(NAME, RESULT, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_DNN_ENTRIES(PAR_DNN_BIND)
 #undef PAR_DNN_BIND
-  library.requireVersion(version() >= leastDnn, versionText(version()), versionText(leastDnn));
+  library.requireVersion(version() >= leastDnn, dnnVersionText(version()), dnnVersionText(leastDnn));
 }
 
 Dnn::Dnn() : Dnn(Library(dnnName)) {
@@ -55,7 +55,7 @@ Dnn::~Dnn() {
 
 std::string Dnn::installed() { return Dnn(Library(dnnName)).describe(); }
 
-std::string Dnn::describe() const { return "cuDNN " + versionText(version()); }
+std::string Dnn::describe() const { return "cuDNN " + dnnVersionText(version()); }
 
 std::string Dnn::words(int status) const {
   char text[512] = "";

@@ -13,7 +13,7 @@ namespace {
 constexpr LibraryName driverName{"the CUDA driver", "libcuda.so.1", "PAR_CUDA_LIBRARY"};
 
 /// 12040: "12.4".
-std::string versionText(int number) {
+std::string driverVersionText(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
@@ -29,11 +29,11 @@ bool hasDriver() {
 }
 
 Driver::Driver() : library(driverName) {
-#define PAR_CUDA_BIND(NAME, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
+#define PAR_CUDA_BIND(NAME, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_CUDA_ENTRIES(PAR_CUDA_BIND)
 #undef PAR_CUDA_BIND
   check(driverVersion(&number), "cuDriverGetVersion");
-  library.requireVersion(number >= leastDriver, versionText(number), versionText(leastDriver));
+  library.requireVersion(number >= leastDriver, driverVersionText(number), driverVersionText(leastDriver));
   check(init(0), "cuInit");
   int count = 0;
   check(deviceCount(&count), "cuDeviceGetCount");
@@ -54,6 +54,6 @@ void Driver::check(Result result, const std::string &what) const {
     throw Failure::at("", Message::cudaFailed, what, describe(result));
 }
 
-std::string Driver::version() const { return "CUDA driver " + versionText(number); }
+std::string Driver::version() const { return "CUDA driver " + driverVersionText(number); }
 
 } // namespace par::cuda

@@ -14,7 +14,7 @@ LibraryName withEnvironment() {
   return {"NCCL", "libnccl.so.2", "PAR_NCCL_LIBRARY"};
 }
 
-std::string versionText(int number) {
+std::string ncclVersionText(int number) {
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
          std::to_string(number % 100);
 }
@@ -22,14 +22,14 @@ std::string versionText(int number) {
 } // namespace
 
 Nccl::Nccl() : library(withEnvironment()) {
-#define PAR_NCCL_BIND(NAME, RESULT, SYMBOL, PARAMETERS) bind(library, NAME, SYMBOL);
+#define PAR_NCCL_BIND(NAME, RESULT, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_NCCL_ENTRIES(PAR_NCCL_BIND)
 #undef PAR_NCCL_BIND
   getVersion(&version);
   // Older ones have no implicit launch order, and hang where communicators meet in different orders.
-  library.requireVersion(version >= leastNccl, versionText(version), versionText(leastNccl));
+  library.requireVersion(version >= leastNccl, ncclVersionText(version), ncclVersionText(leastNccl));
 }
 
-std::string Nccl::describe() const { return "NCCL " + versionText(version); }
+std::string Nccl::describe() const { return "NCCL " + ncclVersionText(version); }
 
 } // namespace par::cuda

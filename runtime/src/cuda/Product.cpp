@@ -14,7 +14,7 @@ constexpr int typeF32 = 0, typeF16 = 2, typeBF16 = 14, computeF32 = 68, transpos
 constexpr int descriptorTransA = 3, descriptorTransB = 4, descriptorEpilogue = 7, descriptorBias = 8,
               descriptorAux = 11, descriptorAuxLeading = 12, descriptorBiasType = 26;
 constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, preferenceAlignment = 5,
-              preferenceReduction = 3, notSupported = 15;
+              preferenceReduction = 3;
 /// Parts of a sum over k lie in f32 in the workspace and are added in order: neither by atomics in C, nor
 /// rounded to C's type.
 constexpr uint32_t reductionInF32 = 2;

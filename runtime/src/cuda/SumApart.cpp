@@ -6,7 +6,6 @@ using format::DType;
 
 namespace {
 
-constexpr int notSupported = 15;
 /// Parts of a sum that run side by side, and rows that are worth one.
 constexpr int64_t mostParts = 32, fewestRows = 64;
 constexpr uint32_t blockAlignment = 256;

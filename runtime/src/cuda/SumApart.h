@@ -6,6 +6,9 @@
 
 namespace par::cuda {
 
+/// CUBLAS_STATUS_NOT_SUPPORTED.
+constexpr int notSupported = 15;
+
 class SumApart {
 public:
   /// Of a call with the epilogue sum_a or sum_b. Runs of it follow one another: they share what lies between

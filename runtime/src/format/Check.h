@@ -9,9 +9,15 @@
 
 #include "par/format/Manifest.h"
 
+#include <concepts>
+#include <string>
+
 namespace par::format {
 
 class Node;
+
+/// A number in the text of an error.
+std::string number(std::integral auto n) { return std::to_string(n); }
 
 /// Every index is in its table, every offset in its arena, every operand what its instruction takes. After
 /// this slotOf, addressOf and describe are safe on the program. Part of V1.

@@ -9,8 +9,6 @@
 
 using namespace par::format;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 static bool isCommunication(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv; }
 
 /// A slot expression may use what its buffer or event is indexed by, or be fixed.

@@ -32,8 +32,6 @@ struct ManifestChecker {
 };
 } // namespace
 
-static std::string number(int64_t n) { return std::to_string(n); }
-
 /// Every rank has a role and its own place in the mesh; every role has ranks.
 Status ManifestChecker::ranks() const {
   if (manifest.ranks.empty() || manifest.ranks.size() > (1u << 20))

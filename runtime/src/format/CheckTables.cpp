@@ -17,8 +17,6 @@ static constexpr int64_t kAuxMultiple = 8; ///< what libraries want of the leadi
 /// Instructions that one entry may expand to, and products that one call may be.
 static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 /// Bytes of a slot, none of an empty one; nothing if a dim is negative or the product of the others is over kMaxBytes.
 static std::optional<uint64_t> soundBytes(const Buffer &buffer) {
   uint64_t n = sizeOf(buffer.type);

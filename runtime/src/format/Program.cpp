@@ -68,16 +68,16 @@ uint64_t Call::auxBytes() const {
 }
 
 template <typename T>
-static uint32_t find(const std::vector<T> &table, std::string_view name) {
+static uint32_t indexByName(const std::vector<T> &table, std::string_view name) {
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].name == name)
       return uint32_t(i);
   return kNone;
 }
 
-uint32_t Program::findBlock(std::string_view wanted) const { return find(blocks, wanted); }
-uint32_t Program::findEntry(std::string_view wanted) const { return find(entries, wanted); }
-uint32_t Program::findBuffer(std::string_view wanted) const { return find(buffers, wanted); }
+uint32_t Program::findBlock(std::string_view wanted) const { return indexByName(blocks, wanted); }
+uint32_t Program::findEntry(std::string_view wanted) const { return indexByName(entries, wanted); }
+uint32_t Program::findBuffer(std::string_view wanted) const { return indexByName(buffers, wanted); }
 
 uint32_t par::format::depthOf(const Program &program, uint32_t buffer) {
   const Buffer &b = program.buffers[buffer];

@@ -18,8 +18,8 @@ using Desc = dnnl::memory::desc;
 enum class Pass : uint64_t { Forward, InputGrad, FilterGrad };
 
 /// The immediates of the table, by name.
-struct Sizes {
-  explicit Sizes(const uint64_t *imm)
+struct ConvolutionSizes {
+  explicit ConvolutionSizes(const uint64_t *imm)
       : n(imm[0]), groups(imm[1]), c(imm[2]), o(imm[3]), in(imm + 4), window(imm + 7), out(imm + 10), stride(imm + 13),
         low(imm + 16), high(imm + 19), dilation(imm + 22) {
     while (first < 2 && in[first] == 1 && window[first] == 1 && out[first] == 1)
@@ -109,7 +109,7 @@ void Prepared::run(void *const *ptr) const {
 
 /// Descriptors of the operation, in the layouts that the library likes best.
 struct Operation {
-  explicit Operation(const Sizes &sizes) {
+  explicit Operation(const ConvolutionSizes &sizes) {
     auto n = int64_t(sizes.n), groups = int64_t(sizes.groups), c = int64_t(sizes.c), o = int64_t(sizes.o);
     input = sizes.spatial({n, groups * c}, sizes.in);
     filter = sizes.spatial(groups == 1 ? Dims{o, c} : Dims{groups, o / groups, c}, sizes.window);
@@ -172,7 +172,7 @@ void finish(Prepared &prepared, const Desc &scratchpad) {
   prepared.scratchpadOffset = place(scratchpad.get_size());
 }
 
-std::unique_ptr<Prepared> prepare(Pass pass, const Sizes &sizes) {
+std::unique_ptr<Prepared> prepare(Pass pass, const ConvolutionSizes &sizes) {
   Operation operation(sizes);
   Desc input = Operation::plain(operation.input), filter = Operation::plain(operation.filter),
        output = Operation::plain(operation.output);
@@ -220,7 +220,7 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
   std::lock_guard lock(mutex);
   std::unique_ptr<Prepared> &place = known[key];
   if (!place)
-    place = prepare(pass, Sizes(imm));
+    place = prepare(pass, ConvolutionSizes(imm));
   return *place;
 }
 
@@ -229,21 +229,21 @@ const float *floats(const void *data) { return static_cast<const float *>(data);
 } // namespace
 
 void convolution(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  Sizes sizes(imm);
+  ConvolutionSizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::Forward, imm).run(ptr);
   sizes.product().forward(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
 }
 
 void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  Sizes sizes(imm);
+  ConvolutionSizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::InputGrad, imm).run(ptr);
   sizes.product().inputGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
 }
 
 void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  Sizes sizes(imm);
+  ConvolutionSizes sizes(imm);
   if (!sizes.isProduct())
     return preparedFor(Pass::FilterGrad, imm).run(ptr);
   sizes.product().filterGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));

@@ -8,7 +8,7 @@
 namespace par::kernels {
 namespace {
 
-constexpr uint64_t rowsPerTile = 16;
+constexpr uint64_t normRowsPerTile = 16;
 
 PAR_CLONES void softmaxRow(const float *x, float *y, uint64_t n) {
   float largest = laneMax(x, n);
@@ -59,22 +59,22 @@ PAR_CLONES void layerNormBackwardRow(const float *x, const float *gamma, const f
 } // namespace
 
 void softmax(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * rowsPerTile);
-  for (uint64_t r = tile0 * rowsPerTile; r < end; ++r)
+  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * normRowsPerTile);
+  for (uint64_t r = tile0 * normRowsPerTile; r < end; ++r)
     softmaxRow(static_cast<const float *>(ptr[0]) + r * cols, static_cast<float *>(ptr[1]) + r * cols, cols);
 }
 
 void softmaxBackward(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * rowsPerTile);
-  for (uint64_t r = tile0 * rowsPerTile; r < end; ++r)
+  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * normRowsPerTile);
+  for (uint64_t r = tile0 * normRowsPerTile; r < end; ++r)
     softmaxBackwardRow(static_cast<const float *>(ptr[0]) + r * cols, static_cast<const float *>(ptr[1]) + r * cols,
                        static_cast<float *>(ptr[2]) + r * cols, cols);
 }
 
 void layerNorm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * rowsPerTile);
+  uint64_t cols = imm[1], end = std::min<uint64_t>(imm[0], tile1 * normRowsPerTile);
   auto eps = static_cast<float>(immediateReal(imm[2]));
-  for (uint64_t r = tile0 * rowsPerTile; r < end; ++r)
+  for (uint64_t r = tile0 * normRowsPerTile; r < end; ++r)
     layerNormRow(static_cast<const float *>(ptr[0]) + r * cols, static_cast<const float *>(ptr[1]),
                  static_cast<const float *>(ptr[2]), static_cast<float *>(ptr[3]) + r * cols, cols, eps,
                  static_cast<float *>(ptr[4])[r], static_cast<float *>(ptr[5])[r]);

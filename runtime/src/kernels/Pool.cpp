@@ -11,8 +11,8 @@ namespace par::kernels {
 namespace {
 
 /// The immediates of the table, by name; the last of the three dims is the innermost.
-struct Sizes {
-  explicit Sizes(const uint64_t *imm)
+struct PoolSizes {
+  explicit PoolSizes(const uint64_t *imm)
       : planes(imm[0]), in(imm + 1), window(imm + 4), out(imm + 7), stride(imm + 10), low(imm + 13), high(imm + 16),
         dilation(imm + 19) {}
   uint64_t inputPlane() const { return in[0] * in[1] * in[2]; }
@@ -36,7 +36,7 @@ struct Taps {
 
 /// Calls visit(taps) for every element of the window that lies inside for some window of row (y0, y1), row-major.
 template <typename Visit>
-void forEachTap(const Sizes &s, uint64_t y0, uint64_t y1, Visit visit) {
+void forEachTap(const PoolSizes &s, uint64_t y0, uint64_t y1, Visit visit) {
   for (uint64_t k0 = 0; k0 < s.window[0]; ++k0)
     for (uint64_t k1 = 0; k1 < s.window[1]; ++k1) {
       int64_t p0 = s.position(0, y0, k0), p1 = s.position(1, y1, k1);
@@ -90,7 +90,7 @@ PAR_CLONES void findRow(const float *x, float *best, int32_t *place, uint64_t n,
 } // namespace
 
 void maxPool(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  Sizes s(imm);
+  PoolSizes s(imm);
   for (uint64_t plane = tile0; plane < tile1 && plane < s.planes; ++plane) {
     const float *x = static_cast<const float *>(ptr[0]) + plane * s.inputPlane();
     float *y = static_cast<float *>(ptr[1]) + plane * s.outputPlane();
@@ -104,7 +104,7 @@ void maxPool(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t til
 }
 
 void maxPoolGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  Sizes s(imm);
+  PoolSizes s(imm);
   std::vector<int32_t> places(s.out[2]);
   std::vector<float> best(s.out[2]);
   for (uint64_t plane = tile0; plane < tile1 && plane < s.planes; ++plane) {

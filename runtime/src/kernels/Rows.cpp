@@ -8,7 +8,7 @@
 namespace par::kernels {
 namespace {
 
-constexpr uint64_t rowsPerTile = 64, columnsPerTile = 256;
+constexpr uint64_t movedRowsPerTile = 64, columnsPerTile = 256;
 
 PAR_CLONES void addTo(float *__restrict to, const float *__restrict from, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i)
@@ -27,8 +27,8 @@ void gatherRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t 
   auto *out = static_cast<float *>(ptr[2]);
   uint64_t n = imm[0], width = imm[1];
   auto rows = static_cast<int64_t>(imm[2]), first = static_cast<int64_t>(imm[3] * imm[2]);
-  uint64_t end = std::min<uint64_t>(n, tile1 * rowsPerTile);
-  for (uint64_t i = tile0 * rowsPerTile; i < end; ++i) {
+  uint64_t end = std::min<uint64_t>(n, tile1 * movedRowsPerTile);
+  for (uint64_t i = tile0 * movedRowsPerTile; i < end; ++i) {
     int64_t row = index[i] - first;
     if (row >= 0 && row < rows)
       std::memcpy(out + i * width, table + row * width, width * sizeof(float));

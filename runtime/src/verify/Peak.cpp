@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Model.h"
+#include "format/Check.h"
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
-
-static std::string number(uint64_t n) { return std::to_string(n); }
 
 std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
   for (size_t role = 0; role < bundle.programs.size(); ++role) {

@@ -65,8 +65,6 @@ static bool sameBits(DType file, DType buffer) {
   }
 }
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 static std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i)

@@ -19,9 +19,6 @@ using namespace par::test;
 
 namespace {
 
-const std::string kJob = PAR_TEST_BIN "/par-test-job";
-using Environment = std::map<std::string, std::string>;
-
 int freePort() {
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

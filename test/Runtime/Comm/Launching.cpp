@@ -9,9 +9,6 @@ using namespace par::test;
 
 namespace {
 
-const std::string kJob = PAR_TEST_BIN "/par-test-job";
-using Environment = std::map<std::string, std::string>;
-
 const Environment kTorchrun = {{"RANK", "3"},
                                {"WORLD_SIZE", "8"},
                                {"LOCAL_RANK", "1"},

@@ -17,6 +17,10 @@
 namespace par::test {
 
 using Clock = std::chrono::steady_clock;
+using Environment = std::map<std::string, std::string>;
+
+/// The program that is one rank of a job, or starts all.
+inline const std::string kJob = PAR_TEST_BIN "/par-test-job";
 
 inline double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -25,7 +29,7 @@ inline double secondsSince(Clock::time_point begin) {
 /// A child process with its output. Killed by the destructor.
 class Process {
 public:
-  Process(std::vector<std::string> arguments, std::map<std::string, std::string> environment = {}) {
+  Process(std::vector<std::string> arguments, Environment environment = {}) {
     int output[2], errors[2];
     if (pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
       std::abort();

@@ -13,11 +13,10 @@ using toy::failureOf;
 namespace {
 
 using Dims = std::vector<int64_t>;
-using Shape = toy::Attention;
 
 /// out, lse = attention(q, k, v), then dq, dk and dv for the cotangent `out`. All are state, so that they can
 /// be read.
-format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
+format::Bundle attending(const toy::Attention &shape, uint32_t ranks = 1) {
   using format::BufferKind;
   toy::ProgramBuilder b("attending", {"compute"});
   format::Bundle bundle = toy::training(ranks);
@@ -63,7 +62,7 @@ format::Bundle attending(const Shape &shape, uint32_t ranks = 1) {
 }
 
 /// out, lse, dq, dk and dv.
-std::vector<float> attend(const std::string &device, const Shape &shape) {
+std::vector<float> attend(const std::string &device, const toy::Attention &shape) {
   std::vector<float> results;
   toy::runOn(device, attending(shape), [&](core::Session &session) {
     session.initialize(nullptr, 7);
@@ -87,7 +86,7 @@ std::vector<float> attend(const std::string &device, const Shape &shape) {
 class AttentionTest : public toy::Cuda {};
 
 TEST_F(AttentionTest, computesWhatTheCpuDoes) {
-  for (const Shape &shape : toy::attentions)
+  for (const toy::Attention &shape : toy::attentions)
     for (const char *graphs : {"0", "1"}) {
       setenv("PAR_CUDA_GRAPHS", graphs, 1);
       machine.reset();

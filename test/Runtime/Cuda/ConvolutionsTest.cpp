@@ -7,13 +7,12 @@
 
 using namespace par;
 using toy::failureOf;
-using Shape = toy::Convolution;
 
 namespace {
 
 /// x and w are random, y = convolution(x, w), dx and dw the cotangents for that of y, which is y itself. All
 /// are state of `type`, so that they can be read. One gradient is on a queue of its own.
-format::Bundle convolving(const Shape &shape, format::DType type = format::DType::F32) {
+format::Bundle convolving(const toy::Convolution &shape, format::DType type = format::DType::F32) {
   using format::BufferKind;
   toy::ProgramBuilder b("convolving", {"compute", "other"});
   std::vector<int64_t> x{shape.n, shape.groups * shape.c, shape.in[0], shape.in[1], shape.in[2]},
@@ -73,7 +72,7 @@ std::vector<uint8_t> convolve(const std::string &device, const format::Bundle &b
 class ConvolutionsTest : public toy::Cuda {};
 
 TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
-  for (const Shape &shape : toy::convolutions) {
+  for (const toy::Convolution &shape : toy::convolutions) {
     format::Bundle bundle = convolving(shape);
     std::vector<uint8_t> expected = convolve("cpu", bundle);
     for (const char *graphs : {"0", "1"})
@@ -88,7 +87,7 @@ TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
 
 TEST_F(ConvolutionsTest, keepTensorsNarrow) {
   for (format::DType type : {format::DType::BF16, format::DType::F16})
-    for (const Shape &shape : toy::convolutions) {
+    for (const toy::Convolution &shape : toy::convolutions) {
       format::Bundle bundle = convolving(shape, type);
       std::vector<uint8_t> expected = convolve("cpu", bundle);
       EXPECT_GT(std::set<uint8_t>(expected.begin(), expected.end()).size(), 16u) << shape.name;

@@ -58,10 +58,10 @@ const toy::Attention models[] = {
 /// Engines of attention ask for the driver's library when they are looked up. The toolkit's has its name and
 /// can do nothing: engines say that they can compute the graph and make their code, and only loading it
 /// fails.
-class Driver {
+class DriverLibrary {
 public:
-  Driver() : handle(dlopen(PAR_TEST_DRIVER, RTLD_NOW | RTLD_LOCAL)) {}
-  ~Driver() {
+  DriverLibrary() : handle(dlopen(PAR_TEST_DRIVER, RTLD_NOW | RTLD_LOCAL)) {}
+  ~DriverLibrary() {
     if (handle)
       dlclose(handle);
   }
@@ -88,7 +88,7 @@ std::string planAttention(const cuda::Dnn &dnn, const std::string &builtin, cons
 }
 
 TEST(DnnLibraryTest, hasEnginesForAttention) {
-  Driver driver;
+  DriverLibrary driver;
   std::string why = "no driver library of the toolkit";
   std::unique_ptr<cuda::Dnn> dnn = driver ? open(why) : nullptr;
   if (!dnn)
@@ -99,7 +99,7 @@ TEST(DnnLibraryTest, hasEnginesForAttention) {
 }
 
 TEST(DnnLibraryTest, hasNoEngineForOddHeadDims) {
-  Driver driver;
+  DriverLibrary driver;
   std::string why = "no driver library of the toolkit";
   std::unique_ptr<cuda::Dnn> dnn = driver ? open(why) : nullptr;
   if (!dnn)

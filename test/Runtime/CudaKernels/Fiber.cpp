@@ -42,7 +42,7 @@ namespace {
 /// What the fiber that begins has to call; set just before it does.
 void (*beginFunction)(void *);
 void *beginArgument;
-[[noreturn]] void begin() {
+[[noreturn]] void beginFiber() {
   beginFunction(beginArgument);
   __builtin_trap(); // a fiber pauses at its end
 }
@@ -60,7 +60,7 @@ void Fiber::start(void (*function)(void *), void *argument) {
   auto *top =
       reinterpret_cast<uint64_t *>(static_cast<char *>(stack->memory) + stackBytes - count++ % steps * step);
   *--top = 0; // a function begins 8 behind a multiple of 16
-  *--top = reinterpret_cast<uint64_t>(&begin);
+  *--top = reinterpret_cast<uint64_t>(&beginFiber);
   for (int i = 0; i < 6; ++i)
     *--top = 0;
   stack->own = top;
@@ -69,7 +69,7 @@ void Fiber::start(void (*function)(void *), void *argument) {
   stack->own.uc_stack.ss_sp = stack->memory;
   stack->own.uc_stack.ss_size = stackBytes;
   stack->own.uc_link = nullptr;
-  makecontext(&stack->own, begin, 0);
+  makecontext(&stack->own, beginFiber, 0);
 #endif
 }
 

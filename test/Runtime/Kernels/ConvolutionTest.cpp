@@ -61,7 +61,7 @@ void forEachProduct(const Shape &s, Visit visit) {
           }
 }
 
-std::vector<float> randoms(size_t n, unsigned seed) {
+std::vector<float> randomsOf(size_t n, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<float> values(n);
@@ -105,7 +105,7 @@ class Convolutions : public testing::TestWithParam<Shape> {};
 
 TEST_P(Convolutions, areSums) {
   const Shape &shape = GetParam();
-  std::vector<float> x = randoms(shape.input(), 1), w = randoms(shape.filter(), 2), dy = randoms(shape.output(), 3);
+  std::vector<float> x = randomsOf(shape.input(), 1), w = randomsOf(shape.filter(), 2), dy = randomsOf(shape.output(), 3);
   std::vector<double> y(dy.size()), dx(x.size()), dw(w.size());
   forEachProduct(shape, [&](uint64_t i, uint64_t f, uint64_t o) {
     y[o] += double(x[i]) * w[f];

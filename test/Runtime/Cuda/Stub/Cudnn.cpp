@@ -28,8 +28,8 @@ namespace {
 
 constexpr int engineKind = 2, configKind = 3, heuristicKind = 4, planKind = 5, knobKind = 7, graphKind = 15,
               packKind = 16, tensorKind = 17;
-constexpr int typeHandle = 0, typeDataType = 1, typeBoolean = 2, typeInt64 = 3, typeDouble = 5,
-              typePointer = 6, typeHeuristicMode = 8, typeKnobType = 9, typeNote = 11, typeDescriptor = 15;
+constexpr int typeHandle = 0, typeBoolean = 2, typeDouble = 5,
+              typePointer = 6, typeHeuristicMode = 8, typeKnobType = 9, typeNote = 11;
 constexpr int heuristicMode = 200, heuristicGraph = 201, heuristicResults = 202, configEngine = 300,
               configKnobs = 302, planHandle = 400, planConfig = 401, planWorkspace = 402, knobType = 600,
               knobValue = 601, graphHandle = 800, graphOperations = 801, tensorVirtual = 907,

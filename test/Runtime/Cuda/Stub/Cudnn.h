@@ -71,6 +71,8 @@ struct DnnOperationRules {
       work;
 };
 
+/// Types of attributes that several files name.
+inline constexpr int typeDataType = 1, typeInt64 = 3, typeDescriptor = 15;
 /// Attributes of tensors that several files read.
 inline constexpr int dnnAlignment = 900, dnnDataType = 901, dnnDims = 902, dnnStrides = 903, dnnId = 906;
 

@@ -7,9 +7,9 @@ namespace par::stub {
 namespace {
 
 constexpr int convolutionKind = 1;
-constexpr int computeType = 100, mode = 101, dilations = 102, strides = 103, post = 104, pre = 105,
+constexpr int computeType = 100, convolutionMode = 101, dilations = 102, strides = 103, post = 104, pre = 105,
               spatial = 106;
-constexpr int typeDataType = 1, typeInt64 = 3, typeFloat = 4, typeMode = 7, typeDescriptor = 15;
+constexpr int typeFloat = 4, typeConvolutionMode = 7;
 
 /// Attributes of one of the three operations, in the order of cudnn_graph.h, and which tensor is which.
 struct Pass {
@@ -34,7 +34,7 @@ DnnAnswer checkConvolution(const DnnDescriptor &d) {
   for (int attribute : {dilations, strides, post, pre})
     if (d.all<int64_t>(attribute).size() != dims)
       return {dnnBadParam, "attribute " + std::to_string(attribute) + " has not one element a spatial dim"};
-  if (d.one<int>(computeType) != 0 || d.one<int>(mode) != 1)
+  if (d.one<int>(computeType) != 0 || d.one<int>(convolutionMode) != 1)
     return {dnnNotSupported, "only cross-correlations in f32"};
   return {};
 }
@@ -112,10 +112,10 @@ std::function<void()> workOf(const Pass &pass, const DnnDescriptor &d,
   };
 }
 
-const bool registered = [] {
+const bool convolutionsRegistered = [] {
   dnnKinds()[convolutionKind] = {"convolution",
                                  {{computeType, typeDataType},
-                                  {mode, typeMode},
+                                  {convolutionMode, typeConvolutionMode},
                                   {dilations, typeInt64},
                                   {strides, typeInt64},
                                   {post, typeInt64},

@@ -17,7 +17,7 @@ constexpr int matmulType = 1500, matmulA = 1520, matmulB = 1521, matmulC = 1522,
 constexpr int reduceOperator = 1600, reduceType = 1601, reduceX = 1610, reduceY = 1611,
               reduceDescriptor = 1612;
 constexpr int reshapeX = 2200, reshapeY = 2201;
-constexpr int typeDataType = 1, typeInt64 = 3, typeMode = 14, typeDescriptor = 15, typeOperator = 18;
+constexpr int typeMode = 14, typeOperator = 18;
 constexpr int f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11;
 
 using Dims = std::vector<int64_t>;
@@ -223,7 +223,7 @@ std::function<void()> transpose(const DnnDescriptor &d, const std::map<int64_t, 
   return [=] { each(y.dims, [&](const Dims &at) { y.store(at, x.load({at[0], at[1], at[3], at[2]})); }); };
 }
 
-const bool registered = [] {
+const bool elementsRegistered = [] {
   auto &kinds = dnnKinds();
   kinds[pointwiseKind] = {
       "pointwise", {{mode, typeMode}, {precision, typeDataType}, {axisOf, typeInt64, false}}, {}};

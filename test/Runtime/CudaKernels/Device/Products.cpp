@@ -51,7 +51,7 @@ Numbers unpack(DType type, const Bytes &bytes) {
 }
 
 /// C of A [k,m] transposed and B [k,n], as a weight's gradient is.
-struct Case {
+struct ProductCase {
   format::Call call;
   Numbers a, b, row, aux; ///< given: rounded to the call's type
   Numbers c, beside;      ///< wanted
@@ -69,8 +69,8 @@ protected:
     return unpack(type, pack(type, numbers));
   }
 
-  Case make(DType type, Epilogue epilogue, bool row) {
-    Case made;
+  ProductCase make(DType type, Epilogue epilogue, bool row) {
+    ProductCase made;
     format::Call &call = made.call;
     call.name = std::string(format::toString(epilogue)) + " of " + std::string(format::toString(type));
     call.type = type, call.epilogue = epilogue, call.bias = row;
@@ -89,7 +89,7 @@ protected:
     return made;
   }
 
-  void finish(Case &made) {
+  void finish(ProductCase &made) {
     for (size_t i = 0; made.call.bias && i < made.c.size(); ++i)
       made.c[i] += made.row[i % n];
     made.beside = made.call.epilogue == Epilogue::GeluAux ? made.c : Numbers();
@@ -134,7 +134,7 @@ protected:
     EXPECT_LE(far, bound * scale) << what;
   }
 
-  void check(const Case &given) {
+  void check(const ProductCase &given) {
     const format::Call &call = given.call;
     bool isGelu = call.epilogue != Epilogue::None && !call.sums();
     std::vector<void *> operands = {put(pack(call.type, given.a)), put(pack(call.type, given.b))};

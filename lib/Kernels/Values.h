@@ -1,0 +1,23 @@
+// What the kernels' files ask of values and ops.
+#ifndef PAR_LIB_KERNELS_VALUES_H
+#define PAR_LIB_KERNELS_VALUES_H
+
+#include "par/Dialect/Attention.h"
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// Of a tensor, or of what a buffer holds.
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return getTensorType(value.getType()).getShape(); }
+
+/// An element takes a byte at least.
+inline uint64_t bytesOf(mlir::Value value) {
+  auto type = getTensorType(value.getType());
+  return uint64_t(type.getNumElements()) * std::max(1u, type.getElementTypeBitWidth() / 8);
+}
+
+inline bool isAttention(mlir::Operation *op) { return llvm::isa<AttentionOp, AttentionGradOp>(op); }
+
+} // namespace par
+
+#endif // PAR_LIB_KERNELS_VALUES_H
