@@ -268,6 +268,7 @@ int Compilation::run() {
   enter("the summary");
   if (!quiet()) {
     printModelLine(model, out);
+    printModuleLine(model, out);
     printPlanLine(model, out);
     out.flush(); // errors of the phases come behind it, also where both go to one file
   }

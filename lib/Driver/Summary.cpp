@@ -63,6 +63,32 @@ void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << "\n";
 }
 
+/// `a.weight, b.weight and 3 more`
+static std::string someOf(ArrayRef<std::string> names) {
+  std::string text = llvm::join(names.take_front(3), ", ");
+  return names.size() <= 3 ? text : text + " and " + std::to_string(names.size() - 3) + " more";
+}
+
+void printModuleLine(const ModelPlan &model, llvm::raw_ostream &os) {
+  if (!model.plan.train)
+    return;
+  PlanErrors known; // the driver has checked the patterns
+  std::vector<bool> trained = resolveTrained(model.plan, model.names, known);
+  std::vector<std::string> frozen, unfrozen, parts;
+  for (auto [parameter, train] : llvm::zip(model.names.parameters, trained)) {
+    if (parameter.frozen)
+      (train ? unfrozen : frozen).push_back(parameter.name);
+    if (train && !parameter.gradientNote.empty())
+      parts.push_back(parameter.name + " " + parameter.gradientNote);
+  }
+  if (!unfrozen.empty())
+    parts.insert(parts.begin(), someOf(unfrozen) + " frozen, which train.only trains");
+  if (!frozen.empty())
+    parts.insert(parts.begin(), someOf(frozen) + " frozen");
+  if (!parts.empty())
+    os << "module  in PyTorch: " << llvm::join(parts, "; ") << "\n";
+}
+
 void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   const Plan &plan = model.plan;
   os << "plan    " << *plan.ranks << (*plan.ranks == 1 ? " rank" : " ranks");

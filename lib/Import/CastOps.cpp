@@ -124,14 +124,6 @@ LogicalResult importBitCast(NodeImporter &importer) {
   return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
 }
 
-/// Numbers that no gradient passes: integers of the same bits have none.
-Value stopGradient(NodeImporter &importer, Value x) {
-  auto type = cast<RankedTensorType>(x.getType());
-  auto bits = type.clone(importer.builder.getIntegerType(type.getElementTypeBitWidth()));
-  Value held = BitCastOp::create(importer.builder, importer.loc, bits, x);
-  return BitCastOp::create(importer.builder, importer.loc, type, held);
-}
-
 /// The same value; what PyTorch's exporter made of `detach` keeps gradients out.
 LogicalResult importIdentity(NodeImporter &importer) {
   const GraphValue *value = importer.value(0);
@@ -140,8 +132,8 @@ LogicalResult importIdentity(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
     return failure();
-  bool detaches = StringRef(importer.node.torchOp).starts_with("aten.detach") && importer.trains();
-  return importer.bind(detaches && isa<FloatType>(getElementTypeOrSelf(*x)) ? stopGradient(importer, *x) : *x);
+  bool detaches = StringRef(importer.node.torchOp).starts_with("aten.detach");
+  return importer.bind(detaches ? importer.stopGradient(*x) : *x);
 }
 
 } // namespace

@@ -316,9 +316,20 @@ LogicalResult GraphImporter::finish() {
   return success();
 }
 
+/// Only training asks what the module's own training does.
+LogicalResult GraphImporter::readMarks() {
+  if (!options.train)
+    return success();
+  llvm::Expected<TrainingMarks> read = readTrainingMarks(model);
+  if (!read)
+    return error() << llvm::toString(read.takeError());
+  marks = std::move(*read);
+  return success();
+}
+
 OwningOpRef<ModuleOp> GraphImporter::run() {
   module = ModuleOp::create(fileLoc);
-  if (failed(checkModel()) || failed(checkLost()) || failed(bindDims()))
+  if (failed(checkModel()) || failed(checkLost()) || failed(readMarks()) || failed(bindDims()))
     return nullptr;
   builder.setInsertionPointToEnd(module->getBody());
   step = StepOp::create(builder, fileLoc, options.train ? "eval" : "predict", builder.getFunctionType({}, {}));

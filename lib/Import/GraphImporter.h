@@ -3,6 +3,7 @@
 #define PAR_LIB_IMPORT_GRAPHIMPORTER_H
 
 #include "Parameters.h"
+#include "TrainingMarks.h"
 #include "par/Dialect/Term.h"
 #include "par/Import/Fold.h"
 #include "par/Import/Import.h"
@@ -98,6 +99,10 @@ public:
   llvm::FailureOr<mlir::Type> elementType(llvm::StringRef attribute);
   /// If the model is to be trained: `trained` in the steps that do so, `otherwise` in those that evaluate it.
   llvm::FailureOr<mlir::Value> whereTrained(mlir::Value trained, mlir::Value otherwise);
+  /// The same numbers, which no gradient passes: the value itself where none would reach a parameter.
+  mlir::Value stopGradient(mlir::Value value);
+  /// What the file says of this embedding's gradient, if the model is trained; else null.
+  const EmbeddingMark *embeddingMark() const;
   /// Of this node, once a node; declares the variables @seed and @draws.
   llvm::FailureOr<RandomState> randomState();
   /// Makes `value` the node's result `k`.
@@ -191,6 +196,9 @@ private:
   mlir::LogicalResult checkModel();
   /// Training needs every parameter of the module; the exporter may have folded some.
   mlir::LogicalResult checkLost();
+  mlir::LogicalResult readMarks();
+  /// Whether a change of a parameter changes the value smoothly.
+  bool hasGradient(mlir::Value value);
   mlir::LogicalResult bindDims();
   mlir::LogicalResult declareInputs();
   int64_t batchDimOf(const onnx::ValueInfo &input, llvm::ArrayRef<int64_t> shape) const;
@@ -252,6 +260,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   StepOp step;
   ParameterTable parameters;
+  TrainingMarks marks;
   Folder folder;
   ImportTable table;
   llvm::StringMap<GraphValue> values;
@@ -259,6 +268,7 @@ private:
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
   RandomState random;                  ///< null until a random op asks
   mlir::Value training;                ///< null until an op asks for the mode
+  llvm::DenseMap<mlir::Value, bool> reached; ///< of values that were asked for: what hasGradient says
   llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;

@@ -1,5 +1,6 @@
 // Gathers.
 #include "Indices.h"
+#include "TrainingMarks.h"
 #include "par/Dialect/Term.h"
 
 namespace par {
@@ -50,7 +51,8 @@ LogicalResult importGather(NodeImporter &importer) {
   SmallVector<int64_t> shape(type.getShape().take_front(*dim));
   llvm::append_range(shape, indexType->getShape());
   llvm::append_range(shape, type.getShape().drop_front(*dim + 1));
-  Value indices;
+  std::optional<int64_t> first; // of a run of rows
+  FailureOr<Value> indices;
   if (const StaticTensor *known = importer.known(1)) {
     StaticTensor wrapped = *known;
     for (int64_t i = 0; i < wrapped.getStoredCount(); ++i) {
@@ -59,20 +61,19 @@ LogicalResult importGather(NodeImporter &importer) {
         return importer.error() << "index " << index << " of dim " << *dim << ", which has " << size;
       wrapped.setInt(i, index < 0 ? index + size : index);
     }
-    // Positions 0..31 of a table are its first 32 rows: no lookup, and its gradient no scatter.
-    if (std::optional<int64_t> first = wrapped.getElements() <= foldLimit ? findRun(wrapped.toInts()) : std::nullopt)
-      return importer.bind(importer.reshape(importer.slice(*x, *dim, *first, wrapped.getElements()), shape));
-    FailureOr<Value> value = importer.knownAs(1, wrapped);
-    if (failed(value))
-      return failure();
-    indices = *value;
-  } else {
-    FailureOr<Value> value = importer.tensor(1);
-    if (failed(value))
-      return failure();
-    indices = wrapNegative(importer, *x, *value, size);
+    if (wrapped.getElements() <= foldLimit)
+      first = findRun(wrapped.toInts());
+    indices = first && !importer.embeddingMark() ? Value() : importer.knownAs(1, wrapped);
+  } else if (indices = importer.tensor(1); succeeded(indices)) {
+    indices = wrapNegative(importer, *x, *indices, size);
   }
-  return importer.bind(GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, indices, *dim));
+  if (failed(indices))
+    return failure();
+  // Positions 0..31 of a table are its first 32 rows: no lookup, and its gradient no scatter.
+  Value rows = first ? importer.reshape(importer.slice(*x, *dim, *first, countElements(indexType->getShape())), shape)
+                     : GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, *indices, *dim);
+  FailureOr<Value> marked = markEmbedding(importer, rows, *indices, *dim, size);
+  return failed(marked) ? failure() : importer.bind(*marked);
 }
 
 LogicalResult importGatherElements(NodeImporter &importer) {

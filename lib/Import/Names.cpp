@@ -1,5 +1,6 @@
 #include "par/Import/Names.h"
 #include "Parameters.h"
+#include "TrainingMarks.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -41,6 +42,30 @@ static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use)
   return use.module + (tensor.dims.size() > 1 ? ".weight" : ".bias");
 }
 
+/// What the file says of the module's training. A broken text is an error where the model is trained, and says nothing here.
+static void noteTraining(const onnx::Model &model, NameTable &names) {
+  llvm::Expected<TrainingMarks> marks = readTrainingMarks(model);
+  if (!marks)
+    return llvm::consumeError(marks.takeError());
+  llvm::StringMap<std::string> notes;
+  for (const onnx::Node &node : model.nodes) {
+    auto found = marks->embeddings.find(node.name);
+    if (found == marks->embeddings.end() || node.inputs.empty())
+      continue;
+    std::string &note = notes[node.inputs[0]];
+    if (!note.empty())
+      continue; // the table's first use speaks for it
+    if (found->second.paddingRow)
+      note = "no gradient for row " + std::to_string(*found->second.paddingRow) + " (padding_idx)";
+    if (found->second.byFrequency)
+      note += std::string(note.empty() ? "" : ", ") + "gradient by frequency (scale_grad_by_freq)";
+  }
+  for (NameTable::Parameter &parameter : names.parameters) {
+    parameter.frozen = parameter.trainable && marks->frozen.contains(parameter.name);
+    parameter.gradientNote = notes.lookup(parameter.name);
+  }
+}
+
 static void collectParameters(const onnx::Model &model, NameTable &names) {
   ParameterTable table = classifyParameters(model);
   llvm::StringMap<FirstUse> uses = findFirstUses(model);
@@ -66,6 +91,7 @@ static void collectParameters(const onnx::Model &model, NameTable &names) {
     }
     names.parameters.push_back(std::move(parameter));
   }
+  noteTraining(model, names);
 }
 
 NameTable collectNames(const onnx::Model &model) {
@@ -102,12 +128,15 @@ NameTable collectNames(const onnx::Model &model) {
 }
 
 static void printParameters(const NameTable &names, llvm::raw_ostream &os) {
-  size_t trained = llvm::count_if(names.parameters, [](auto &parameter) { return parameter.trainable; });
+  size_t trained =
+      llvm::count_if(names.parameters, [](auto &parameter) { return parameter.trainable && !parameter.frozen; });
   os << "parameters (" << trained << " trainable of " << names.parameters.size() << ")\n";
   for (const NameTable::Parameter &parameter : names.parameters) {
     os << "  " << parameter.name << "  " << parameter.type << "[";
     llvm::interleaveComma(parameter.shape, os);
-    os << "]" << (parameter.trainable ? "" : "  not trained");
+    os << "]" << (!parameter.trainable ? "  not trained" : parameter.frozen ? "  frozen in the module" : "");
+    if (!parameter.gradientNote.empty())
+      os << "  " << parameter.gradientNote;
     if (!parameter.aliases.empty())
       os << "  also " << llvm::join(parameter.aliases, ", ");
     if (!parameter.transposed.empty())

@@ -129,7 +129,7 @@ std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanE
   if (!plan.train)
     return trained;
   for (unsigned i = 0; i < trained.size(); ++i)
-    trained[i] = names.parameters[i].trainable;
+    trained[i] = names.parameters[i].trainable && !names.parameters[i].frozen;
   if (plan.train->only) {
     trained.assign(trained.size(), false);
     for (const SaidPattern &pattern : *plan.train->only)

@@ -6,7 +6,7 @@ import pathlib
 import re
 import warnings
 
-from . import translations
+from . import experts, gradients, translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -28,10 +28,12 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
 
-    ONNX holds what forward computes, and little of how it is differentiated. `detach()` is kept. There is a warning, and
-    Par trains otherwise, for parameters that do not require gradients (plan: train.freeze), buffers that forward changes
-    (but batch norm's statistics), the row of an embedding's padding_idx, and scale_grad_by_freq. Nothing shows of
-    `torch.no_grad()` inside forward (write `detach()`) and of the backward of own `torch.autograd.Function`s.
+    ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
+    does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
+    scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. There is a
+    warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics) and for own
+    `torch.autograd.Function`s, of which only forward is exported. Experts of transformers are exported as products of
+    all tokens with all experts (par.experts).
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
@@ -48,9 +50,12 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     try:
         found = outputs or _output_names(torch, module, names, values)
         _restore(torch, before)  # the file's statistics are those of before
-        program = _run_exporter(torch, module, names, values, dims, found, opset)
-        _check(module, program)
-        _warn(torch, module, program.exported_program.graph_signature)
+        with experts.exportable(torch, module), gradients.tracing(torch) as functions:
+            program = _run_exporter(torch, module, names, values, dims, found, opset)
+        used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
+        _check(module, program, used)
+        gradients.note(torch, module, program, used)
+        gradients.warn(torch, module, program.exported_program.graph_signature, functions)
         weights = sum(p.numel() * p.element_size() for p in module.parameters())
         program.save(str(temporary), include_initializers=True, external_data=weights > LARGEST_MODEL)
         _move(temporary, path)
@@ -190,11 +195,10 @@ def _first_line(reason):
     return text[0] if text else type(reason).__name__
 
 
-def _check(module, program):
-    """Every parameter and buffer that the traced forward uses must be an initializer that a node reads."""
+def _check(module, program, used):
+    """Every parameter and buffer among the `used` names must be an initializer that a node reads."""
     signature = program.exported_program.graph_signature
     graph = program.model.graph
-    used = _reaching_outputs(program.exported_program.graph, signature)
     held = {name for name, value in graph.initializers.items() if value.uses() or value.is_graph_output()}
     wanted = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     lost = [target for name, target in wanted.items()
@@ -216,34 +220,6 @@ def _reaching_outputs(graph, signature):
             found.add(node.name)
             ahead += node.all_input_nodes
     return found
-
-
-def _warn(torch, module, signature):
-    """Says what of the module's training the file does not hold."""
-    said = []
-    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
-    if frozen:
-        said.append(f"parameters that need no gradient in PyTorch ({_some(frozen)}) train in Par unless the plan says "
-                    f"train: {{freeze: [{', '.join(frozen[:4])}{', ...' if len(frozen) > 4 else ''}]}}")
-    norms = torch.nn.modules.batchnorm._NormBase
-    own = {f"{name}.{buffer}".lstrip(".") for name, part in module.named_modules() if isinstance(part, norms)
-           for buffer, _ in part.named_buffers(recurse=False)}
-    changed = [name for name in signature.buffers_to_mutate.values() if name not in own]
-    if changed:
-        said.append(f"buffers that forward changes in PyTorch ({_some(changed)}) keep their values in Par")
-    for name, part in module.named_modules():
-        if not isinstance(part, torch.nn.Embedding) or not part.weight.requires_grad:
-            continue
-        if part.padding_idx is not None:
-            said.append(f"row {part.padding_idx} of {name}.weight (padding_idx) trains in Par, and not in PyTorch")
-        if part.scale_grad_by_freq:
-            said.append(f"gradients of {name}.weight are not scaled by frequency in Par (scale_grad_by_freq)")
-    for sentence in said:
-        warnings.warn(sentence, stacklevel=3)
-
-
-def _some(names):
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _tied(module, target, held):

@@ -5,6 +5,7 @@
 """
 import importlib
 import importlib.util
+import json
 import pathlib
 import sys
 import tempfile
@@ -124,7 +125,15 @@ class Exporter(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             par.export(Net(), {"input": torch.zeros(3, 4, 16)}, f"{folder}/model.onnx")
 
-    def test_warns_of_what_the_file_does_not_hold(self):
+    def exported(self, module, inputs):
+        """The file, and what was said that names Par."""
+        import onnx
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            par.export(module, inputs, f"{folder}/model.onnx")
+            return onnx.load(f"{folder}/model.onnx"), [str(one.message) for one in said if " Par" in str(one.message)]
+
+    def test_notes_how_the_module_trains(self):
         import torch
 
         class Net(torch.nn.Module):
@@ -132,23 +141,96 @@ class Exporter(unittest.TestCase):
                 super().__init__()
                 self.first, self.norm = torch.nn.Linear(4, 3).requires_grad_(False), torch.nn.BatchNorm1d(3)
                 self.table = torch.nn.Embedding(5, 3, padding_idx=1, scale_grad_by_freq=True)
+                self.unused = torch.nn.Embedding(5, 3, padding_idx=1).requires_grad_(False)
                 self.register_buffer("mean", torch.zeros(3))
 
             def forward(self, input, ids):
-                hidden = self.norm(self.first(input)) + self.table(ids)
+                hidden = self.norm(self.first(input)) + self.table(ids) + self.table.weight[0]
+                hidden = hidden + torch.nn.functional.embedding(ids, self.table.weight, padding_idx=-2)
                 self.mean.mul_(0.9).add_(hidden.detach().mean(0))
                 return (hidden - self.mean).sum()
 
         inputs = {"input": torch.zeros(2, 4), "ids": torch.zeros(2, dtype=torch.int64)}
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            par.export(Net(), inputs, f"{folder}/model.onnx")
-        self.assertEqual([str(one.message) for one in said if "in Par" in str(one.message)], [
-            "parameters that need no gradient in PyTorch (first.weight, first.bias) train in Par unless the plan says "
-            "train: {freeze: [first.weight, first.bias]}",
-            "buffers that forward changes in PyTorch (mean) keep their values in Par",
-            "row 1 of table.weight (padding_idx) trains in Par, and not in PyTorch",
-            "gradients of table.weight are not scaled by frequency in Par (scale_grad_by_freq)"])
+        model, said = self.exported(Net(), inputs)
+        self.assertEqual(said, ["buffers that forward changes in PyTorch (mean) keep their values in Par"])
+        self.assertEqual([entry.key for entry in model.metadata_props], ["par.training"])
+        self.assertEqual(json.loads(model.metadata_props[0].value), {
+            "version": 1, "frozen": ["first.weight", "first.bias"],
+            "embeddings": [{"node": "node_embedding", "padding_row": 1, "scale_by_frequency": True},
+                           {"node": "node_embedding_1", "padding_row": 3}]})
+        model, _ = self.exported(torch.nn.Linear(4, 3), {"input": torch.zeros(2, 4)})
+        self.assertEqual(len(model.metadata_props), 0)
+
+    def test_stops_gradients_and_names_own_functions(self):
+        import torch
+
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return 2 * x
+
+            @staticmethod
+            def backward(context, gradient):
+                return gradient
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.map = torch.nn.Linear(4, 3)
+
+            def forward(self, input):
+                with torch.no_grad():
+                    scale = self.map(input).exp()
+                    place = scale.argmax(1)
+                return (Twice.apply(self.map(input)) * scale).sum() + place.sum()
+
+        before = torch.export.export, torch.autograd.Function.apply
+        model, said = self.exported(Net(), {"input": torch.zeros(2, 4)})
+        self.assertEqual((torch.export.export, torch.autograd.Function.apply), before)
+        self.assertEqual(said, ["the backward of Twice (torch.autograd.Function) is not in the file: Par differentiates what "
+                                "its forward computes"])
+        held = [node for node in model.graph.node if node.op_type == "Identity"]
+        made = {name: node.op_type for node in model.graph.node for name in node.output}
+        self.assertEqual([made[node.input[0]] for node in held], ["Exp"])
+
+    def test_experts_compute_densely_while_exported(self):
+        import torch
+
+        class Experts(torch.nn.Module):  # what the decorator of transformers makes
+            has_gate, has_bias, is_transposed, has_post_expert_norm, _is_expert_parallel = True, True, False, False, False
+
+            def __init__(self, experts=3, width=4, inner=5):
+                super().__init__()
+                self.num_experts = experts
+                self.gate_up_proj = torch.nn.Parameter(torch.randn(experts, 2 * inner, width))
+                self.gate_up_proj_bias = torch.nn.Parameter(torch.randn(experts, 2 * inner))
+                self.down_proj = torch.nn.Parameter(torch.randn(experts, width, inner))
+                self.down_proj_bias = torch.nn.Parameter(torch.randn(experts, width))
+
+            def _apply_gate(self, both):
+                gate, up = both.chunk(2, dim=-1)
+                return torch.tanh(gate) * up
+
+            def forward(self, hidden_states, top_k_index, top_k_weights):
+                rows = []
+                for token, chosen, weights in zip(hidden_states, top_k_index.tolist(), top_k_weights):
+                    row = torch.zeros_like(token)
+                    for one, weight in zip(chosen, weights):
+                        inner = self._apply_gate(self.gate_up_proj[one] @ token + self.gate_up_proj_bias[one])
+                        row = row + weight * (self.down_proj[one] @ inner + self.down_proj_bias[one])
+                    rows.append(row)
+                return torch.stack(rows)
+
+        experts, tokens = Experts(), torch.randn(6, 4)
+        chosen, weights = torch.tensor([[0, 2], [1, 0], [2, 1], [0, 1], [1, 2], [2, 0]]), torch.rand(6, 2)
+        wanted = experts(tokens, chosen, weights)
+        from par import experts as forms
+        with forms.exportable(torch, experts):
+            self.assertTrue(torch.allclose(experts(tokens, chosen, weights), wanted, atol=1e-5))
+            self.assertIn("forward", vars(experts))
+        self.assertNotIn("forward", vars(experts))
+        model, _ = self.exported(experts, {"hidden_states": tokens, "top_k_index": chosen, "top_k_weights": weights})
+        self.assertEqual(sum(node.op_type == "Einsum" for node in model.graph.node), 2)
 
 
 if __name__ == "__main__":

@@ -138,8 +138,61 @@ def weight_normed():
     return Made(lambda m, x, y: F.cross_entropy(m.net(x), y), net=nn.utils.parametrizations.weight_norm(nn.Linear(6, 5)))
 
 
+class Frozen(Made):
+    """Its part `norm` stays in eval mode: moving statistics, which do not move."""
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+
+def frozen():
+    """A table and a layer that need no gradient, under and above some that do; one bias of a frozen layer trains."""
+    m = Made(lambda m, x, y: tokens(m.head(m.top(torch.tanh(m.low(m.table(x))))), y), table=nn.Embedding(20, 12),
+             low=nn.Linear(12, 12), top=nn.Linear(12, 12), head=nn.Linear(12, 20))
+    for part in (m.table, m.top, m.head):
+        part.requires_grad_(False)
+    m.top.bias.requires_grad_(True)
+    return m
+
+
+def frozen_norm():
+    m = Frozen(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.conv(x)).relu().mean((2, 3))), y), conv=nn.Conv2d(3, 8, 3),
+               norm=nn.BatchNorm2d(8), head=nn.Linear(8, 5))
+    m.norm.running_mean.normal_(), m.norm.running_var.uniform_(0.5, 2)
+    return m.train()
+
+
+def embeddings(tied=True, optimizer="adamw", **options):
+    """A table looked up twice, of which one lookup only masks or scales its gradient, and read as a head where tied."""
+    m = Made(lambda m, x, y: tokens(m.head(torch.tanh(m.table(x) + 0.5 * F.embedding(y, m.table.weight) + m.place(x % 3))), y),
+             table=nn.Embedding(20, 12, **options), place=nn.Embedding(3, 12, padding_idx=0), head=nn.Linear(12, 20))
+    if tied:
+        m.head.weight = m.table.weight
+    m.optimizer = optimizer
+    return m
+
+
+def without_gradient():
+    """What is made under no_grad, or detached, is a number."""
+    def forward(m, x, y):
+        h = m.map(x)
+        with torch.no_grad():
+            scale, shift = h.abs().mean(1, keepdim=True).exp(), m.other(x)
+        return F.cross_entropy(m.head(h * scale + shift + m.other(x).detach()), y) + (m.head.weight.detach() * scale.mean()).sum()
+    return Made(forward, map=nn.Linear(6, 8), other=nn.Linear(6, 8), head=nn.Linear(8, 5))
+
+
 IMAGE = vectors(3, 8, 8)
 MODULES = {
+    "frozen": (frozen, symbols()),
+    "frozen_norm": (frozen_norm, IMAGE),
+    "padding": (lambda: embeddings(padding_idx=4), symbols()),
+    "padding_untied": (lambda: embeddings(False, "sgd", padding_idx=-3), symbols()),
+    "frequency": (lambda: embeddings(False, scale_grad_by_freq=True), symbols(vocabulary=8)),
+    "frequency_padding": (lambda: embeddings(optimizer="sgd", scale_grad_by_freq=True, padding_idx=2), symbols(vocabulary=8)),
+    "no_grad": (without_gradient, vectors(6)),
     "lstm": (sequence(lambda: nn.LSTM(12, 10, batch_first=True), 10), symbols()),
     "lstm_deep": (sequence(lambda: nn.LSTM(12, 10, 2, batch_first=True, bidirectional=True), 20), symbols()),
     "gru": (sequence(lambda: nn.GRU(12, 10, batch_first=True), 10), symbols()),

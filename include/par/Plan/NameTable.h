@@ -24,6 +24,9 @@ struct NameTable {
     /// dims that a rule of `shard` gives it under one of them are PyTorch's.
     std::vector<std::string> transposed = {};
     bool renamed = false; ///< the exporter computed it, and gave it a name of its own
+    /// Of the module's own training, as par.export notes it: needs no gradient, and what `--list` adds about others.
+    bool frozen = false;
+    std::string gradientNote = {}; ///< "no gradient for row 1 (padding_idx)", mostly empty
 
     /// Name, aliases and names of the transposed, that order.
     template <class Predicate>
@@ -100,8 +103,8 @@ std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &name
 void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const NameTable &names,
                    PlanErrors &errors);
 
-/// Whether parameter `index` is trained: trainable by the table, met by train.only if given, not by
-/// train.freeze. One flag a parameter; all false in an inference plan.
+/// Whether parameter `index` is trained: met by train.only if given, else trainable by the table and not frozen in the
+/// module; and not met by train.freeze. One flag a parameter; all false in an inference plan.
 std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What

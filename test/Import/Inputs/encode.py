@@ -7,6 +7,7 @@
     node NAME OP x -> - (no output) axis=@name (of an attribute of the function)
     ir 10                         opset 20                  function local::f
     signature p_w PARAMETER w     (a line of torch.export's graph signature)
+    training {"version": 1}       (what par.export notes in the model's metadata)
 """
 import re
 import struct
@@ -96,7 +97,7 @@ def node(text, module, source):
 
 
 def encode(lines):
-    graph, ir, opset, functions, module, source, signature = b"", 10, 20, b"", "", "", ""
+    graph, ir, opset, functions, module, source, signature, model = b"", 10, 20, b"", "", "", "", b""
     outer, function, nodes = [], None, 1
     for line in lines:
         key, _, rest = line.strip().partition(" ")
@@ -123,6 +124,8 @@ def encode(lines):
         elif key == "signature":
             name, kind, target = rest.split()
             signature += f"{name}: {kind} target='{target}'\n"
+        elif key == "training":
+            model += metadata(14, "par.training", rest)
         elif key == "body":
             outer.append((graph, rest))
             graph = b""
@@ -142,7 +145,7 @@ def encode(lines):
             graph, function, nodes = function, None, 1
     if signature:
         graph += metadata(16, "pkg.torch.export.ExportedProgram.graph_signature", "# inputs\n" + signature)
-    return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph)
+    return number(1, ir) + block(8, number(2, opset)) + functions + block(7, graph) + model
 
 
 if __name__ == "__main__":

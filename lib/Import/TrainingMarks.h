@@ -1,0 +1,40 @@
+// What par.export says of a module's training that no ONNX node can: metadata of the model under the key `par.training`.
+#ifndef PAR_LIB_IMPORT_TRAININGMARKS_H
+#define PAR_LIB_IMPORT_TRAININGMARKS_H
+
+#include "par/Onnx/Model.h"
+
+#include "mlir/IR/Value.h"
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Error.h"
+
+namespace par {
+
+class NodeImporter;
+
+/// How PyTorch differentiates one embedding: the gradient of its result that reaches the table.
+struct EmbeddingMark {
+  std::optional<int64_t> paddingRow; ///< what is looked up there gives no gradient (`padding_idx`)
+  bool byFrequency = false;          ///< divided by how often the batch looks the row up (`scale_grad_by_freq`)
+};
+
+struct TrainingMarks {
+  llvm::StringSet<> frozen;                  ///< initializers that need no gradient in PyTorch
+  llvm::StringMap<EmbeddingMark> embeddings; ///< by the name of the Gather
+};
+
+/// `{"version": 1, "frozen": ["a.weight"], "embeddings": [{"node": "node_embedding", "padding_row": 1,
+/// "scale_by_frequency": true}]}`, every key but the version optional; nothing is marked in a file without it. Fails with
+/// a lower-case sentence where it is no such text, or names what the model does not have.
+llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model);
+
+/// The rows that a Gather looked up at `indices` along `dim`, which has `size`: with PyTorch's gradient where the file says
+/// that the node is an embedding. An error where it can be none.
+mlir::FailureOr<mlir::Value> markEmbedding(NodeImporter &importer, mlir::Value rows, mlir::Value indices, int64_t dim,
+                                           int64_t size);
+
+} // namespace par
+
+#endif // PAR_LIB_IMPORT_TRAININGMARKS_H

@@ -1,0 +1,132 @@
+"""How PyTorch differentiates a module, where no ONNX operator says it: what par.export adds to the file, or warns of."""
+import contextlib
+import json
+import warnings
+
+from .errors import Error
+
+KEY = "par.training"  # of the model's metadata; read by par-compile (docs/plan.md, 4)
+VERSION = 1
+
+
+def note(torch, module, program, used):
+    """Writes parameters without gradients and the embeddings that mask or scale theirs into the file's metadata. `used`: the
+    names of PyTorch's graph that an output depends on."""
+    said = {}
+    frozen = _frozen(module, program.model.graph.initializers)
+    if frozen:
+        said["frozen"] = frozen
+    embeddings = _embeddings(torch, program, used)
+    if embeddings:
+        said["embeddings"] = embeddings
+    if said:
+        program.model.metadata_props[KEY] = json.dumps({"version": VERSION, **said})
+
+
+def _frozen(module, initializers):
+    """Initializers that need no gradient; a tied one bears one of its names."""
+    return [name for name, parameter in module.named_parameters(remove_duplicate=False)
+            if not parameter.requires_grad and name in initializers]
+
+
+def _embeddings(torch, program, used):
+    """The nodes of embeddings whose gradient is not that of a lookup, by what PyTorch's own graph says of each call: a tied
+    head or another lookup of the same table keeps the whole gradient."""
+    calls = {}
+    for node in program.exported_program.graph.nodes:
+        if node.name not in used or node.target is not torch.ops.aten.embedding.default:
+            continue
+        padding = node.args[2] if len(node.args) > 2 else node.kwargs.get("padding_idx", -1)
+        by_frequency = node.args[3] if len(node.args) > 3 else node.kwargs.get("scale_grad_by_freq", False)
+        if padding >= 0 or by_frequency:
+            calls[node.name] = (padding, by_frequency)
+    found = []
+    for node in program.model.graph:
+        call = node.metadata_props.get("pkg.torch.onnx.fx_node", "").split(" ")[0].removeprefix("%")
+        if node.op_type == "Gather" and call in calls:
+            padding, by_frequency = calls.pop(call)
+            entry = {"node": node.name}
+            if padding >= 0:
+                entry["padding_row"] = padding
+            if by_frequency:
+                entry["scale_by_frequency"] = True
+            found.append(entry)
+    if calls:
+        raise Error(f"the exporter left no trace of the embedding {next(iter(calls))}, whose gradient is not a lookup's",
+                    notes=["this is a defect of the exporter or of par.export; the file was not written"])
+    return found
+
+
+def warn(torch, module, signature, functions):
+    """Says what of the module's training the file does not hold. `functions`: the own ones that forward used."""
+    norms = torch.nn.modules.batchnorm._NormBase
+    own = {f"{name}.{buffer}".lstrip(".") for name, part in module.named_modules() if isinstance(part, norms)
+           for buffer, _ in part.named_buffers(recurse=False)}
+    changed = [name for name in signature.buffers_to_mutate.values() if name not in own]
+    if changed:
+        warnings.warn(f"buffers that forward changes in PyTorch ({some(changed)}) keep their values in Par", stacklevel=3)
+    if functions:
+        warnings.warn(f"the backward of {some(functions)} (torch.autograd.Function) is not in the file: Par differentiates "
+                      f"what its forward computes", stacklevel=3)
+
+
+def some(names):
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+@contextlib.contextmanager
+def tracing(torch):
+    """While the exporter traces: what `torch.no_grad()` makes is detached, and own autograd functions are listed.
+
+    torch.export keeps a region without gradients as one call, which the exporter then inlines as if it had some.
+    """
+    export, base, functions = torch.export.export, torch.autograd.Function, []
+    own = vars(base).get("apply")
+    apply = own or next(vars(parent)["apply"] for parent in base.__mro__ if "apply" in vars(parent))
+
+    def exported(*arguments, **options):
+        program = export(*arguments, **options)
+        _detach_regions(torch, program.graph_module)
+        return program
+
+    def applied(cls, *arguments, **options):
+        name = cls.__name__
+        if not cls.__module__.startswith("torch.") and name not in functions:
+            functions.append(name)
+        return apply.__get__(None, cls)(*arguments, **options)
+
+    torch.export.export = exported
+    base.apply = classmethod(applied)
+    try:
+        yield functions
+    finally:
+        torch.export.export = export
+        if own is None:
+            del base.apply
+        else:
+            base.apply = own
+
+
+def _detach_regions(torch, graph_module):
+    """Puts a detach behind every float that leaves a region without gradients."""
+    region = torch.ops.higher_order.wrap_with_set_grad_enabled
+    for part in graph_module.modules():
+        if not isinstance(part, torch.fx.GraphModule):
+            continue
+        for call in list(part.graph.nodes):
+            if call.op != "call_function" or call.target is not region or call.args[0]:
+                continue
+            for result in list(call.users):
+                value = result.meta.get("val")
+                if isinstance(value, torch.Tensor) and value.is_floating_point():
+                    _detach(torch, part.graph, result)
+        part.recompile()
+
+
+def _detach(torch, graph, result):
+    users = [user for user in result.users if user.op != "output"]  # the signature knows results by their names
+    with graph.inserting_after(result):
+        detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+    detached.meta = dict(result.meta)
+    for user in users:
+        user.replace_input_with(result, detached)
