@@ -169,22 +169,18 @@ LogicalResult importGatherNd(NodeImporter &importer) {
   FailureOr<RowIndices> rows = importRowIndices(importer, 1, type.getShape(), batch);
   if (failed(rows))
     return failure();
-  ArrayRef<int64_t> rest = type.getShape().drop_front(batch + rows->depth);
-  SmallVector<int64_t> shape(rows->outer.begin(), rows->outer.end()), flat(type.getShape().take_front(batch));
-  llvm::append_range(shape, rest);
-  flat.push_back(rows->rows);
+  SmallVector<int64_t> shape(rows->outer.begin(), rows->outer.end());
+  llvm::append_range(shape, type.getShape().drop_front(rows->batch + rows->depth));
   OpBuilder &builder = importer.builder;
-  if (batch == 0) {
-    llvm::append_range(flat, rest);
-    Value picked = GatherOp::create(builder, importer.loc, importer.reshape(*x, flat), rows->indices, 0);
+  Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows));
+  if (rows->batch == 0) {
+    Value picked = GatherOp::create(builder, importer.loc, flat, rows->indices, 0);
     return importer.bind(importer.reshape(picked, shape));
   }
   // Every sample has indices of its own.
-  flat.push_back(countElements(rest));
-  SmallVector<int64_t> part(flat);
-  part[batch] = rows->count;
-  Value indices = buildBroadcast(builder, importer.loc, rows->indices, dimRange(0, batch + 1), part);
-  Value picked = TakeOp::create(builder, importer.loc, importer.reshape(*x, flat), indices, batch);
+  Value indices = buildBroadcast(builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1),
+                                 rows->shapeOf(type.getShape(), rows->count));
+  Value picked = TakeOp::create(builder, importer.loc, flat, indices, rows->batch);
   return importer.bind(importer.reshape(picked, shape));
 }
 

@@ -43,11 +43,94 @@ FailureOr<Value> importIndices(NodeImporter &importer, size_t i, int64_t size) {
   return wrapNegative(importer, *indices, size);
 }
 
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Constants of at most this many elements are looked at.
+static constexpr int64_t lookLimit = 1 << 16;
+
+static bool countsAlong(Value value, int64_t dim, int64_t column);
+
+/// The same with the last dim's index fixed, of numbers known when compiling.
+static bool constantCounts(DenseIntElementsAttr numbers, int64_t dim, int64_t column) {
+  auto shape = cast<RankedTensorType>(numbers.getType()).getShape();
+  if (countElements(shape) > lookLimit)
+    return false;
+  auto next = numbers.getValues<APInt>().begin();
+  bool counts = true;
+  forEachIndex(shape, [&](ArrayRef<int64_t> index) {
+    int64_t number = (*next++).getSExtValue();
+    counts &= number == index[dim] || (column >= 0 && index.back() != column);
+  });
+  return counts;
+}
+
+/// The place of `dim` among dims that only differ in dims of size 1; nothing where they differ otherwise.
+static std::optional<int64_t> sameDim(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim) {
+  auto isLarge = [](int64_t size) { return size != 1; };
+  if (!llvm::equal(llvm::make_filter_range(from, isLarge), llvm::make_filter_range(to, isLarge)) || from[dim] == 1)
+    return std::nullopt;
+  int64_t before = llvm::count_if(from.take_front(dim), isLarge);
+  for (auto [i, size] : llvm::enumerate(to))
+    if (isLarge(size) && before-- == 0)
+      return i;
+  return std::nullopt;
+}
+
+/// Whether every element of a broadcast, at `column` of the last dim where that is not negative, counts along `dim`.
+static bool broadcastCounts(BroadcastInDimOp broadcast, int64_t dim, int64_t column) {
+  int64_t last = typeOf(broadcast).getRank() - 1;
+  for (auto [from, to] : llvm::enumerate(broadcast.getDims()))
+    if (to == dim && typeOf(broadcast.getOperand()).getDimSize(from) == typeOf(broadcast).getDimSize(dim)) {
+      bool keepsColumn = broadcast.getDims().back() == last;
+      return countsAlong(broadcast.getOperand(), from, keepsColumn ? column : -1);
+    }
+  return false;
+}
+
+/// Whether each element of `value`, at `column` of the last dim where that is not negative, is its index along `dim`.
+static bool countsAlong(Value value, int64_t dim, int64_t column) {
+  int64_t last = typeOf(value).getRank() - 1;
+  if (last < 0 || typeOf(value).getDimSize(last) == 1)
+    column = -1;
+  Operation *op = value.getDefiningOp();
+  if (auto concat = dyn_cast_or_null<ConcatOp>(op)) {
+    if (column < 0 || int64_t(concat.getDim()) != last)
+      return false;
+    for (Value operand : concat.getOperands()) {
+      int64_t size = typeOf(operand).getDimSize(last);
+      if (column < size)
+        return countsAlong(operand, dim, column);
+      column -= size;
+    }
+    return false;
+  }
+  if (auto iota = dyn_cast_or_null<IotaOp>(op))
+    return int64_t(iota.getDim()) == dim;
+  if (auto convert = dyn_cast_or_null<ConvertOp>(op))
+    return isa<IntegerType>(typeOf(convert.getOperand()).getElementType()) && countsAlong(convert.getOperand(), dim, column);
+  if (auto broadcast = dyn_cast_or_null<BroadcastInDimOp>(op))
+    return broadcastCounts(broadcast, dim, column);
+  if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) {
+    std::optional<int64_t> from = sameDim(typeOf(value).getShape(), typeOf(reshape.getOperand()).getShape(), dim);
+    return from && column < 0 && countsAlong(reshape.getOperand(), *from, -1);
+  }
+  auto constant = dyn_cast_or_null<ConstantOp>(op);
+  auto numbers = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  return numbers && constantCounts(numbers, dim, column);
+}
+
+SmallVector<int64_t> RowIndices::shapeOf(ArrayRef<int64_t> shape, int64_t along) const {
+  SmallVector<int64_t> result(shape.take_front(batch));
+  result.push_back(along);
+  llvm::append_range(result, shape.drop_front(batch + depth));
+  return result;
+}
+
 FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRef<int64_t> shape, int64_t batch) {
   FailureOr<Value> indices = importer.tensor(i);
   if (failed(indices))
     return failure();
-  auto type = cast<RankedTensorType>(indices->getType());
+  RankedTensorType type = typeOf(*indices);
   if (failed(checkIntegers(importer, type)))
     return failure();
   int64_t last = type.getRank() - 1;
@@ -57,19 +140,24 @@ FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRe
   if (!fits)
     return importer.error() << "its indices are " << type << ", which do not address a tensor of rank " << shape.size()
                             << " behind " << batch << " batch dims";
+  int64_t columns = type.getDimSize(last), counted = 0;
+  while (counted + 1 < columns && batch + counted < last && type.getDimSize(batch + counted) == shape[batch + counted] &&
+         countsAlong(*indices, batch + counted, counted))
+    ++counted;
   RowIndices rows;
+  rows.batch = batch + counted;
   rows.outer.assign(type.getShape().begin(), type.getShape().end() - 1);
-  rows.depth = type.getDimSize(last);
-  rows.count = countElements(ArrayRef(rows.outer).drop_front(batch));
+  rows.depth = columns - counted;
+  rows.count = countElements(ArrayRef(rows.outer).drop_front(rows.batch));
   Term sum = Term(importer.builder, importer.loc, *indices).convert(importer.builder.getI64Type()), row = sum;
   for (int64_t k = 0; k < rows.depth; ++k) {
-    int64_t size = shape[batch + k];
-    Term column = sum.with(importer.reshape(importer.slice(sum, last, k, 1), rows.outer));
+    int64_t size = shape[rows.batch + k];
+    Term column = sum.with(importer.reshape(importer.slice(sum, last, counted + k, 1), rows.outer));
     column = column.with(wrapNegative(importer, column, size));
     row = k == 0 ? column : row * double(size) + column;
     rows.rows *= size;
   }
-  SmallVector<int64_t> flat(shape.take_front(batch));
+  SmallVector<int64_t> flat(shape.take_front(rows.batch));
   flat.push_back(rows.count);
   rows.indices = importer.reshape(row, flat);
   return rows;

@@ -11,13 +11,18 @@ llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int
 
 /// Indices whose last dim names one element along each of several dims, as row-major indices of these dims together.
 struct RowIndices {
-  Shape outer;         ///< the other dims of the indices
-  int64_t depth = 0;   ///< how many dims are addressed
+  int64_t batch = 0;   ///< leading dims that tensor and indices share, each index keeping to its own place there
+  Shape outer;         ///< all dims of the indices but the last
+  int64_t depth = 0;   ///< how many dims behind the batch dims are addressed
   int64_t rows = 1;    ///< their product
   int64_t count = 1;   ///< how many indices there are: the product of `outer` behind the batch dims
   mlir::Value indices; ///< i64 of (batch.., count)
+
+  /// (batch.., along) and what stands behind the addressed dims of `shape`.
+  llvm::SmallVector<int64_t> shapeOf(llvm::ArrayRef<int64_t> shape, int64_t along) const;
 };
-/// Input i addresses `shape` behind its first `batch` dims, which the indices share.
+/// Input i addresses `shape` behind its first `batch` dims, which the indices share. A first column that counts along its
+/// dim (`x[arange(b), i]`) addresses nothing: the dim is one more batch dim, which can be cut.
 llvm::FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, llvm::ArrayRef<int64_t> shape,
                                              int64_t batch = 0);
 

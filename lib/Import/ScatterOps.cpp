@@ -101,6 +101,30 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   return importer.bind(result);
 }
 
+/// Known rows that follow one another (`x[..., :n] = y` of PyTorch) are put between those before and behind.
+LogicalResult replaceRun(NodeImporter &importer, Value x, Value updates, bool &done) {
+  const StaticTensor *known = importer.known(1);
+  auto type = cast<RankedTensorType>(x.getType());
+  if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || type.getRank() < 1 || known->isFloat())
+    return success();
+  int64_t count = known->getShape()[0], first = count ? known->intAt(0) : 0, size = type.getDimSize(0);
+  SmallVector<int64_t> expected(type.getShape());
+  expected[0] = count;
+  bool follows = first >= 0 && count > 0 && count <= size - first && updates.getType() == type.clone(expected);
+  for (int64_t i = 0; i < count && follows; ++i)
+    follows = known->intAt(known->position({i, 0})) == first + i;
+  if (!follows)
+    return success();
+  done = true;
+  SmallVector<Value> parts;
+  if (first > 0)
+    parts.push_back(importer.slice(x, 0, 0, first));
+  parts.push_back(updates);
+  if (first + count < size)
+    parts.push_back(importer.slice(x, 0, first + count, size - first - count));
+  return importer.bind(parts.size() == 1 ? updates : ConcatOp::create(importer.builder, importer.loc, parts, 0).getResult());
+}
+
 /// updates[i.., r..] go to operand[indices[i.., :], r..]: as rows of one dim that all addressed dims make together.
 LogicalResult importScatterNd(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0), updates = importer.tensor(2);
@@ -108,17 +132,21 @@ LogicalResult importScatterNd(NodeImporter &importer) {
   if (failed(x) || failed(updates) || failed(kind))
     return failure();
   auto type = cast<RankedTensorType>(x->getType()), updateType = cast<RankedTensorType>(updates->getType());
+  bool done = false;
+  if (!*kind && (failed(replaceRun(importer, *x, *updates, done)) || done))
+    return success(done);
   FailureOr<RowIndices> rows = importRowIndices(importer, 1, type.getShape());
   if (failed(rows))
     return failure();
-  int64_t inner = countElements(type.getShape().drop_front(rows->depth));
   SmallVector<int64_t> expected(rows->outer.begin(), rows->outer.end());
-  llvm::append_range(expected, type.getShape().drop_front(rows->depth));
+  llvm::append_range(expected, type.getShape().drop_front(rows->batch + rows->depth));
   if (updateType != type.clone(expected))
     return importer.error() << "its updates are " << updateType << ", expected " << type.clone(expected);
-  Value flat = importer.reshape(*x, {rows->rows, inner}), rowUpdates = importer.reshape(*updates, {rows->count, inner});
-  Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, {0}, {rows->count, inner});
-  Value result = combine({termOf(importer, flat), indices, rowUpdates, 0}, *kind);
+  // What is not addressed keeps its dims: one may be the batch.
+  SmallVector<int64_t> part = rows->shapeOf(type.getShape(), rows->count);
+  Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows)), rowUpdates = importer.reshape(*updates, part);
+  Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1), part);
+  Value result = combine({termOf(importer, flat), indices, rowUpdates, rows->batch}, *kind);
   return importer.bind(importer.reshape(result, type.getShape()));
 }
 

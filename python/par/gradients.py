@@ -79,6 +79,8 @@ def tracing(torch):
     """While the exporter traces: what `torch.no_grad()` makes is detached, and own autograd functions are listed.
 
     torch.export keeps a region without gradients as one call, which the exporter then inlines as if it had some.
+    `Module.to`, which casts under no_grad what keeps its gradient, does nothing where there is nothing to cast (the routers
+    of Switch call it in each forward).
     """
     export, base, functions = torch.export.export, torch.autograd.Function, []
     own = vars(base).get("apply")
@@ -95,12 +97,20 @@ def tracing(torch):
             functions.append(name)
         return apply.__get__(None, cls)(*arguments, **options)
 
-    torch.export.export = exported
+    move = torch.nn.Module.to
+
+    def moved(module, *arguments, **options):
+        device, dtype = torch._C._nn._parse_to(*arguments, **options)[:2]
+        tensors = [*module.parameters(), *module.buffers()]
+        same = all(device in (None, t.device) and (dtype in (None, t.dtype) or not t.is_floating_point()) for t in tensors)
+        return module if same else move(module, *arguments, **options)
+
+    torch.export.export, torch.nn.Module.to = exported, moved
     base.apply = classmethod(applied)
     try:
         yield functions
     finally:
-        torch.export.export = export
+        torch.export.export, torch.nn.Module.to = export, move
         if own is None:
             del base.apply
         else:

@@ -50,7 +50,38 @@ def small(kind, **more):
 BERT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=32)
 LLAMA = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
              max_position_embeddings=32)
+EXPERTS = {"num_experts_per_tok": 2, "experts_implementation": "eager"}  # grouped_mm knows no float64
+DEEPSEEK = {**LLAMA, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "v_head_dim": 8,
+            "qk_nope_head_dim": 8, "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "moe_intermediate_size": 16,
+            "n_shared_experts": 1, "first_k_dense_replace": 1}
+
+
+class Masked(Language):
+    """An encoder-decoder that wants its mask to be said."""
+
+    def forward(self, input_ids, labels):
+        return self.net(input_ids=input_ids, labels=labels, use_cache=False, attention_mask=torch.ones_like(input_ids)).loss
+
+
 ARCHITECTURES = {
+    "mixtral": (lambda: Language(hf.MixtralForCausalLM(small("MixtralConfig", **LLAMA, **EXPERTS, num_local_experts=4))), words),
+    "qwen2_moe": (lambda: Language(hf.Qwen2MoeForCausalLM(small(
+        "Qwen2MoeConfig", **LLAMA, **EXPERTS, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=32))), words),
+    "qwen3_moe": (lambda: Language(hf.Qwen3MoeForCausalLM(small(
+        "Qwen3MoeConfig", **LLAMA, **EXPERTS, head_dim=8, num_experts=4, moe_intermediate_size=16))), words),
+    "olmoe": (lambda: Language(hf.OlmoeForCausalLM(small("OlmoeConfig", **LLAMA, **EXPERTS, num_experts=4))), words),
+    "granite_moe": (lambda: Language(hf.GraniteMoeForCausalLM(small(
+        "GraniteMoeConfig", **LLAMA, **EXPERTS, num_local_experts=4))), words),
+    "deepseek_v3": (lambda: Language(hf.DeepseekV3ForCausalLM(small("DeepseekV3Config", **DEEPSEEK, **EXPERTS))), words),
+    "glm4_moe": (lambda: Language(hf.Glm4MoeForCausalLM(small(
+        "Glm4MoeConfig", **LLAMA, **EXPERTS, head_dim=8, n_routed_experts=4, moe_intermediate_size=16, n_shared_experts=1,
+        first_k_dense_replace=1))), words),
+    "gpt_oss": (lambda: Language(hf.GptOssForCausalLM(small(
+        "GptOssConfig", **LLAMA, **EXPERTS, head_dim=8, num_local_experts=4, sliding_window=8))), words),
+    "switch": (lambda: Masked(hf.SwitchTransformersForConditionalGeneration(small(
+        "SwitchTransformersConfig", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, num_decoder_layers=2, num_experts=4,
+        num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, router_jitter_noise=0.0, decoder_start_token_id=0,
+        expert_capacity=5, attn_implementation="eager"))), words),
     "gpt2": (lambda: Language(hf.GPT2LMHeadModel(small("GPT2Config", n_embd=32, n_layer=2, n_head=4, n_positions=32))), words),
     "bert": (lambda: Language(hf.BertForMaskedLM(small("BertConfig", **BERT))), words),
     "roberta": (lambda: Language(hf.RobertaForMaskedLM(small("RobertaConfig", **{**BERT, "max_position_embeddings": 40}))), words),
