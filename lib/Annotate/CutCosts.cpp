@@ -1,6 +1,7 @@
 #include "CutCosts.h"
 
 #include "par/Import/Provenance.h"
+#include "par/Interfaces/Optimizer.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Simulator/Hardware.h"
 
@@ -121,11 +122,13 @@ private:
 
   /// A weight of one group counts there; one of several travels to every stage that uses it.
   void addWeights() {
-    int64_t copies = 1;
-    if (plan.train)
-      copies = *plan.train->optimizer.kind == "adamw" ? 4 : *plan.train->optimizer.kind == "momentum" ? 3 : 2;
     int64_t tensor = std::max<int64_t>(1, ranks / over);
     for (auto &[read, users] : readers) {
+      // In training there are a gradient and the optimizer's states too.
+      int64_t copies = 1;
+      if (plan.train)
+        if (auto optimizer = findOptimizer(read->getContext(), *plan.train->optimizer.kind))
+          copies = 2 + optimizer->getStates().size();
       llvm::sort(users);
       users.erase(llvm::unique(users), users.end());
       int64_t held = bytesOf(read->getResult(0)) * copies / tensor;

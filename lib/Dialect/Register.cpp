@@ -11,6 +11,7 @@ void registerDialect(mlir::DialectRegistry &registry) {
   registerCosts(registry);
   registerInterpretations(registry);
   registerLowerings(registry);
+  registerOptimizers(registry);
 }
 
 } // namespace par

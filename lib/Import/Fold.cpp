@@ -1,4 +1,5 @@
 #include "par/Import/Fold.h"
+#include "par/Import/Families.h"
 
 namespace par {
 
@@ -16,12 +17,9 @@ std::optional<SmallVector<int64_t>> FoldContext::intsFrom(llvm::StringRef attrib
   return SmallVector<int64_t>(found->ints.begin(), found->ints.end());
 }
 
-Folder::Folder(int64_t opset) : opset(opset) {
-  addElementwiseFolds(table);
-  addShapeFolds(table);
-  addIndexFolds(table);
-  addReduceFolds(table);
-}
+Folder::Folder(int64_t opset)
+    : opset(opset), table(joinFamilies<FoldFunction>(
+                        {addElementwiseFolds, addShapeFolds, addIndexFolds, addReduceFolds})) {}
 
 FailureOr<StaticTensor> Folder::fold(const onnx::Node &node, ArrayRef<const StaticTensor *> inputs) const {
   auto row = table.find(node.opType);

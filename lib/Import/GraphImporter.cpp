@@ -1,6 +1,7 @@
 #include "FoldKey.h"
 #include "GraphImporter.h"
 
+#include "par/Import/Families.h"
 #include "par/Import/Operators.h"
 
 #include "mlir/IR/Verifier.h"
@@ -10,38 +11,14 @@ namespace par {
 using namespace mlir;
 
 ImportTable importTable() {
-  ImportTable table;
-  addElementwiseImports(table);
-  addActivationImports(table);
-  addFunctionImports(table);
-  addPowerImports(table);
-  addCastImports(table);
-  addRandomImports(table);
-  addSortImports(table);
-  addScatterImports(table);
-  addPositionImports(table);
-  addAttentionImports(table);
-  addSpectralImports(table);
-  addShapeImports(table);
-  addIndexImports(table);
-  addReduceImports(table);
-  addContractImports(table);
-  addNormImports(table);
-  addSoftmaxImports(table);
-  addLossImports(table);
-  addSequenceImports(table);
-  addControlImports(table);
-  addConvolutionImports(table);
-  addPoolImports(table);
-  addStatisticsImports(table);
-  addResizeImports(table);
-  addImageImports(table);
-  addEinsumImports(table);
-  addRecurrentImports(table);
-  addGridImports(table);
-  addRegionImports(table);
-  addStateImports(table);
-  return table;
+  return joinFamilies<ImportFunction>({
+      addElementwiseImports, addActivationImports, addFunctionImports, addPowerImports, addCastImports,
+      addRandomImports, addSortImports, addScatterImports, addPositionImports, addAttentionImports,
+      addSpectralImports, addShapeImports, addIndexImports, addReduceImports, addContractImports,
+      addNormImports, addSoftmaxImports, addLossImports, addSequenceImports, addControlImports,
+      addConvolutionImports, addPoolImports, addStatisticsImports, addResizeImports, addImageImports,
+      addEinsumImports, addRecurrentImports, addGridImports, addRegionImports, addStateImports
+  });
 }
 
 GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)

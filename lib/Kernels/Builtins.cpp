@@ -1,5 +1,6 @@
 #include "AlignedRows.h"
 #include "Groups.h"
+#include "par/Interfaces/Optimizer.h"
 #include "par/Kernels/Builtin.h"
 
 using namespace mlir;
@@ -8,15 +9,13 @@ namespace par {
 
 /// Ops that update state take over its storage: result i of an optimizer is the new value of its i-th state operand.
 static SmallVector<std::pair<Value, Value>> findUpdates(Operation *op) {
-  if (auto adamw = dyn_cast<AdamwOp>(op))
-    return {{adamw.getNewWeight(), adamw.getWeight()},
-            {adamw.getNewFirst(), adamw.getFirst()},
-            {adamw.getNewSecond(), adamw.getSecond()}};
-  if (auto momentum = dyn_cast<MomentumOp>(op))
-    return {{momentum.getNewWeight(), momentum.getWeight()}, {momentum.getNewVelocity(), momentum.getVelocity()}};
-  if (auto sgd = dyn_cast<SgdOp>(op))
-    return {{sgd.getNewWeight(), sgd.getWeight()}};
-  return {};
+  SmallVector<std::pair<Value, Value>> updates;
+  if (auto optimizer = dyn_cast<OptimizerOpInterface>(op)) {
+    updates.emplace_back(op->getResult(0), op->getOperand(0));
+    for (Value state : op->getResults().drop_front()) // behind weight and gradient
+      updates.emplace_back(state, op->getOperand(updates.size() + 1));
+  }
+  return updates;
 }
 
 /// The multiplication of an optimizer's gradient by a scalar that nobody else reads.

@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace llvm;
 
 namespace par {
@@ -62,36 +65,63 @@ void PlanBuilder::loss(PlanLoss &loss) {
 }
 
 void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
-  const PlanNode *kind = shorthand("train.optimizer", "kind");
-  optimizer.kind = {kind ? kind->text : "adamw", kind ? kind->origin : Origin()};
-  bool adamw = *optimizer.kind == "adamw";
+  const PlanNode *word = shorthand("train.optimizer", "kind");
+  optimizer.kind = {word ? word->text : "adamw", word ? word->origin : Origin()};
   const PlanNode *peak = shorthand("train.optimizer.lr", "peak");
   optimizer.lr.peak = {peak ? toNumber(*peak) : 1e-3, peak ? peak->origin : Origin()};
   optimizer.lr.warmup = integer("train.optimizer.lr.warmup", 0);
-  optimizer.lr.decay = word("train.optimizer.lr.decay", "constant");
+  optimizer.lr.decay = this->word("train.optimizer.lr.decay", "constant");
   optimizer.lr.steps = integer("train.optimizer.lr.steps", 0);
   optimizer.lr.floor = number("train.optimizer.lr.floor", 0);
   if (*optimizer.lr.decay == "cosine" && *optimizer.lr.steps <= *optimizer.lr.warmup)
     errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps);
-  optimizer.momentum = number("train.optimizer.momentum", 0.9);
-  optimizer.nesterov = boolean("train.optimizer.nesterov", false);
-  optimizer.eps = number("train.optimizer.eps", 1e-8);
-  optimizer.weightDecay = number("train.optimizer.weight_decay", adamw ? 0.01 : 0);
-  optimizer.beta1 = {0.9, Origin()};
-  optimizer.beta2 = {0.999, Origin()};
-  if (const PlanNode *betas = root.at("train.optimizer.betas")) {
-    if (betas->items.size() != 2)
-      errors.error(betas->origin, PlanMessage::wrongValue, "train.optimizer.betas", "two numbers",
-                   std::to_string(betas->items.size()));
-    optimizer.beta1 = {toNumber(betas->items.front()), betas->items.front().origin};
-    optimizer.beta2 = {toNumber(betas->items.back()), betas->items.back().origin};
+  const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
+  // The tree was checked: the schema's words are those of the table.
+  if (!kind)
+    return;
+  optimizer.weightDecay = number("train.optimizer.weight_decay", kind->weightDecay);
+  for (const OptimizerSetting &setting : kind->settings)
+    optimizerSetting(optimizer, *kind, setting);
+  refuseOthersSettings(*kind);
+}
+
+/// What the plan says of one setting, or its default.
+void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind,
+                                   const OptimizerSetting &setting) {
+  std::string path = std::string("train.optimizer.") + setting.key;
+  if (setting.flag) {
+    optimizer.*setting.flag = boolean(path, setting.value != 0);
+    return;
   }
-  static constexpr std::pair<const char *, const char *> owners[] = {
-      {"momentum", "momentum"}, {"nesterov", "momentum"}, {"betas", "adamw"}, {"eps", "adamw"}};
+  Said<double> &said = optimizer.*setting.number;
+  const PlanNode *node = root.at(path);
+  if (!node || node->kind != PlanNode::List) {
+    said = number(path, setting.value);
+    return;
+  }
+  auto isOfKey = [&](const OptimizerSetting &other) { return StringRef(other.key) == setting.key; };
+  size_t many = llvm::count_if(kind.settings, isOfKey);
+  size_t place = &setting - llvm::find_if(kind.settings, isOfKey);
+  said = {setting.value, node->origin};
+  if (node->items.size() == many)
+    said = {toNumber(node->items[place]), node->items[place].origin};
+  else if (place == 0) // once
+    errors.error(node->origin, PlanMessage::wrongValue, path,
+                 many == 2 ? "two numbers" : std::to_string(many) + " numbers",
+                 std::to_string(node->items.size()));
+}
+
+/// Errors for the settings of other optimizers.
+void PlanBuilder::refuseOthersSettings(const OptimizerKind &kind) {
+  llvm::MapVector<llvm::StringRef, std::vector<std::string>> owners; // of each key
+  for (const OptimizerKind &other : getOptimizerKinds())
+    for (const OptimizerSetting &setting : other.settings)
+      if (auto &names = owners[setting.key]; names.empty() || names.back() != other.name)
+        names.push_back(other.name);
   const PlanNode *map = root.at("train.optimizer");
-  for (auto [option, owner] : owners)
-    if (const PlanEntry *entry = map ? map->find(option) : nullptr; entry && *optimizer.kind != owner)
-      errors.error(entry->origin, PlanMessage::optionOfOther, option, owner, *optimizer.kind);
+  for (auto &[key, names] : owners)
+    if (const PlanEntry *entry = map ? map->find(key) : nullptr; entry && !llvm::is_contained(names, kind.name))
+      errors.error(entry->origin, PlanMessage::optionOfOther, key, llvm::join(names, " and "), kind.name);
 }
 
 } // namespace par

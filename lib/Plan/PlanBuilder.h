@@ -7,6 +7,7 @@
 #ifndef PAR_LIB_PLAN_PLANBUILDER_H
 #define PAR_LIB_PLAN_PLANBUILDER_H
 
+#include "par/Plan/Optimizers.h"
 #include "par/Plan/Plan.h"
 #include "par/Plan/Schema.h"
 
@@ -74,6 +75,8 @@ private:
   PlanGroup group(const PlanEntry &entry);
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);
+  void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
+  void refuseOthersSettings(const OptimizerKind &kind);
   void shards(Plan &plan);
   void offload(Plan &plan);
   void pipeline(Plan &plan);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/NameTable.h"
+#include "par/Plan/Optimizers.h"
 #include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -234,14 +235,19 @@ private:
         number(3, "floor", optimizer.lr.floor);
       }
     }
-    if (*optimizer.kind == "momentum") {
-      number(2, "momentum", optimizer.momentum);
-      boolean(2, "nesterov", optimizer.nesterov);
-    }
-    if (*optimizer.kind == "adamw") {
-      line(2, "betas", "[" + numberText(*optimizer.beta1) + ", " + numberText(*optimizer.beta2) + "]",
-           optimizer.beta1.origin);
-      number(2, "eps", optimizer.eps);
+    const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
+    ArrayRef<OptimizerSetting> settings = kind ? kind->settings : ArrayRef<OptimizerSetting>();
+    for (size_t i = 0; i < settings.size(); ++i) {
+      if (settings[i].flag) {
+        boolean(2, settings[i].key, optimizer.*settings[i].flag);
+        continue;
+      }
+      StringRef key = settings[i].key;
+      const Said<double> &first = optimizer.*settings[i].number;
+      SmallVector<std::string> numbers{numberText(*first)};
+      while (i + 1 < settings.size() && key == settings[i + 1].key)
+        numbers.push_back(numberText(settingOf(optimizer, settings[++i])));
+      line(2, key, numbers.size() == 1 ? numbers.front() : "[" + join(numbers, ", ") + "]", first.origin);
     }
     number(2, "weight_decay", optimizer.weightDecay);
   }

@@ -1,5 +1,9 @@
 #include "par/Dialect/Term.h"
+#include "par/Interfaces/Optimizer.h"
+#include "par/Plan/Optimizers.h"
 #include "par/Train/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -26,6 +30,7 @@ private:
   FailureOr<Value> readState(VariableOp parameter, StringRef suffix);
   LogicalResult addScalars();
   Value scaledRate(StringRef parameter);
+  LogicalResult settle();
   LogicalResult update(GradientOp gradient);
   void write(Value value, const Twine &name) { WriteOp::create(builder, value.getLoc(), value, name.str()); }
 
@@ -33,6 +38,8 @@ private:
   ModuleOp module;
   OpBuilder builder;
   const AddOptimizerPassOptions &options;
+  std::optional<Optimizer> optimizer;
+  SmallVector<std::pair<StringRef, Attribute>> attributes; ///< of every update, but for its weight decay
   llvm::StringMap<double> lrScales, decays;
   llvm::StringMap<Value> weights; ///< what each parameter was read as
   Value lr, count;                ///< learning rate; number of this step, from 1, where the kind needs it
@@ -41,14 +48,15 @@ private:
 
 } // namespace
 
-/// Reads `parameter=number` settings.
+/// Reads `name=number` settings.
 LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef option,
                                     llvm::StringMap<double> &settings) {
   for (StringRef text : texts) {
     auto [name, number] = text.rsplit('=');
     double value;
     if (number.getAsDouble(value))
-      return step.emitOpError() << option << " has \"" << text << "\", expected parameter=number";
+      return step.emitOpError() << option << " has \"" << text << "\", expected "
+                                << (option == "settings" ? "name" : "parameter") << "=number";
     settings[name] = value;
   }
   return success();
@@ -97,7 +105,7 @@ LogicalResult Updates::addScalars() {
   rate->removeInitAttr();
   rate->setValueAttr(DenseElementsAttr::get(scalar, static_cast<float>(options.lr)));
   lr = ReadOp::create(builder, step.getLoc(), scalar, "lr");
-  if (options.kind == "sgd")
+  if (!optimizer->countsSteps())
     return success();
   if (failed(declare("step", VariableKind::counter, scalar, {})))
     return failure();
@@ -122,41 +130,55 @@ Value Updates::scaledRate(StringRef parameter) {
 LogicalResult Updates::update(GradientOp gradient) {
   StringRef name = gradient.getVariable();
   auto parameter = module.lookupSymbol<VariableOp>(name);
-  Location loc = gradient.getLoc();
   Value weight = weights.lookup(name), rate = scaledRate(name);
-  double decay = decays.contains(name) ? decays.lookup(name) : options.decay;
-  llvm::APFloat decayed(decay);
-  if (options.kind == "sgd") {
-    write(SgdOp::create(builder, loc, weight.getType(), weight, gradient, rate, decayed), name);
-    return success();
+  OperationState state(gradient.getLoc(), optimizer->op);
+  state.addOperands({weight, gradient});
+  state.addTypes(weight.getType());
+  for (StringRef suffix : optimizer->getStates()) {
+    FailureOr<Value> old = readState(parameter, suffix);
+    if (failed(old))
+      return failure();
+    state.addOperands(*old);
+    state.addTypes(old->getType());
   }
-  FailureOr<Value> first = readState(parameter, options.kind == "adamw" ? ".m" : ".v");
-  if (failed(first))
+  if (count)
+    state.addOperands(count);
+  state.addOperands(rate);
+  for (auto &[setting, value] : attributes)
+    state.addAttribute(setting, value);
+  state.addAttribute("weight_decay",
+                     builder.getF64FloatAttr(decays.contains(name) ? decays.lookup(name) : options.decay));
+  Operation *update = builder.create(state);
+  write(update->getResult(0), name);
+  for (auto [suffix, result] : llvm::zip(optimizer->getStates(), update->getResults().drop_front()))
+    write(result, name + suffix);
+  return success();
+}
+
+/// After it: `attributes` are those of the updates, by default or as said.
+LogicalResult Updates::settle() {
+  llvm::StringMap<double> said;
+  if (failed(readSettings(options.settings, "settings", said)))
     return failure();
-  if (options.kind == "momentum") {
-    auto op = MomentumOp::create(builder, loc, weight.getType(), first->getType(), weight, gradient, *first,
-                                 count, rate, llvm::APFloat(options.momentum), decayed, options.nesterov);
-    write(op.getNewWeight(), name);
-    write(op.getNewVelocity(), name + ".v");
-    return success();
+  const OptimizerKind *kind = findOptimizerKind(options.kind);
+  for (const OptimizerSetting &setting : kind ? kind->settings : ArrayRef<OptimizerSetting>()) {
+    double value = said.contains(setting.attribute) ? said.lookup(setting.attribute) : setting.value;
+    attributes.emplace_back(setting.attribute, setting.flag ? Attribute(builder.getBoolAttr(value != 0))
+                                                              : builder.getF64FloatAttr(value));
+    said.erase(setting.attribute);
   }
-  FailureOr<Value> second = readState(parameter, ".v");
-  if (failed(second))
-    return failure();
-  auto op = AdamwOp::create(builder, loc, weight.getType(), first->getType(), second->getType(), weight,
-                            gradient, *first, *second, count, rate, llvm::APFloat(options.beta1),
-                            llvm::APFloat(options.beta2), llvm::APFloat(options.epsilon), decayed);
-  write(op.getNewWeight(), name);
-  write(op.getNewFirst(), name + ".m");
-  write(op.getNewSecond(), name + ".v");
+  if (!said.empty())
+    return step.emitOpError() << "has the setting \"" << said.begin()->getKey() << "\", which " << optimizer->op
+                              << " does not take";
   return success();
 }
 
 LogicalResult Updates::run() {
-  if (options.kind != "sgd" && options.kind != "momentum" && options.kind != "adamw")
-    return step.emitOpError() << "has the optimizer \"" << options.kind
-                              << "\", expected sgd, momentum or adamw";
-  if (failed(readSettings(options.lrScales, "lr-scales", lrScales)) ||
+  optimizer = findOptimizer(step.getContext(), options.kind);
+  if (!optimizer)
+    return step.emitOpError() << "has the optimizer \"" << options.kind << "\", expected one of "
+                              << llvm::join(optimizerKinds(step.getContext()), ", ");
+  if (failed(settle()) || failed(readSettings(options.lrScales, "lr-scales", lrScales)) ||
       failed(readSettings(options.decays, "decays", decays)))
     return failure();
   SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
@@ -181,7 +203,8 @@ struct AddOptimizerPass : impl::AddOptimizerPassBase<AddOptimizerPass> {
   using Base::Base;
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<StepOp>("train");
-    AddOptimizerPassOptions options{kind, lr, momentum, nesterov, beta1, beta2, epsilon, decay, {}, {}};
+    AddOptimizerPassOptions options{kind, lr, {}, decay, {}, {}};
+    options.settings.assign(settings.begin(), settings.end());
     options.lrScales.assign(lrScales.begin(), lrScales.end());
     options.decays.assign(decays.begin(), decays.end());
     if (step && failed(Updates(step, options).run()))

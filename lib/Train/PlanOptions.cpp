@@ -1,3 +1,4 @@
+#include "par/Plan/Optimizers.h"
 #include "par/Train/Passes.h"
 
 using namespace mlir;
@@ -32,11 +33,9 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   const PlanOptimizer &optimizer = plan.train->optimizer;
   options.kind = *optimizer.kind;
   options.lr = *optimizer.lr.peak;
-  options.momentum = *optimizer.momentum;
-  options.nesterov = *optimizer.nesterov;
-  options.beta1 = *optimizer.beta1;
-  options.beta2 = *optimizer.beta2;
-  options.epsilon = *optimizer.eps;
+  if (const OptimizerKind *kind = findOptimizerKind(options.kind))
+    for (const OptimizerSetting &setting : kind->settings)
+      options.settings.emplace_back(setting.attribute, settingOf(optimizer, setting));
   options.weightDecay = *optimizer.weightDecay;
   options.clip = *plan.train->clip;
 

@@ -142,22 +142,15 @@ void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options)
 }
 
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
-  AddOptimizerPassOptions optimizer{options.kind,
-                                    options.lr,
-                                    options.momentum,
-                                    options.nesterov,
-                                    options.beta1,
-                                    options.beta2,
-                                    options.epsilon,
-                                    options.weightDecay,
-                                    {},
-                                    {}};
+  AddOptimizerPassOptions optimizer{options.kind, options.lr, {}, options.weightDecay, {}, {}};
+  auto named = [](StringRef name, double value) { return llvm::formatv("{0}={1:e17}", name, value).str(); };
+  for (auto &[name, value] : options.settings)
+    optimizer.settings.push_back(named(name, value));
   for (const TrainOptions::Parameter &parameter : options.parameters) {
-    auto setting = [&](double value) { return llvm::formatv("{0}={1:e17}", parameter.name, value).str(); };
     if (parameter.lrScale)
-      optimizer.lrScales.push_back(setting(*parameter.lrScale));
+      optimizer.lrScales.push_back(named(parameter.name, *parameter.lrScale));
     if (parameter.weightDecay)
-      optimizer.decays.push_back(setting(*parameter.weightDecay));
+      optimizer.decays.push_back(named(parameter.name, *parameter.weightDecay));
   }
   ClipGradientsPassOptions clip;
   clip.clip = options.clip.value_or(0);

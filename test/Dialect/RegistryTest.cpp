@@ -1,4 +1,5 @@
 // What every op of the dialect must have: no op can be added without its concerns and its tests.
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Decomposable.h"
 #include "par/Interfaces/Interpretable.h"
@@ -63,7 +64,8 @@ bool names(StringRef text, StringRef op) {
 TEST_F(Registry, EveryOpHasARoundTrip) {
   std::string checks = roundTrips();
   for (RegisteredOperationName op : ops)
-    EXPECT_TRUE(names(checks, op.getStringRef())) << op.getStringRef().str();
+    EXPECT_TRUE(names(checks, op.getStringRef()))
+        << op.getStringRef().str() << " is in no CHECK line of test/Dialect/*-round-trip.mlir";
 }
 
 // An op with a rule is a tensor op: it is interpreted, it costs something unless it only marks a value, and
@@ -79,4 +81,23 @@ TEST_F(Registry, EveryTensorOpHasItsConcerns) {
     bool emitted = op.hasInterface<LowerableOpInterface>() || op.hasInterface<DecomposableOpInterface>();
     EXPECT_EQ(emitted, isTensorOp && !isMarker) << name;
   }
+}
+
+namespace {
+struct FreeSgd : CostOpInterface::ExternalModel<FreeSgd, SgdOp> {
+  int64_t getFlops(Operation *) const { return 0; }
+  bool isFusable(Operation *) const { return true; }
+};
+struct LoopCost : CostOpInterface::ExternalModel<LoopCost, LoopOp> {
+  int64_t getFlops(Operation *) const { return 0; }
+  bool isFusable(Operation *) const { return true; }
+};
+} // namespace
+
+// Of two models MLIR keeps the first and drops the second; the same one may come again with another registry.
+TEST_F(Registry, ASecondModelEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH((attachOnce<SgdOp, FreeSgd>(context)), "par.sgd has two models of par::CostOpInterface: it is listed twice");
+  attachOnce<LoopOp, LoopCost>(context);
+  attachOnce<LoopOp, LoopCost>(context);
 }

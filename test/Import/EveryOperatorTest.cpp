@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include <random>
+#include <set>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -292,6 +293,12 @@ void survive(void (*body)(const std::string &, int, Progress &), std::string (*d
   EXPECT_EQ(progress->faults, 0);
   EXPECT_GT(progress->read, 1000);
   EXPECT_GT(progress->notRead, 1000);
+}
+
+TEST(EveryOperatorTest, IsListedOnce) {
+  std::set<std::string> names;
+  for (const std::string &name : operatorNames())
+    EXPECT_TRUE(names.insert(name).second) << name << " is listed twice in lib/Import/Operators.cpp";
 }
 
 TEST(EveryOperatorTest, SurvivesWhatNoExporterWrites) { survive(importVariations, describe); }

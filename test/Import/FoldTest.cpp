@@ -1,5 +1,10 @@
 // Folding of static ONNX values against ONNX's own definitions.
+#include "par/Import/Families.h"
 #include "par/Import/Fold.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include "gtest/gtest.h"
 
@@ -173,3 +178,31 @@ TEST_F(FoldTest, UnsqueezeAndSqueeze) {
 TEST_F(FoldTest, UnknownOpsAreLeftAlone) { EXPECT_TRUE(failed(fold("Conv", {ints({1}, {1})}))); }
 
 } // namespace
+
+// The operators that Import reads and folds are joined so. Of two rows in one family the later one is read: no file has them.
+TEST(Families, ASecondRowEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  using Table = llvm::StringMap<int>;
+  auto first = +[](Table &table) { table["Relu"] = 1; };
+  auto second = +[](Table &table) { table["Elu"] = 2; };
+  EXPECT_EQ(joinFamilies<int>({first, second}).size(), 2u);
+  EXPECT_DEATH(joinFamilies<int>({first, second, first}), "operator Relu is registered twice");
+}
+
+TEST(Families, NoFileHasTwoRowsOfAName) {
+  std::error_code failure;
+  unsigned rows = 0;
+  for (llvm::sys::fs::directory_iterator file(PAR_SOURCE_DIR "/lib/Import", failure), end; file != end;
+       file.increment(failure)) {
+    auto text = llvm::MemoryBuffer::getFile(file->path());
+    ASSERT_TRUE(text) << file->path();
+    llvm::StringSet<> names;
+    for (llvm::StringRef rest = (*text)->getBuffer(); !rest.empty();) {
+      rest = rest.split("table[\"").second;
+      llvm::StringRef name = rest.split('"').first;
+      rows += !name.empty();
+      EXPECT_TRUE(name.empty() || names.insert(name).second) << file->path() << " registers " << name.str() << " twice";
+    }
+  }
+  EXPECT_GT(rows, 200u);
+}

@@ -1,5 +1,7 @@
 // Every message of the plan reader is quoted by a test of this folder.
 #include "par/Plan/Errors.h"
+#include "par/Plan/Schema.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -71,4 +73,14 @@ TEST(Messages, AllAreQuoted) {
 #define PLAN_MESSAGE(name, text) EXPECT_TRUE(quotes(plain, pieces(text))) << #name << ": " << text;
 #include "par/Plan/Messages.def"
 #undef PLAN_MESSAGE
+}
+
+// A second row of one name would never be found.
+TEST(Schema, EachKeyIsThereOnce) {
+  llvm::StringSet<> keys, recipes;
+  for (const par::PlanKey &key : par::planKeys())
+    EXPECT_TRUE(keys.insert(key.path).second) << key.path << " is in the table twice";
+  std::string names = par::recipeNames();
+  for (llvm::StringRef name : llvm::split(names, ", "))
+    EXPECT_TRUE(recipes.insert(name).second) << name.str() << " is shipped twice";
 }

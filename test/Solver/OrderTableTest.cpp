@@ -1,4 +1,8 @@
+#include "par/Plan/Schema.h"
 #include "par/Solver/OrderTable.h"
+
+#include "llvm/ADT/StringSet.h"
+
 #include <gtest/gtest.h>
 
 using namespace par;
@@ -11,6 +15,17 @@ static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned stages, 
   problem.forward.assign(stages, 100);
   problem.backward.assign(stages, 200);
   return problem;
+}
+
+// A second schedule of one name would never be found, and a plan says the names of all.
+TEST(Schedules, EachHasOneName) {
+  llvm::StringSet<> names;
+  for (const Schedule &schedule : getSchedules()) {
+    EXPECT_TRUE(names.insert(schedule.name).second) << schedule.name.str() << " is in the table twice";
+    EXPECT_TRUE(llvm::is_contained(planWords("pipeline.schedule"), schedule.name))
+        << schedule.name.str() << " is no word of pipeline.schedule in lib/Plan/Schema.cpp";
+  }
+  EXPECT_EQ(names.size(), planWords("pipeline.schedule").size());
 }
 
 // Equal stages and free links: every schedule of the table has the bubble (p-1)/(m+p-1), exactly.

@@ -128,11 +128,12 @@ TEST_P(ModelTest, TrainsAsPyTorchDoes) {
   TrainOptions wanted;
   wanted.kind = model.optimizer;
   wanted.lr = *options.getNumber("lr");
-  wanted.momentum = options.getNumber("momentum").value_or(0);
+  if (std::optional<double> momentum = options.getNumber("momentum"); momentum && wanted.kind == "momentum")
+    wanted.settings.emplace_back("momentum", *momentum);
   wanted.weightDecay = options.getNumber("weight_decay").value_or(0);
   if (auto *betas = options.getArray("betas")) {
-    wanted.beta1 = *(*betas)[0].getAsNumber();
-    wanted.beta2 = *(*betas)[1].getAsNumber();
+    wanted.settings.emplace_back("beta1", *(*betas)[0].getAsNumber());
+    wanted.settings.emplace_back("beta2", *(*betas)[1].getAsNumber());
   }
   ModelRun training(model.name, model.file, wanted);
 

@@ -335,7 +335,7 @@ inline OpCase geluGradCase(Chooser &choose) {
 
 /// The n-th result is the one that is compared.
 inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names, llvm::StringRef op,
-                         llvm::StringRef attributes) {
+                         llvm::StringRef attributes, bool counts) {
   Shape shape = choose.anyShape();
   OpCase made{"", {{shape}, {shape}}, shape};
   std::string type = typeOf(shape), types = type + ", " + type, operands = "%0, %1";
@@ -343,8 +343,10 @@ inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names,
     made.inputs.push_back({shape, 0.1, 2});
     operands += llvm::formatv(", %{0}", 2 + i);
   }
-  if (states) { // adamw's two states have one type
-    types += ", " + type + ", tensor<f64>";
+  if (states) // adamw's two states have one type
+    types += ", " + type;
+  if (counts) {
+    types += ", tensor<f64>";
     made.inputs.push_back({{}, 1, 5});
     operands += llvm::formatv(", %{0}", 2 + states);
   }
@@ -356,8 +358,8 @@ inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names,
 }
 
 inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
-  auto update = [](int64_t states, const char *names, const char *op, const char *attributes) {
-    return [=](Chooser &choose) { return updateCase(choose, states, names, op, attributes); };
+  auto update = [](int64_t states, const char *names, const char *op, const char *attributes, bool counts = true) {
+    return [=](Chooser &choose) { return updateCase(choose, states, names, op, attributes, counts); };
   };
   const char *adamw = "betas 0.9, 0.99 epsilon 1.0e-3 decay 0.1";
   return {{"softmax_grad", softmaxGradCase},
@@ -367,7 +369,7 @@ inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
           {"attention_grad", attentionGrad(0, false, true)},
           {"attention_grad", attentionGrad(1, true, false)},
           {"attention_grad", attentionGrad(2, true, true)},
-          {"sgd", update(0, "%y", "sgd", "decay 0.1")},
+          {"sgd", update(0, "%y", "sgd", "decay 0.1", /*counts=*/false)},
           {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.1")},
           {"momentum", update(1, "%w, %y", "momentum", "momentum 0.9 decay 0.1")},
           {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.0 {nesterov = true}")},

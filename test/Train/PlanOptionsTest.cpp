@@ -33,9 +33,8 @@ TEST(TrainPlan, SaysOptimizerAndClipping) {
                              .options;
   EXPECT_EQ(options.kind, "adamw");
   EXPECT_EQ(options.lr, 0.01);
-  EXPECT_EQ(options.beta1, 0.8);
-  EXPECT_EQ(options.beta2, 0.95);
-  EXPECT_EQ(options.epsilon, 1e-6);
+  std::vector<std::pair<std::string, double>> settings{{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-6}};
+  EXPECT_EQ(options.settings, settings);
   EXPECT_EQ(options.weightDecay, 0.1);
   EXPECT_EQ(options.clip, 2.0);
   EXPECT_TRUE(options.parameters.empty());

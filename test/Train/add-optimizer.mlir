@@ -1,7 +1,7 @@
 // Each kind adds its states, reads the learning rate and writes parameters, states and step count; settings of one
 // parameter hold for it alone; states lie as their parameter does.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=adamw lr=0.5 decay=0.1 lr-scales=b=0.25 decays=b=0" | FileCheck %s
-// RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=momentum momentum=0.8 nesterov=true" | FileCheck %s --check-prefix=MOMENTUM
+// RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=momentum settings=momentum=0.8,nesterov=1" | FileCheck %s --check-prefix=MOMENTUM
 // RUN: par-opt %s --par-differentiate --par-add-optimizer | FileCheck %s --check-prefix=SGD
 
 // CHECK: par.variable @w{{ +}}parameter

@@ -1,12 +1,16 @@
 // What AddOptimizer and ClipGradients refuse.
 // RUN: not par-opt %s --par-add-optimizer="kind=lion" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not par-opt %s --par-add-optimizer="settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not par-opt %s --par-add-optimizer="settings=beta1" 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: not par-opt %s --par-add-optimizer="lr-scales=x=1" 2>&1 | FileCheck %s --check-prefix=SETTING
 // RUN: not par-opt %s --par-add-optimizer="decays=w" 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not par-opt %s --par-add-optimizer="kind=adamw" 2>&1 | FileCheck %s --check-prefix=TAKEN
 // RUN: not par-opt %s --par-clip-gradients="clip=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not par-opt %s --par-clip-gradients="clip=1" 2>&1 | FileCheck %s --check-prefix=CLIP
 
-// KIND: error: 'par.step' op has the optimizer "lion", expected sgd, momentum or adamw
+// KIND: error: 'par.step' op has the optimizer "lion", expected one of adamw, momentum, sgd
+// UNKNOWN: error: 'par.step' op has the setting "beta1", which par.sgd does not take
+// TEXT: error: 'par.step' op settings has "beta1", expected name=number
 // SETTING: error: 'par.step' op has a setting for @x, which is no parameter
 // NUMBER: error: 'par.step' op decays has "w", expected parameter=number
 // TAKEN: error: training needs a variable @w.m of its own

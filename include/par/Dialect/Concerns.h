@@ -14,6 +14,7 @@ void registerDecompositions(mlir::DialectRegistry &registry);
 void registerCosts(mlir::DialectRegistry &registry);
 void registerInterpretations(mlir::DialectRegistry &registry);
 void registerLowerings(mlir::DialectRegistry &registry);
+void registerOptimizers(mlir::DialectRegistry &registry);
 
 } // namespace par
 

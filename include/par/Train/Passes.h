@@ -24,11 +24,9 @@ struct TrainOptions {
     std::string name; ///< of its variable
     std::optional<double> lrScale, weightDecay;
   };
-  std::string kind = "sgd"; ///< sgd, momentum, adamw
+  std::string kind = "sgd"; ///< of optimizerKinds
   double lr = 0.001;        ///< value of @lr until the host sets it
-  double momentum = 0.9;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  std::vector<std::pair<std::string, double>> settings; ///< attributes of the updates, other than their defaults
   double weightDecay = 0;
   std::vector<Parameter> parameters;
   std::optional<double> clip; ///< largest norm of all gradients together

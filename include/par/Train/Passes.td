@@ -100,10 +100,10 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "updates every parameter that has a gradient";
   let description = [{
     Expects: `@train` after -par-differentiate.
-    Leaves: one update op a gradient, whose result is written to the parameter; the optimizer's state as variables
-    `@w.m`, `@w.v` of kind state, shaped, stored and sharded as the parameter; the learning rate in the hyper variable
-    `@lr`; with momentum and adamw the number of the step, from 1, in the counter `@step`. Formulas are PyTorch's.
-    Fails: on an unknown kind, a setting for what is no parameter, or a name that is taken.
+    Leaves: one update op a gradient, whose result is written to the parameter; the states that the op names as variables
+    of kind state, `@w.m`, shaped, stored and sharded as the parameter; the learning rate in the hyper variable `@lr`;
+    where the op counts steps, the number of the step, from 1, in the counter `@step`. Formulas are PyTorch's.
+    Fails: on an unknown kind, a setting that the op does not take or for what is no parameter, or a name that is taken.
 
     Example: with `kind=adamw`
     ```
@@ -112,13 +112,9 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"sgd\"", "sgd, momentum or adamw">,
+    Option<"kind", "kind", "std::string", "\"sgd\"", "an op with OptimizerOpInterface, without its dialect">,
     Option<"lr", "lr", "double", "0.001", "initial value of @lr">,
-    Option<"momentum", "momentum", "double", "0.9", "of momentum">,
-    Option<"nesterov", "nesterov", "bool", "false", "of momentum">,
-    Option<"beta1", "beta1", "double", "0.9", "of adamw">,
-    Option<"beta2", "beta2", "double", "0.999", "of adamw">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "of adamw">,
+    ListOption<"settings", "settings", "std::string", "attributes of the updates other than their defaults, name=number">,
     Option<"decay", "decay", "double", "0", "weight decay">,
     ListOption<"lrScales", "lr-scales", "std::string", "learning rate as a factor of @lr, parameter=factor">,
     ListOption<"decays", "decays", "std::string", "weight decay of one parameter, parameter=decay">,

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
 #include "par/Interfaces/Cost.h"
 
@@ -23,8 +24,8 @@ struct AttentionCost : CostOpInterface::ExternalModel<AttentionCost<Op, products
 void registerAttentionCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     // q k^T and p v; backward q k^T, ct v^T, p^T ct, t k and t^T q.
-    AttentionOp::attachInterface<AttentionCost<AttentionOp, 2, 16>>(*context);
-    AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5, 16>>(*context);
+    attachOnce<AttentionOp, AttentionCost<AttentionOp, 2, 16>>(*context);
+    attachOnce<AttentionGradOp, AttentionCost<AttentionGradOp, 5, 16>>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "Scores.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Decomposable.h"
 
 using namespace mlir;
@@ -33,8 +34,8 @@ struct AttentionGradDecomposition
 
 void registerAttentionDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    AttentionOp::attachInterface<AttentionDecomposition>(*context);
-    AttentionGradOp::attachInterface<AttentionGradDecomposition>(*context);
+    attachOnce<AttentionOp, AttentionDecomposition>(*context);
+    attachOnce<AttentionGradOp, AttentionGradDecomposition>(*context);
   });
 }
 

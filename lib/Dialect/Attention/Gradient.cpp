@@ -1,4 +1,5 @@
 #include "Scores.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Differentiable.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ struct AttentionGradient : DifferentiableOpInterface::ExternalModel<AttentionGra
 
 void registerAttentionGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    AttentionOp::attachInterface<AttentionGradient>(*context);
+    attachOnce<AttentionOp, AttentionGradient>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
@@ -126,8 +127,8 @@ struct AttentionGradMeaning : InterpretableOpInterface::ExternalModel<AttentionG
 
 void registerAttentionInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    AttentionOp::attachInterface<AttentionMeaning>(*context);
-    AttentionGradOp::attachInterface<AttentionGradMeaning>(*context);
+    attachOnce<AttentionOp, AttentionMeaning>(*context);
+    attachOnce<AttentionGradOp, AttentionGradMeaning>(*context);
   });
 }
 

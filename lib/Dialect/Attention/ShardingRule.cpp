@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
 #include "par/Interfaces/ShardingRule.h"
 
@@ -71,8 +72,8 @@ struct AttentionGradRule : ShardingRuleOpInterface::ExternalModel<AttentionGradR
 
 void registerAttentionRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    AttentionOp::attachInterface<AttentionRule>(*context);
-    AttentionGradOp::attachInterface<AttentionGradRule>(*context);
+    attachOnce<AttentionOp, AttentionRule>(*context);
+    attachOnce<AttentionGradOp, AttentionGradRule>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -126,11 +127,11 @@ struct AxisIndexMeaning : InterpretableCollectiveInterface::ExternalModel<AxisIn
 
 void registerCollectiveInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    AllReduceOp::attachInterface<AllReduceMeaning>(*context);
-    AllGatherOp::attachInterface<AllGatherMeaning>(*context);
-    ReduceScatterOp::attachInterface<ReduceScatterMeaning>(*context);
-    AllToAllOp::attachInterface<AllToAllMeaning>(*context);
-    AxisIndexOp::attachInterface<AxisIndexMeaning>(*context);
+    attachOnce<AllReduceOp, AllReduceMeaning>(*context);
+    attachOnce<AllGatherOp, AllGatherMeaning>(*context);
+    attachOnce<ReduceScatterOp, ReduceScatterMeaning>(*context);
+    attachOnce<AllToAllOp, AllToAllMeaning>(*context);
+    attachOnce<AxisIndexOp, AxisIndexMeaning>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -21,7 +22,7 @@ struct DotCost : CostOpInterface::ExternalModel<DotCost, DotOp> {
 
 void registerContractCosts(DialectRegistry &registry) {
   registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotCost>(*context); });
+      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotCost>(*context); });
 }
 
 } // namespace par

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -65,7 +66,7 @@ struct DotGradient : DifferentiableOpInterface::ExternalModel<DotGradient, DotOp
 
 void registerContractGradients(DialectRegistry &registry) {
   registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotGradient>(*context); });
+      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotGradient>(*context); });
 }
 
 } // namespace par

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
 
@@ -65,7 +66,7 @@ struct DotMeaning : InterpretableOpInterface::ExternalModel<DotMeaning, DotOp> {
 
 void registerContractInterpretations(DialectRegistry &registry) {
   registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotMeaning>(*context); });
+      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotMeaning>(*context); });
 }
 
 } // namespace par

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 
 using namespace mlir;
@@ -41,7 +42,7 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
 
 void registerContractLowerings(DialectRegistry &registry) {
   registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotLowering>(*context); });
+      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotLowering>(*context); });
 }
 
 } // namespace par

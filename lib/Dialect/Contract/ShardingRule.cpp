@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -37,7 +38,7 @@ struct DotRule : ShardingRuleOpInterface::ExternalModel<DotRule, DotOp> {
 
 void registerContractRules(DialectRegistry &registry) {
   registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { DotOp::attachInterface<DotRule>(*context); });
+      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotRule>(*context); });
 }
 
 } // namespace par

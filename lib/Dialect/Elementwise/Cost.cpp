@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ struct PerElement : CostOpInterface::ExternalModel<PerElement<Op, perElement>, O
 
 template <int64_t perElement, typename... Ops>
 void attach(MLIRContext *context) {
-  (Ops::template attachInterface<PerElement<Ops, perElement>>(*context), ...);
+  (attachOnce<Ops, PerElement<Ops, perElement>>(*context), ...);
 }
 
 } // namespace

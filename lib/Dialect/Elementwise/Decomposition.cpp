@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Decomposable.h"
 
@@ -47,8 +48,8 @@ struct GeluGradDecomposition : DecomposableOpInterface::ExternalModel<GeluGradDe
 
 void registerElementwiseDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GeluOp::attachInterface<GeluDecomposition>(*context);
-    GeluGradOp::attachInterface<GeluGradDecomposition>(*context);
+    attachOnce<GeluOp, GeluDecomposition>(*context);
+    attachOnce<GeluGradOp, GeluGradDecomposition>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -119,11 +120,11 @@ struct ConstrainGradient : DifferentiableOpInterface::ExternalModel<ConstrainGra
 
 template <typename Op, Term (*formula)(Term, Term, Term)>
 void attach(MLIRContext *context) {
-  Op::template attachInterface<UnaryGradient<Op, formula>>(*context);
+  attachOnce<Op, UnaryGradient<Op, formula>>(*context);
 }
 template <typename Op, std::pair<Term, Term> (*formula)(Term, Term, Term, Term)>
 void attach(MLIRContext *context) {
-  Op::template attachInterface<BinaryGradient<Op, formula>>(*context);
+  attachOnce<Op, BinaryGradient<Op, formula>>(*context);
 }
 
 } // namespace
@@ -151,14 +152,14 @@ void registerElementwiseGradients(DialectRegistry &registry) {
     attach<MaximumOp, ofMaximum>(context);
     attach<MinimumOp, ofMinimum>(context);
     attach<PowerOp, ofPower>(context);
-    SignOp::attachInterface<FlatGradient<SignOp>>(*context);
-    FloorOp::attachInterface<FlatGradient<FloorOp>>(*context);
-    CeilOp::attachInterface<FlatGradient<CeilOp>>(*context);
-    RoundOp::attachInterface<FlatGradient<RoundOp>>(*context);
-    SelectOp::attachInterface<SelectGradient>(*context);
-    ConvertOp::attachInterface<ConvertGradient>(*context);
-    GeluOp::attachInterface<GeluGradient>(*context);
-    ConstrainOp::attachInterface<ConstrainGradient>(*context);
+    attachOnce<SignOp, FlatGradient<SignOp>>(*context);
+    attachOnce<FloorOp, FlatGradient<FloorOp>>(*context);
+    attachOnce<CeilOp, FlatGradient<CeilOp>>(*context);
+    attachOnce<RoundOp, FlatGradient<RoundOp>>(*context);
+    attachOnce<SelectOp, SelectGradient>(*context);
+    attachOnce<ConvertOp, ConvertGradient>(*context);
+    attachOnce<GeluOp, GeluGradient>(*context);
+    attachOnce<ConstrainOp, ConstrainGradient>(*context);
   });
 }
 

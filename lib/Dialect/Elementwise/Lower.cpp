@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -218,7 +219,7 @@ struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowe
 
 template <typename... Ops>
 void attach(MLIRContext *context) {
-  (Ops::template attachInterface<ElementwiseLowering<Ops>>(*context), ...);
+  (attachOnce<Ops, ElementwiseLowering<Ops>>(*context), ...);
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -27,14 +28,25 @@ struct ElementwiseRule : ShardingRuleOpInterface::ExternalModel<ElementwiseRule<
   }
 };
 
+/// A quotient of floats is linear in the dividend; one of integers rounds.
+struct DivideRule : ShardingRuleOpInterface::ExternalModel<DivideRule, DivideOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    ShardingRule rule = ShardingRule::getElementwise(type.getShape(), 2, 1);
+    if (isa<FloatType>(type.getElementType()))
+      rule.linear.push_back({0});
+    return rule;
+  }
+};
+
 struct ConvertRule : ShardingRuleOpInterface::ExternalModel<ConvertRule, ConvertOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto from = cast<RankedTensorType>(op->getOperand(0).getType()),
          to = cast<RankedTensorType>(op->getResult(0).getType());
     ShardingRule rule = ShardingRule::getElementwise(to.getShape(), 1, 1);
-    // A sum of rounded parts is not the rounded sum: only widening is linear.
+    // A sum of rounded parts is not the rounded sum: only what rounds nothing is linear. (f16 and bf16 are as wide.)
     auto narrow = dyn_cast<FloatType>(from.getElementType()), wide = dyn_cast<FloatType>(to.getElementType());
-    if (narrow && wide && narrow.getWidth() <= wide.getWidth())
+    if (narrow && wide && APFloat::isRepresentableBy(narrow.getFloatSemantics(), wide.getFloatSemantics()))
       rule.linear.push_back({0});
     return rule;
   }
@@ -58,7 +70,7 @@ struct ConstrainRule : ShardingRuleOpInterface::ExternalModel<ConstrainRule, Con
 
 template <Linear linear, typename... Ops>
 void attach(MLIRContext *context) {
-  (Ops::template attachInterface<ElementwiseRule<Ops, linear>>(*context), ...);
+  (attachOnce<Ops, ElementwiseRule<Ops, linear>>(*context), ...);
 }
 
 } // namespace
@@ -71,10 +83,11 @@ void registerElementwiseRules(DialectRegistry &registry) {
            CompareOp, GeluOp, CotangentOp>(context);
     attach<Linear::All, AddOp, SubtractOp>(context);
     attach<Linear::Each, MultiplyOp>(context);
-    attach<Linear::First, NegateOp, DivideOp, GeluGradOp, GradientOp>(context);
+    attach<Linear::First, NegateOp, GeluGradOp, GradientOp>(context);
     attach<Linear::Values, SelectOp>(context);
-    ConvertOp::attachInterface<ConvertRule>(*context);
-    ConstrainOp::attachInterface<ConstrainRule>(*context);
+    attachOnce<DivideOp, DivideRule>(*context);
+    attachOnce<ConvertOp, ConvertRule>(*context);
+    attachOnce<ConstrainOp, ConstrainRule>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -5,11 +6,11 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Moves rows that values address.
+/// Moves rows that values address; `perElement` operations join each element of an update with what is there.
 template <typename Op, int64_t perElement>
 struct Addressed : CostOpInterface::ExternalModel<Addressed<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {
-    return perElement * cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
+    return perElement * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements();
   }
   bool isFusable(Operation *) const { return false; }
 };
@@ -18,11 +19,11 @@ struct Addressed : CostOpInterface::ExternalModel<Addressed<Op, perElement>, Op>
 
 void registerIndexCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GatherOp::attachInterface<Addressed<GatherOp, 0>>(*context);
-    ScatterAddOp::attachInterface<Addressed<ScatterAddOp, 1>>(*context);
-    TakeOp::attachInterface<Addressed<TakeOp, 0>>(*context);
-    PutReduceOp::attachInterface<Addressed<PutReduceOp, 1>>(*context);
-    PutAddOp::attachInterface<Addressed<PutAddOp, 1>>(*context);
+    attachOnce<GatherOp, Addressed<GatherOp, 0>>(*context);
+    attachOnce<ScatterAddOp, Addressed<ScatterAddOp, 1>>(*context);
+    attachOnce<TakeOp, Addressed<TakeOp, 0>>(*context);
+    attachOnce<PutReduceOp, Addressed<PutReduceOp, 1>>(*context);
+    attachOnce<PutAddOp, Addressed<PutAddOp, 1>>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Differentiable.h"
 
 #include "par/Dialect/Term.h"
@@ -69,11 +70,11 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
 
 void registerIndexGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GatherOp::attachInterface<PickGradient<GatherOp, ScatterAddOp>>(*context);
-    TakeOp::attachInterface<PickGradient<TakeOp, PutAddOp>>(*context);
-    ScatterAddOp::attachInterface<AddGradient<ScatterAddOp, GatherOp>>(*context);
-    PutReduceOp::attachInterface<PutReduceGradient>(*context);
-    PutAddOp::attachInterface<AddGradient<PutAddOp, TakeOp>>(*context);
+    attachOnce<GatherOp, PickGradient<GatherOp, ScatterAddOp>>(*context);
+    attachOnce<TakeOp, PickGradient<TakeOp, PutAddOp>>(*context);
+    attachOnce<ScatterAddOp, AddGradient<ScatterAddOp, GatherOp>>(*context);
+    attachOnce<PutReduceOp, PutReduceGradient>(*context);
+    attachOnce<PutAddOp, AddGradient<PutAddOp, TakeOp>>(*context);
   });
 }
 

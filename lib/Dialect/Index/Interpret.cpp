@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -144,11 +145,11 @@ struct PutReduceMeaning : InterpretableOpInterface::ExternalModel<PutReduceMeani
 
 void registerIndexInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GatherOp::attachInterface<GatherMeaning>(*context);
-    ScatterAddOp::attachInterface<ScatterAddMeaning>(*context);
-    TakeOp::attachInterface<TakeMeaning>(*context);
-    PutReduceOp::attachInterface<PutReduceMeaning>(*context);
-    PutAddOp::attachInterface<PutAddMeaning>(*context);
+    attachOnce<GatherOp, GatherMeaning>(*context);
+    attachOnce<ScatterAddOp, ScatterAddMeaning>(*context);
+    attachOnce<TakeOp, TakeMeaning>(*context);
+    attachOnce<PutReduceOp, PutReduceMeaning>(*context);
+    attachOnce<PutAddOp, PutAddMeaning>(*context);
   });
 }
 

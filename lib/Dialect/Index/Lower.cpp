@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -111,11 +112,11 @@ struct PutLowering : LowerableOpInterface::ExternalModel<PutLowering<Op>, Op> {
 
 void registerIndexLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GatherOp::attachInterface<GatherLowering>(*context);
-    TakeOp::attachInterface<TakeLowering>(*context);
-    ScatterAddOp::attachInterface<ScatterAddLowering>(*context);
-    PutAddOp::attachInterface<PutLowering<PutAddOp>>(*context);
-    PutReduceOp::attachInterface<PutLowering<PutReduceOp>>(*context);
+    attachOnce<GatherOp, GatherLowering>(*context);
+    attachOnce<TakeOp, TakeLowering>(*context);
+    attachOnce<ScatterAddOp, ScatterAddLowering>(*context);
+    attachOnce<PutAddOp, PutLowering<PutAddOp>>(*context);
+    attachOnce<PutReduceOp, PutLowering<PutReduceOp>>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Dialect/Lower.h"
 
@@ -228,11 +229,11 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
 
 void registerIndexRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    GatherOp::attachInterface<GatherRule>(*context);
-    ScatterAddOp::attachInterface<ScatterAddRule>(*context);
-    TakeOp::attachInterface<TakeRule>(*context);
-    PutReduceOp::attachInterface<PutReduceRule>(*context);
-    PutAddOp::attachInterface<PutAddRule>(*context);
+    attachOnce<GatherOp, GatherRule>(*context);
+    attachOnce<ScatterAddOp, ScatterAddRule>(*context);
+    attachOnce<TakeOp, TakeRule>(*context);
+    attachOnce<PutReduceOp, PutReduceRule>(*context);
+    attachOnce<PutAddOp, PutAddRule>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -18,8 +19,8 @@ struct PerLogit : CostOpInterface::ExternalModel<PerLogit<Op, perElement>, Op> {
 
 void registerLossCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    CrossEntropyOp::attachInterface<PerLogit<CrossEntropyOp, 14>>(*context);
-    CrossEntropyGradOp::attachInterface<PerLogit<CrossEntropyGradOp, 14>>(*context);
+    attachOnce<CrossEntropyOp, PerLogit<CrossEntropyOp, 14>>(*context);
+    attachOnce<CrossEntropyGradOp, PerLogit<CrossEntropyGradOp, 14>>(*context);
   });
 }
 

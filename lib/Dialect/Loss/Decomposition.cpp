@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Decomposable.h"
 
@@ -58,8 +59,8 @@ struct CrossEntropyGradDecomposition
 
 void registerLossDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    CrossEntropyOp::attachInterface<CrossEntropyDecomposition>(*context);
-    CrossEntropyGradOp::attachInterface<CrossEntropyGradDecomposition>(*context);
+    attachOnce<CrossEntropyOp, CrossEntropyDecomposition>(*context);
+    attachOnce<CrossEntropyGradOp, CrossEntropyGradDecomposition>(*context);
   });
 }
 

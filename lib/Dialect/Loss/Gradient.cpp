@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -30,7 +31,7 @@ struct CrossEntropyGradient : DifferentiableOpInterface::ExternalModel<CrossEntr
 
 void registerLossGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    CrossEntropyOp::attachInterface<CrossEntropyGradient>(*context);
+    attachOnce<CrossEntropyOp, CrossEntropyGradient>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 
 #include <cmath>
@@ -68,8 +69,8 @@ struct CrossEntropyGradMeaning
 
 void registerLossInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    CrossEntropyOp::attachInterface<CrossEntropyMeaning>(*context);
-    CrossEntropyGradOp::attachInterface<CrossEntropyGradMeaning>(*context);
+    attachOnce<CrossEntropyOp, CrossEntropyMeaning>(*context);
+    attachOnce<CrossEntropyGradOp, CrossEntropyGradMeaning>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -42,8 +43,8 @@ struct CrossEntropyGradRule
 
 void registerLossRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    CrossEntropyOp::attachInterface<CrossEntropyRule>(*context);
-    CrossEntropyGradOp::attachInterface<CrossEntropyGradRule>(*context);
+    attachOnce<CrossEntropyOp, CrossEntropyRule>(*context);
+    attachOnce<CrossEntropyGradOp, CrossEntropyGradRule>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -18,10 +19,10 @@ struct PerRow : CostOpInterface::ExternalModel<PerRow<Op, perElement>, Op> {
 
 void registerNormCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SoftmaxOp::attachInterface<PerRow<SoftmaxOp, 16>>(*context);
-    SoftmaxGradOp::attachInterface<PerRow<SoftmaxGradOp, 4>>(*context);
-    LayerNormOp::attachInterface<PerRow<LayerNormOp, 8>>(*context);
-    LayerNormGradOp::attachInterface<PerRow<LayerNormGradOp, 12>>(*context);
+    attachOnce<SoftmaxOp, PerRow<SoftmaxOp, 16>>(*context);
+    attachOnce<SoftmaxGradOp, PerRow<SoftmaxGradOp, 4>>(*context);
+    attachOnce<LayerNormOp, PerRow<LayerNormOp, 8>>(*context);
+    attachOnce<LayerNormGradOp, PerRow<LayerNormGradOp, 12>>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Decomposable.h"
 
@@ -85,10 +86,10 @@ struct LayerNormGradDecomposition
 
 void registerNormDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SoftmaxOp::attachInterface<SoftmaxDecomposition>(*context);
-    SoftmaxGradOp::attachInterface<SoftmaxGradDecomposition>(*context);
-    LayerNormOp::attachInterface<LayerNormDecomposition>(*context);
-    LayerNormGradOp::attachInterface<LayerNormGradDecomposition>(*context);
+    attachOnce<SoftmaxOp, SoftmaxDecomposition>(*context);
+    attachOnce<SoftmaxGradOp, SoftmaxGradDecomposition>(*context);
+    attachOnce<LayerNormOp, LayerNormDecomposition>(*context);
+    attachOnce<LayerNormGradOp, LayerNormGradDecomposition>(*context);
   });
 }
 

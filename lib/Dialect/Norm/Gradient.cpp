@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -41,8 +42,8 @@ struct LayerNormGradient : DifferentiableOpInterface::ExternalModel<LayerNormGra
 
 void registerNormGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SoftmaxOp::attachInterface<SoftmaxGradient>(*context);
-    LayerNormOp::attachInterface<LayerNormGradient>(*context);
+    attachOnce<SoftmaxOp, SoftmaxGradient>(*context);
+    attachOnce<LayerNormOp, LayerNormGradient>(*context);
   });
 }
 

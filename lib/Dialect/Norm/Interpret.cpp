@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
 
@@ -104,10 +105,10 @@ struct LayerNormGradMeaning : InterpretableOpInterface::ExternalModel<LayerNormG
 
 void registerNormInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SoftmaxOp::attachInterface<SoftmaxMeaning>(*context);
-    SoftmaxGradOp::attachInterface<SoftmaxGradMeaning>(*context);
-    LayerNormOp::attachInterface<LayerNormMeaning>(*context);
-    LayerNormGradOp::attachInterface<LayerNormGradMeaning>(*context);
+    attachOnce<SoftmaxOp, SoftmaxMeaning>(*context);
+    attachOnce<SoftmaxGradOp, SoftmaxGradMeaning>(*context);
+    attachOnce<LayerNormOp, LayerNormMeaning>(*context);
+    attachOnce<LayerNormGradOp, LayerNormGradMeaning>(*context);
   });
 }
 

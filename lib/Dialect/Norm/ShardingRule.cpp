@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -62,10 +63,10 @@ struct LayerNormGradRule : ShardingRuleOpInterface::ExternalModel<LayerNormGradR
 
 void registerNormRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SoftmaxOp::attachInterface<SoftmaxRule<SoftmaxOp, false>>(*context);
-    SoftmaxGradOp::attachInterface<SoftmaxRule<SoftmaxGradOp, true>>(*context);
-    LayerNormOp::attachInterface<LayerNormRule>(*context);
-    LayerNormGradOp::attachInterface<LayerNormGradRule>(*context);
+    attachOnce<SoftmaxOp, SoftmaxRule<SoftmaxOp, false>>(*context);
+    attachOnce<SoftmaxGradOp, SoftmaxRule<SoftmaxGradOp, true>>(*context);
+    attachOnce<LayerNormOp, LayerNormRule>(*context);
+    attachOnce<LayerNormGradOp, LayerNormGradRule>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -18,9 +19,9 @@ struct PerParameter : CostOpInterface::ExternalModel<PerParameter<Op, perElement
 
 void registerOptimizerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SgdOp::attachInterface<PerParameter<SgdOp, 4>>(*context);
-    MomentumOp::attachInterface<PerParameter<MomentumOp, 6>>(*context);
-    AdamwOp::attachInterface<PerParameter<AdamwOp, 16>>(*context);
+    attachOnce<SgdOp, PerParameter<SgdOp, 4>>(*context);
+    attachOnce<MomentumOp, PerParameter<MomentumOp, 6>>(*context);
+    attachOnce<AdamwOp, PerParameter<AdamwOp, 16>>(*context);
   });
 }
 

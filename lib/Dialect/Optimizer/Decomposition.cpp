@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Decomposable.h"
 
@@ -68,9 +69,9 @@ struct AdamwDecomposition : DecomposableOpInterface::ExternalModel<AdamwDecompos
 
 void registerOptimizerDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SgdOp::attachInterface<SgdDecomposition>(*context);
-    MomentumOp::attachInterface<MomentumDecomposition>(*context);
-    AdamwOp::attachInterface<AdamwDecomposition>(*context);
+    attachOnce<SgdOp, SgdDecomposition>(*context);
+    attachOnce<MomentumOp, MomentumDecomposition>(*context);
+    attachOnce<AdamwOp, AdamwDecomposition>(*context);
   });
 }
 

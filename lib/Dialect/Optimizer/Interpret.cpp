@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 
 #include <cmath>
@@ -58,9 +59,9 @@ struct AdamwMeaning : InterpretableOpInterface::ExternalModel<AdamwMeaning, Adam
 
 void registerOptimizerInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SgdOp::attachInterface<SgdMeaning>(*context);
-    MomentumOp::attachInterface<MomentumMeaning>(*context);
-    AdamwOp::attachInterface<AdamwMeaning>(*context);
+    attachOnce<SgdOp, SgdMeaning>(*context);
+    attachOnce<MomentumOp, MomentumMeaning>(*context);
+    attachOnce<AdamwOp, AdamwMeaning>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -11,7 +12,8 @@ struct UpdateRule : ShardingRuleOpInterface::ExternalModel<UpdateRule<Op>, Op> {
   ShardingRule getShardingRule(Operation *op) const {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
     ShardingRule rule = ShardingRule::getElementwise(shape, op->getNumOperands(), op->getNumResults());
-    constexpr unsigned scalars = std::is_same_v<Op, SgdOp> ? 1 : 2;
+    // One weight and its states in either, and the gradient.
+    unsigned scalars = op->getNumOperands() - op->getNumResults() - 1;
     for (SmallVector<DimFactors> &dims : llvm::MutableArrayRef(rule.operands).take_back(scalars))
       dims.clear();
     return rule;
@@ -22,9 +24,9 @@ struct UpdateRule : ShardingRuleOpInterface::ExternalModel<UpdateRule<Op>, Op> {
 
 void registerOptimizerRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    SgdOp::attachInterface<UpdateRule<SgdOp>>(*context);
-    MomentumOp::attachInterface<UpdateRule<MomentumOp>>(*context);
-    AdamwOp::attachInterface<UpdateRule<AdamwOp>>(*context);
+    attachOnce<SgdOp, UpdateRule<SgdOp>>(*context);
+    attachOnce<MomentumOp, UpdateRule<MomentumOp>>(*context);
+    attachOnce<AdamwOp, UpdateRule<AdamwOp>>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -27,10 +28,10 @@ struct SortedPositionCost : CostOpInterface::ExternalModel<SortedPositionCost, S
 
 void registerReduceCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ReduceOp::attachInterface<Swept<ReduceOp, 1>>(*context);
-    ArgReduceOp::attachInterface<Swept<ArgReduceOp, 1>>(*context);
-    CumulativeOp::attachInterface<Swept<CumulativeOp, 1>>(*context);
-    SortedPositionOp::attachInterface<SortedPositionCost>(*context);
+    attachOnce<ReduceOp, Swept<ReduceOp, 1>>(*context);
+    attachOnce<ArgReduceOp, Swept<ArgReduceOp, 1>>(*context);
+    attachOnce<CumulativeOp, Swept<CumulativeOp, 1>>(*context);
+    attachOnce<SortedPositionOp, SortedPositionCost>(*context);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -98,8 +99,8 @@ struct CumulativeGradient : DifferentiableOpInterface::ExternalModel<CumulativeG
 
 void registerReduceGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ReduceOp::attachInterface<ReduceGradient>(*context);
-    CumulativeOp::attachInterface<CumulativeGradient>(*context);
+    attachOnce<ReduceOp, ReduceGradient>(*context);
+    attachOnce<CumulativeOp, CumulativeGradient>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -145,10 +146,10 @@ struct CumulativeMeaning : InterpretableOpInterface::ExternalModel<CumulativeMea
 
 void registerReduceInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ReduceOp::attachInterface<ReduceMeaning>(*context);
-    ArgReduceOp::attachInterface<ArgReduceMeaning>(*context);
-    SortedPositionOp::attachInterface<SortedPositionMeaning>(*context);
-    CumulativeOp::attachInterface<CumulativeMeaning>(*context);
+    attachOnce<ReduceOp, ReduceMeaning>(*context);
+    attachOnce<ArgReduceOp, ArgReduceMeaning>(*context);
+    attachOnce<SortedPositionOp, SortedPositionMeaning>(*context);
+    attachOnce<CumulativeOp, CumulativeMeaning>(*context);
   });
 }
 

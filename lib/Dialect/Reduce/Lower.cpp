@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -190,10 +191,10 @@ struct ArgReduceLowering : LowerableOpInterface::ExternalModel<ArgReduceLowering
 
 void registerReduceLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ReduceOp::attachInterface<ReduceLowering>(*context);
-    CumulativeOp::attachInterface<CumulativeLowering>(*context);
-    SortedPositionOp::attachInterface<SortedPositionLowering>(*context);
-    ArgReduceOp::attachInterface<ArgReduceLowering>(*context);
+    attachOnce<ReduceOp, ReduceLowering>(*context);
+    attachOnce<CumulativeOp, CumulativeLowering>(*context);
+    attachOnce<SortedPositionOp, SortedPositionLowering>(*context);
+    attachOnce<ArgReduceOp, ArgReduceLowering>(*context);
   });
 }
 

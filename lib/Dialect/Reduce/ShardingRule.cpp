@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -84,10 +85,10 @@ struct CumulativeRule : ShardingRuleOpInterface::ExternalModel<CumulativeRule, C
 
 void registerReduceRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ReduceOp::attachInterface<ReduceRule>(*context);
-    ArgReduceOp::attachInterface<ArgReduceRule>(*context);
-    SortedPositionOp::attachInterface<SortedPositionRule>(*context);
-    CumulativeOp::attachInterface<CumulativeRule>(*context);
+    attachOnce<ReduceOp, ReduceRule>(*context);
+    attachOnce<ArgReduceOp, ArgReduceRule>(*context);
+    attachOnce<SortedPositionOp, SortedPositionRule>(*context);
+    attachOnce<CumulativeOp, CumulativeRule>(*context);
   });
 }
 

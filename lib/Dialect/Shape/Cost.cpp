@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
 
 using namespace mlir;
@@ -25,17 +26,17 @@ struct Copied : CostOpInterface::ExternalModel<Copied<Op>, Op> {
 
 void registerShapeCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConstantOp::attachInterface<Moved<ConstantOp, 0>>(*context);
-    IotaOp::attachInterface<Moved<IotaOp, 1>>(*context);
-    BroadcastInDimOp::attachInterface<Moved<BroadcastInDimOp, 0>>(*context);
-    ReshapeOp::attachInterface<Moved<ReshapeOp, 0>>(*context);
-    SliceOp::attachInterface<Moved<SliceOp, 0>>(*context);
-    DynamicSliceOp::attachInterface<Moved<DynamicSliceOp, 0>>(*context);
-    PadOp::attachInterface<Moved<PadOp, 0>>(*context);
-    TransposeOp::attachInterface<Copied<TransposeOp>>(*context);
-    ReverseOp::attachInterface<Moved<ReverseOp, 0>>(*context);
-    UpdateSliceOp::attachInterface<Copied<UpdateSliceOp>>(*context);
-    ConcatOp::attachInterface<Copied<ConcatOp>>(*context);
+    attachOnce<ConstantOp, Moved<ConstantOp, 0>>(*context);
+    attachOnce<IotaOp, Moved<IotaOp, 1>>(*context);
+    attachOnce<BroadcastInDimOp, Moved<BroadcastInDimOp, 0>>(*context);
+    attachOnce<ReshapeOp, Moved<ReshapeOp, 0>>(*context);
+    attachOnce<SliceOp, Moved<SliceOp, 0>>(*context);
+    attachOnce<DynamicSliceOp, Moved<DynamicSliceOp, 0>>(*context);
+    attachOnce<PadOp, Moved<PadOp, 0>>(*context);
+    attachOnce<TransposeOp, Copied<TransposeOp>>(*context);
+    attachOnce<ReverseOp, Moved<ReverseOp, 0>>(*context);
+    attachOnce<UpdateSliceOp, Copied<UpdateSliceOp>>(*context);
+    attachOnce<ConcatOp, Copied<ConcatOp>>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -144,15 +145,15 @@ struct UpdateSliceGradient : DifferentiableOpInterface::ExternalModel<UpdateSlic
 
 void registerShapeGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    BroadcastInDimOp::attachInterface<BroadcastGradient>(*context);
-    ReshapeOp::attachInterface<ReshapeGradient>(*context);
-    TransposeOp::attachInterface<TransposeGradient>(*context);
-    SliceOp::attachInterface<SliceGradient>(*context);
-    ReverseOp::attachInterface<ReverseGradient>(*context);
-    PadOp::attachInterface<PadGradient>(*context);
-    ConcatOp::attachInterface<ConcatGradient>(*context);
-    DynamicSliceOp::attachInterface<DynamicSliceGradient>(*context);
-    UpdateSliceOp::attachInterface<UpdateSliceGradient>(*context);
+    attachOnce<BroadcastInDimOp, BroadcastGradient>(*context);
+    attachOnce<ReshapeOp, ReshapeGradient>(*context);
+    attachOnce<TransposeOp, TransposeGradient>(*context);
+    attachOnce<SliceOp, SliceGradient>(*context);
+    attachOnce<ReverseOp, ReverseGradient>(*context);
+    attachOnce<PadOp, PadGradient>(*context);
+    attachOnce<ConcatOp, ConcatGradient>(*context);
+    attachOnce<DynamicSliceOp, DynamicSliceGradient>(*context);
+    attachOnce<UpdateSliceOp, UpdateSliceGradient>(*context);
   });
 }
 

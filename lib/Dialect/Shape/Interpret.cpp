@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Indexing.h"
 
@@ -142,17 +143,17 @@ struct ConcatMeaning : InterpretableOpInterface::ExternalModel<ConcatMeaning, Co
 
 void registerShapeInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConstantOp::attachInterface<ConstantMeaning>(*context);
-    IotaOp::attachInterface<IotaMeaning>(*context);
-    BroadcastInDimOp::attachInterface<BroadcastMeaning>(*context);
-    ReshapeOp::attachInterface<ReshapeMeaning>(*context);
-    TransposeOp::attachInterface<TransposeMeaning>(*context);
-    SliceOp::attachInterface<SliceMeaning>(*context);
-    DynamicSliceOp::attachInterface<DynamicSliceMeaning>(*context);
-    UpdateSliceOp::attachInterface<UpdateSliceMeaning>(*context);
-    ReverseOp::attachInterface<ReverseMeaning>(*context);
-    PadOp::attachInterface<PadMeaning>(*context);
-    ConcatOp::attachInterface<ConcatMeaning>(*context);
+    attachOnce<ConstantOp, ConstantMeaning>(*context);
+    attachOnce<IotaOp, IotaMeaning>(*context);
+    attachOnce<BroadcastInDimOp, BroadcastMeaning>(*context);
+    attachOnce<ReshapeOp, ReshapeMeaning>(*context);
+    attachOnce<TransposeOp, TransposeMeaning>(*context);
+    attachOnce<SliceOp, SliceMeaning>(*context);
+    attachOnce<DynamicSliceOp, DynamicSliceMeaning>(*context);
+    attachOnce<UpdateSliceOp, UpdateSliceMeaning>(*context);
+    attachOnce<ReverseOp, ReverseMeaning>(*context);
+    attachOnce<PadOp, PadMeaning>(*context);
+    attachOnce<ConcatOp, ConcatMeaning>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -242,17 +243,17 @@ struct ConcatLowering : LowerableOpInterface::ExternalModel<ConcatLowering, Conc
 
 void registerShapeLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConstantOp::attachInterface<ConstantLowering>(*context);
-    IotaOp::attachInterface<IotaLowering>(*context);
-    BroadcastInDimOp::attachInterface<BroadcastLowering>(*context);
-    ReshapeOp::attachInterface<ReshapeLowering>(*context);
-    TransposeOp::attachInterface<TransposeLowering>(*context);
-    SliceOp::attachInterface<SliceLowering>(*context);
-    DynamicSliceOp::attachInterface<DynamicSliceLowering>(*context);
-    UpdateSliceOp::attachInterface<UpdateSliceLowering>(*context);
-    ReverseOp::attachInterface<ReverseLowering>(*context);
-    PadOp::attachInterface<PadLowering>(*context);
-    ConcatOp::attachInterface<ConcatLowering>(*context);
+    attachOnce<ConstantOp, ConstantLowering>(*context);
+    attachOnce<IotaOp, IotaLowering>(*context);
+    attachOnce<BroadcastInDimOp, BroadcastLowering>(*context);
+    attachOnce<ReshapeOp, ReshapeLowering>(*context);
+    attachOnce<TransposeOp, TransposeLowering>(*context);
+    attachOnce<SliceOp, SliceLowering>(*context);
+    attachOnce<DynamicSliceOp, DynamicSliceLowering>(*context);
+    attachOnce<UpdateSliceOp, UpdateSliceLowering>(*context);
+    attachOnce<ReverseOp, ReverseLowering>(*context);
+    attachOnce<PadOp, PadLowering>(*context);
+    attachOnce<ConcatOp, ConcatLowering>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 #include <numeric>
@@ -251,17 +252,17 @@ struct ConcatRule : ShardingRuleOpInterface::ExternalModel<ConcatRule, ConcatOp>
 
 void registerShapeRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConstantOp::attachInterface<ConstantRule>(*context);
-    IotaOp::attachInterface<IotaRule>(*context);
-    BroadcastInDimOp::attachInterface<BroadcastRule>(*context);
-    ReshapeOp::attachInterface<ReshapeRule>(*context);
-    TransposeOp::attachInterface<TransposeRule>(*context);
-    SliceOp::attachInterface<SliceRule>(*context);
-    DynamicSliceOp::attachInterface<DynamicSliceRule>(*context);
-    UpdateSliceOp::attachInterface<UpdateSliceRule>(*context);
-    ReverseOp::attachInterface<ReverseRule>(*context);
-    PadOp::attachInterface<PadRule>(*context);
-    ConcatOp::attachInterface<ConcatRule>(*context);
+    attachOnce<ConstantOp, ConstantRule>(*context);
+    attachOnce<IotaOp, IotaRule>(*context);
+    attachOnce<BroadcastInDimOp, BroadcastRule>(*context);
+    attachOnce<ReshapeOp, ReshapeRule>(*context);
+    attachOnce<TransposeOp, TransposeRule>(*context);
+    attachOnce<SliceOp, SliceRule>(*context);
+    attachOnce<DynamicSliceOp, DynamicSliceRule>(*context);
+    attachOnce<UpdateSliceOp, UpdateSliceRule>(*context);
+    attachOnce<ReverseOp, ReverseRule>(*context);
+    attachOnce<PadOp, PadRule>(*context);
+    attachOnce<ConcatOp, ConcatRule>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Cost.h"
 
@@ -51,13 +52,13 @@ struct PoolCost : CostOpInterface::ExternalModel<PoolCost<Op, passes>, Op> {
 
 void registerWindowCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConvolutionOp::attachInterface<ConvolutionCost<ConvolutionOp>>(*context);
-    ConvolutionInputGradOp::attachInterface<ConvolutionCost<ConvolutionInputGradOp>>(*context);
-    ConvolutionFilterGradOp::attachInterface<ConvolutionCost<ConvolutionFilterGradOp>>(*context);
-    PatchesOp::attachInterface<PatchesCost>(*context);
-    FoldPatchesOp::attachInterface<FoldPatchesCost>(*context);
-    MaxPoolOp::attachInterface<PoolCost<MaxPoolOp, 1>>(*context);
-    MaxPoolGradOp::attachInterface<PoolCost<MaxPoolGradOp, 2>>(*context);
+    attachOnce<ConvolutionOp, ConvolutionCost<ConvolutionOp>>(*context);
+    attachOnce<ConvolutionInputGradOp, ConvolutionCost<ConvolutionInputGradOp>>(*context);
+    attachOnce<ConvolutionFilterGradOp, ConvolutionCost<ConvolutionFilterGradOp>>(*context);
+    attachOnce<PatchesOp, PatchesCost>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesCost>(*context);
+    attachOnce<MaxPoolOp, PoolCost<MaxPoolOp, 1>>(*context);
+    attachOnce<MaxPoolGradOp, PoolCost<MaxPoolGradOp, 2>>(*context);
   });
 }
 

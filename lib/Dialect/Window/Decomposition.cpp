@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Decomposable.h"
@@ -85,8 +86,8 @@ struct MaxPoolGradDecomposition : DecomposableOpInterface::ExternalModel<MaxPool
 
 void registerWindowDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    MaxPoolOp::attachInterface<MaxPoolDecomposition>(*context);
-    MaxPoolGradOp::attachInterface<MaxPoolGradDecomposition>(*context);
+    attachOnce<MaxPoolOp, MaxPoolDecomposition>(*context);
+    attachOnce<MaxPoolGradOp, MaxPoolGradDecomposition>(*context);
   });
 }
 

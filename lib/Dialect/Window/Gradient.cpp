@@ -1,3 +1,4 @@
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Differentiable.h"
@@ -94,13 +95,13 @@ struct MaxPoolGradGradient : DifferentiableOpInterface::ExternalModel<MaxPoolGra
 
 void registerWindowGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConvolutionOp::attachInterface<ConvolutionGradient>(*context);
-    ConvolutionInputGradOp::attachInterface<InputGradGradient>(*context);
-    ConvolutionFilterGradOp::attachInterface<FilterGradGradient>(*context);
-    PatchesOp::attachInterface<PatchesGradient>(*context);
-    FoldPatchesOp::attachInterface<FoldPatchesGradient>(*context);
-    MaxPoolOp::attachInterface<MaxPoolGradient>(*context);
-    MaxPoolGradOp::attachInterface<MaxPoolGradGradient>(*context);
+    attachOnce<ConvolutionOp, ConvolutionGradient>(*context);
+    attachOnce<ConvolutionInputGradOp, InputGradGradient>(*context);
+    attachOnce<ConvolutionFilterGradOp, FilterGradGradient>(*context);
+    attachOnce<PatchesOp, PatchesGradient>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesGradient>(*context);
+    attachOnce<MaxPoolOp, MaxPoolGradient>(*context);
+    attachOnce<MaxPoolGradOp, MaxPoolGradGradient>(*context);
   });
 }
 

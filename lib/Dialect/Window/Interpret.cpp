@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Windows.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
@@ -213,13 +214,13 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
 
 void registerWindowInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConvolutionOp::attachInterface<ConvolutionMeaning>(*context);
-    ConvolutionInputGradOp::attachInterface<InputGradMeaning>(*context);
-    ConvolutionFilterGradOp::attachInterface<FilterGradMeaning>(*context);
-    PatchesOp::attachInterface<PatchesMeaning>(*context);
-    FoldPatchesOp::attachInterface<FoldPatchesMeaning>(*context);
-    MaxPoolOp::attachInterface<MaxPoolMeaning>(*context);
-    MaxPoolGradOp::attachInterface<MaxPoolGradMeaning>(*context);
+    attachOnce<ConvolutionOp, ConvolutionMeaning>(*context);
+    attachOnce<ConvolutionInputGradOp, InputGradMeaning>(*context);
+    attachOnce<ConvolutionFilterGradOp, FilterGradMeaning>(*context);
+    attachOnce<PatchesOp, PatchesMeaning>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesMeaning>(*context);
+    attachOnce<MaxPoolOp, MaxPoolMeaning>(*context);
+    attachOnce<MaxPoolGradOp, MaxPoolGradMeaning>(*context);
   });
 }
 

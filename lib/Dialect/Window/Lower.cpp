@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
 #include "par/Dialect/Windows.h"
 
@@ -284,11 +285,11 @@ struct FilterGradLowering : LowerableOpInterface::ExternalModel<FilterGradLoweri
 
 void registerWindowLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    PatchesOp::attachInterface<PatchesLowering>(*context);
-    FoldPatchesOp::attachInterface<FoldPatchesLowering>(*context);
-    ConvolutionOp::attachInterface<ConvolutionLowering>(*context);
-    ConvolutionInputGradOp::attachInterface<InputGradLowering>(*context);
-    ConvolutionFilterGradOp::attachInterface<FilterGradLowering>(*context);
+    attachOnce<PatchesOp, PatchesLowering>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesLowering>(*context);
+    attachOnce<ConvolutionOp, ConvolutionLowering>(*context);
+    attachOnce<ConvolutionInputGradOp, InputGradLowering>(*context);
+    attachOnce<ConvolutionFilterGradOp, FilterGradLowering>(*context);
   });
 }
 

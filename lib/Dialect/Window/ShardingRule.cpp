@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
@@ -170,13 +171,13 @@ struct MaxPoolGradRule : ShardingRuleOpInterface::ExternalModel<MaxPoolGradRule,
 
 void registerWindowRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    ConvolutionOp::attachInterface<ConvolutionRule>(*context);
-    ConvolutionInputGradOp::attachInterface<InputGradRule>(*context);
-    ConvolutionFilterGradOp::attachInterface<FilterGradRule>(*context);
-    PatchesOp::attachInterface<PatchesRule>(*context);
-    FoldPatchesOp::attachInterface<FoldPatchesRule>(*context);
-    MaxPoolOp::attachInterface<MaxPoolRule>(*context);
-    MaxPoolGradOp::attachInterface<MaxPoolGradRule>(*context);
+    attachOnce<ConvolutionOp, ConvolutionRule>(*context);
+    attachOnce<ConvolutionInputGradOp, InputGradRule>(*context);
+    attachOnce<ConvolutionFilterGradOp, FilterGradRule>(*context);
+    attachOnce<PatchesOp, PatchesRule>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesRule>(*context);
+    attachOnce<MaxPoolOp, MaxPoolRule>(*context);
+    attachOnce<MaxPoolGradOp, MaxPoolGradRule>(*context);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "Narrow.h"
 #include "par/kernels/Builtins.h"
 
+#include <iterator>
 #include <utility>
 
 namespace par::kernels {
@@ -32,6 +33,16 @@ PAR_KERNEL(attentionBackwardF16)
 PAR_KERNEL(maxPool)
 PAR_KERNEL(maxPoolGrad)
 #undef PAR_KERNEL
+
+/// No row has the name of one before: it would never be found.
+template <typename Rows> constexpr bool namedOnce(const Rows &rows) {
+  for (const auto &row : rows)
+    for (const auto *before = std::data(rows); before != &row; ++before)
+      if (before->name == row.name)
+        return false;
+  return true;
+}
+static_assert(namedOnce(table::all), "a builtin kernel is registered twice");
 
 /// The form in bf16 or f16 that is `row` of the table, by the f32 form.
 template <size_t row> static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
@@ -77,6 +88,7 @@ KernelFunction builtinFunction(std::string_view name) {
       {"max_pool", maxPool},
       {"max_pool_grad", maxPoolGrad},
   };
+  static_assert(namedOnce(functions), "a builtin kernel's function is registered twice");
   for (const auto &entry : functions)
     if (entry.name == name)
       return entry.function;

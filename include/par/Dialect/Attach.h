@@ -1,0 +1,35 @@
+#ifndef PAR_DIALECT_ATTACH_H
+#define PAR_DIALECT_ATTACH_H
+
+#include "par/Dialect/Par.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cstring>
+
+namespace par {
+
+/// Gives the op its model of an interface. MLIR keeps the first of two models and says nothing of the second, so that an
+/// op listed twice would mean something else than what is read: it ends the process, with both names. The same model
+/// again is none: extensions run once for each registry that a context is given.
+template <typename Op, typename Model>
+void attachOnce(mlir::MLIRContext &context) {
+  using Interface = typename Model::Interface;
+  using Concept = typename Interface::Concept;
+  std::optional<mlir::RegisteredOperationName> name =
+      mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &context);
+  if (!name)
+    llvm::reportFatalInternalError(llvm::Twine(Op::getOperationName()) + " is not registered");
+  const Concept *known = name->getInterface<Interface>();
+  if (!known)
+    return Op::template attachInterface<Model>(context);
+  // A model is the table of its functions.
+  Model model;
+  if (std::memcmp(known, static_cast<const Concept *>(&model), sizeof(Concept)) != 0)
+    llvm::reportFatalInternalError(llvm::Twine(Op::getOperationName()) + " has two models of " +
+                                   llvm::getTypeName<Interface>() + ": it is listed twice");
+}
+
+} // namespace par
+
+#endif

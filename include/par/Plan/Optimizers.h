@@ -1,0 +1,43 @@
+//===- Optimizers.h - the optimizers of a plan and what each is told
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_PLAN_OPTIMIZERS_H
+#define PAR_PLAN_OPTIMIZERS_H
+
+#include "par/Plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace par {
+
+/// One number, or true or false, that an optimizer is told.
+struct OptimizerSetting {
+  const char *key;       ///< below train.optimizer; settings of one key are a list there
+  const char *attribute; ///< of the op
+  double value;          ///< the default
+  /// Where the plan keeps it: one of both.
+  Said<double> PlanOptimizer::*number;
+  Said<bool> PlanOptimizer::*flag = nullptr;
+};
+
+/// What a plan says of it.
+double settingOf(const PlanOptimizer &optimizer, const OptimizerSetting &setting);
+
+/// One optimizer, by the word for it, which is its op's name too.
+struct OptimizerKind {
+  const char *name;
+  llvm::ArrayRef<OptimizerSetting> settings; ///< those of one key stand together
+  double weightDecay;                        ///< where the plan says none
+};
+
+llvm::ArrayRef<OptimizerKind> getOptimizerKinds();
+
+/// Null if there is none.
+const OptimizerKind *findOptimizerKind(llvm::StringRef name);
+
+} // namespace par
+
+#endif // PAR_PLAN_OPTIMIZERS_H

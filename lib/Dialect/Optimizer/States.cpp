@@ -1,0 +1,60 @@
+#include "par/Dialect/Attach.h"
+#include "par/Dialect/Concerns.h"
+#include "par/Interfaces/Optimizer.h"
+
+#include "par/Interfaces/Optimizer.cpp.inc"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+struct SgdStates : OptimizerOpInterface::ExternalModel<SgdStates, SgdOp> {
+  static ArrayRef<StringRef> getStates() { return {}; }
+  static bool countsSteps() { return false; }
+};
+
+struct MomentumStates : OptimizerOpInterface::ExternalModel<MomentumStates, MomentumOp> {
+  static ArrayRef<StringRef> getStates() {
+    static constexpr StringRef states[] = {".v"};
+    return states;
+  }
+  static bool countsSteps() { return true; }
+};
+
+struct AdamwStates : OptimizerOpInterface::ExternalModel<AdamwStates, AdamwOp> {
+  static ArrayRef<StringRef> getStates() {
+    static constexpr StringRef states[] = {".m", ".v"};
+    return states;
+  }
+  static bool countsSteps() { return true; }
+};
+
+} // namespace
+
+void registerOptimizers(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    attachOnce<SgdOp, SgdStates>(*context);
+    attachOnce<MomentumOp, MomentumStates>(*context);
+    attachOnce<AdamwOp, AdamwStates>(*context);
+  });
+}
+
+std::optional<Optimizer> findOptimizer(MLIRContext *context, StringRef kind) {
+  auto name = RegisteredOperationName::lookup(("par." + kind).str(), context);
+  const auto *facts = name ? name->getInterface<OptimizerOpInterface>() : nullptr;
+  if (!facts)
+    return std::nullopt;
+  return Optimizer{*name, facts};
+}
+
+SmallVector<StringRef> optimizerKinds(MLIRContext *context) {
+  SmallVector<StringRef> kinds;
+  for (RegisteredOperationName name : context->getRegisteredOperationsByDialect("par"))
+    if (name.hasInterface<OptimizerOpInterface>())
+      kinds.push_back(name.getStringRef().drop_front(StringRef("par.").size()));
+  llvm::sort(kinds);
+  return kinds;
+}
+
+} // namespace par
