@@ -85,7 +85,7 @@ bool HeldRowFinder::readsOwnElement(const Nest &nest, ArrayRef<unsigned> loops, 
 bool HeldRowFinder::add(const Nest &nest) {
   SmallVector<unsigned> loops = sharedLoops(nest);
   int64_t elements = count(nest, loops);
-  if (nest.isReduction() && (count(nest, nest.freeLoops()) > 1 || !findCombiner(nest.op)))
+  if (nest.isReduction() && (count(nest, nest.freeLoops()) > 1 || !codegen::findCombiner(nest.op)))
     return false;
   for (const Read &read : nest.reads) {
     auto source = plan.nestOf.find(read.source);

@@ -56,7 +56,7 @@ RowWork measure(const KernelPlan &plan) {
     int64_t reduced = countIterations(nest, nest.reducedLoops);
     work.elements = std::max(work.elements, countIterations(nest, nest.freeLoops()));
     work.updates |= nest.addressed.has_value();
-    if (reduced <= work.reduced || !findCombiner(nest.op))
+    if (reduced <= work.reduced || !codegen::findCombiner(nest.op))
       continue;
     work.reduced = reduced;
     work.acrossRows = llvm::is_contained(nest.resultLoops, nest.innermost);
