@@ -18,7 +18,7 @@ static constexpr size_t mostNodes = 256, mostStretches = size_t(1) << 22;
 /// Of what is compared: where it is 0 can be computed in 64 bits.
 static constexpr int64_t largestChange = int64_t(1) << 62;
 
-static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+static Type maskElementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// a + factor * b; none beyond 64 bits.
@@ -75,7 +75,7 @@ static std::optional<Affine> asInteger(double number) {
 /// The element at a place that does not depend on row and column.
 MaskFormula::Index MaskFormula::readConstant(ConstantOp constant, const Coordinates &at) {
   auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
-  Type element = elementOf(constant);
+  Type element = maskElementOf(constant);
   if (!elements || elements.empty())
     return std::nullopt;
   int64_t place = 0;
@@ -111,7 +111,7 @@ std::optional<Affine> MaskFormula::affineOf(Operation *op, ArrayRef<unsigned> op
     return addScaled({}, of[0], -1);
   if (isa<MultiplyOp>(op) && (of[0].isConstant() || of[1].isConstant()))
     return of[0].isConstant() ? addScaled({}, of[1], of[0].base) : addScaled({}, of[0], of[1].base);
-  if (isa<ConvertOp>(op) && !elementOf(op->getResult(0)).isInteger(1))
+  if (isa<ConvertOp>(op) && !maskElementOf(op->getResult(0)).isInteger(1))
     return of[0];
   return std::nullopt;
 }
@@ -122,7 +122,7 @@ std::optional<Affine> MaskFormula::changeOf(Operation *op, ArrayRef<unsigned> op
   std::optional<Affine> change;
   if (isa<CompareOp>(op))
     change = addScaled(*nodes[operands[0]].affine, *nodes[operands[1]].affine, -1);
-  else if (isa<ConvertOp>(op) && elementOf(op->getResult(0)).isInteger(1))
+  else if (isa<ConvertOp>(op) && maskElementOf(op->getResult(0)).isInteger(1))
     change = nodes[operands[0]].affine;
   if (!change)
     return std::nullopt;
@@ -135,9 +135,9 @@ static std::optional<Tensor> apply(Operation *op, ArrayRef<Tensor> operands, int
   Block block;
   IRMapping mapping;
   for (Value operand : op->getOperands())
-    mapping.map(operand, block.addArgument(RankedTensorType::get({count}, elementOf(operand)), op->getLoc()));
+    mapping.map(operand, block.addArgument(RankedTensorType::get({count}, maskElementOf(operand)), op->getLoc()));
   Operation *small = op->clone(mapping);
-  small->getResult(0).setType(RankedTensorType::get({count}, elementOf(op->getResult(0))));
+  small->getResult(0).setType(RankedTensorType::get({count}, maskElementOf(op->getResult(0))));
   FailureOr<SmallVector<Tensor>> results = cast<InterpretableOpInterface>(small).interpret(operands);
   small->destroy();
   return succeeded(results) ? std::optional(results->front()) : std::nullopt;
@@ -173,7 +173,7 @@ std::optional<Tensor> MaskFormula::settle(Operation *op, ArrayRef<unsigned> oper
 }
 
 MaskFormula::Index MaskFormula::addOp(Operation *op, ArrayRef<unsigned> operands) {
-  Type element = elementOf(op->getResult(0));
+  Type element = maskElementOf(op->getResult(0));
   if (auto select = dyn_cast<SelectOp>(op); select && nodes[operands[0]].isConstant())
     return operands[nodes[operands[0]].affine->base != 0 ? 1 : 2];
   bool constant = llvm::all_of(operands, [&](unsigned operand) { return nodes[operand].isConstant(); });
@@ -267,7 +267,7 @@ MaskFormula::Index MaskFormula::readOp(Operation *op, const Coordinates &at) {
   if (auto constant = dyn_cast<ConstantOp>(op))
     return readConstant(constant, at);
   if (auto iota = dyn_cast<IotaOp>(op))
-    return addAffine(elementOf(iota), at[iota.getDim()]);
+    return addAffine(maskElementOf(iota), at[iota.getDim()]);
   Coordinates from;
   return followMovement(op, at, from) ? read(op->getOperand(0), from) : readElementwise(op, at);
 }
