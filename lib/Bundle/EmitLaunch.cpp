@@ -48,7 +48,7 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
     if (info->launch)
       made.launch = {{info->launch->grid, 1, 1}, {info->launch->threads, 1, 1}, 0};
     for (const OperandInfo &operand : info->operands)
-      made.operands.push_back({accessOf(operand.access), std::max<uint64_t>(operand.bytes, 1)});
+      made.operands.push_back({accessOf(operand.access), operand.bytes});
     out.kernels.push_back(std::move(made));
   }
   uint32_t own = info->scratchBytes ? scratch(info->scratchBytes) : 0;

@@ -56,7 +56,7 @@ static std::optional<StaticTensor> readEntry(const llvm::json::Object &entry, ll
   return StaticTensor::ofBytes(type, *shape, body.substr(begin, size));
 }
 
-std::optional<StaticTensor> readArray(llvm::StringRef file, llvm::StringRef name, std::string &reason) {
+std::optional<std::map<std::string, StaticTensor>> readArrays(llvm::StringRef file, std::string &reason) {
   auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     reason = buffer.getError().message();
@@ -73,18 +73,22 @@ std::optional<StaticTensor> readArray(llvm::StringRef file, llvm::StringRef name
     reason = header ? "the header is no JSON object" : llvm::toString(header.takeError());
     return std::nullopt;
   }
-  const llvm::json::Object &entries = *header->getAsObject();
-  const llvm::json::Object *entry = entries.getObject(name);
-  if (!entry && entries.size() == 1)
-    entry = entries.begin()->second.getAsObject();
-  if (!entry) {
-    reason = ("has no array \"" + name + "\"").str();
-    return std::nullopt;
+  std::map<std::string, StaticTensor> arrays;
+  for (const auto &[key, entry] : *header->getAsObject()) {
+    std::string name = llvm::StringRef(key).str();
+    if (name == "__metadata__")
+      continue;
+    const llvm::json::Object *object = entry.getAsObject();
+    std::optional<StaticTensor> value;
+    if (object)
+      value = readEntry(*object, bytes.drop_front(8 + length));
+    if (!value) {
+      reason = "the array \"" + name + "\" has a type that is not supported, or does not fit its bytes";
+      return std::nullopt;
+    }
+    arrays[name] = std::move(*value);
   }
-  std::optional<StaticTensor> value = readEntry(*entry, bytes.drop_front(8 + length));
-  if (!value)
-    reason = ("the array \"" + name + "\" has a type that is not supported, or does not fit its bytes").str();
-  return value;
+  return arrays;
 }
 
 } // namespace par

@@ -5,11 +5,13 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
+
 namespace par {
 
-/// The array `name` of a safetensors file, or the only one that it has; nothing and the reason if there is no such one,
-/// or the file is broken. Every length is checked against the file before it is used.
-std::optional<StaticTensor> readArray(llvm::StringRef file, llvm::StringRef name, std::string &reason);
+/// The arrays of a safetensors file by name; nothing and the reason if it is broken or holds a type that is not supported.
+/// Every length is checked against the file before it is used.
+std::optional<std::map<std::string, StaticTensor>> readArrays(llvm::StringRef file, std::string &reason);
 
 } // namespace par
 

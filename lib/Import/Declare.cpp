@@ -213,9 +213,20 @@ LogicalResult GraphImporter::declareInputs() {
         return failure();
       continue;
     }
-    if (!input.isTensor || !input.hasShape)
-      return error() << "input \"" << input.name << "\" is "
-                     << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
+    bool holds = !input.isTensor && (input.isSequence || input.isOptional);
+    if (auto rule = options.values.find(input.name);
+        holds && rule != options.values.end() && StringRef(rule->second).ends_with(".safetensors")) {
+      if (failed(declareFiled(input, rule->second)))
+        return failure();
+      continue;
+    }
+    if (!input.isTensor || !input.hasShape) {
+      InFlightDiagnostic diagnostic = error() << "input \"" << input.name << "\" is ";
+      if (holds)
+        diagnostic.attachNote(fileLoc) << "to know when compiling what it holds, say inputs." << input.name
+                                       << ".value: a file of arrays (" << input.name << (input.isSequence ? ".0, .1, ..." : "") << ")";
+      return diagnostic << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
+    }
     Shape shape;
     for (auto [i, dim] : llvm::enumerate(input.shape)) {
       SetVector<StringRef> unbound;

@@ -230,6 +230,7 @@ private:
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
 
   GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);
+  mlir::LogicalResult declareFiled(const onnx::ValueInfo &info, llvm::StringRef file);
   mlir::FailureOr<StaticTensor> listedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef list);
   mlir::FailureOr<StaticTensor> filedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef file);
   mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,

@@ -42,9 +42,13 @@ FailureOr<StaticTensor> GraphImporter::listedInput(const onnx::ValueInfo &info, 
 /// The array of the input's name in a file, or the only one.
 FailureOr<StaticTensor> GraphImporter::filedInput(const onnx::ValueInfo &info, RankedTensorType type, StringRef file) {
   std::string reason;
-  std::optional<StaticTensor> value = readArray(file, info.name, reason);
-  if (!value)
+  auto arrays = readArrays(file, reason);
+  if (!arrays)
     return error() << "inputs." << info.name << ".value: " << file << ": " << reason;
+  auto found = arrays->size() == 1 ? arrays->begin() : arrays->find(info.name);
+  if (found == arrays->end())
+    return error() << "inputs." << info.name << ".value: " << file << ": has no array \"" << info.name << "\"";
+  const StaticTensor *value = &found->second;
   if (value->getShape() != type.getShape() || value->getType() != info.type) {
     InFlightDiagnostic diagnostic = error() << "inputs." << info.name << ".value: the array of " << file << " is "
                                             << onnx::spell(value->getType()) << "[";
@@ -52,6 +56,33 @@ FailureOr<StaticTensor> GraphImporter::filedInput(const onnx::ValueInfo &info, R
     return diagnostic << "], the input is " << onnx::spell(info.type) << " " << type;
   }
   return *value;
+}
+
+/// What an input that is no tensor holds: the arrays NAME.0, NAME.1, ... of a sequence, the array NAME of an optional, which
+/// may lack.
+LogicalResult GraphImporter::declareFiled(const onnx::ValueInfo &info, StringRef file) {
+  std::string reason;
+  auto arrays = readArrays(file, reason);
+  if (!arrays)
+    return error() << "inputs." << info.name << ".value: " << file << ": " << reason;
+  GraphValue value;
+  for (size_t i = 0;; ++i) {
+    std::string name = info.isSequence ? info.name + "." + std::to_string(i) : info.name;
+    auto found = arrays->find(name);
+    if (found == arrays->end() || (!info.isSequence && i > 0))
+      break;
+    if (found->second.getType() != info.type)
+      return error() << "inputs." << info.name << ".value: the array \"" << name << "\" of " << file << " is "
+                     << onnx::spell(found->second.getType()) << ", the input holds " << onnx::spell(info.type);
+    GraphValue part{std::make_shared<StaticTensor>(found->second), {}, {}, false};
+    if (!info.isSequence)
+      value = std::move(part);
+    else
+      value.sequence.push_back(std::move(part));
+  }
+  value.isSequence = info.isSequence && (!info.isOptional || !value.sequence.empty());
+  values[info.name] = std::move(value);
+  return success();
 }
 
 FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, RankedTensorType type,
