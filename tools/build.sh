@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Configures Par in build/ and builds the given targets (all without any) with as many jobs as the machine has cores,
 # quietly; the whole log is build/build.log. Files are compiled in batches of eight (CMake's unity build), which takes
-# a third of the time. To work on Par, where a change should recompile one file, configure build/ before:
+# about half the time. To work on Par, where a change should recompile one file, configure build/ before:
 #   cmake -G Ninja -S . -B build
 # A folder that is configured stays as it is.
 set -euo pipefail
