@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+from processes import cpu_seconds, tree
 from step_profile import report
 from torch_step import BUILDERS, high_water
 
@@ -45,23 +46,6 @@ MODELS = {
     "bert-base": ("8 x 128 tokens", bert_data, ADAMW, 8),
     "resnet50": ("8 images of 224 x 224", image_data, MOMENTUM, 8),
 }
-
-
-def tree(pid):
-    """A process and its descendants."""
-    found = [pid]
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += tree(int(child))
-    return found
-
-
-def cpu_seconds(pids):
-    ticks = 0
-    for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def run_par(options, folder, steps):

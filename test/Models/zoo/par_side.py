@@ -1,10 +1,13 @@
 """Par's part of the zoo: compiles an exported model, runs it, and measures the run. Python's standard library only."""
 import json
-import os
 import pathlib
 import re
 import subprocess
+import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
+from processes import cpu_seconds, tree  # noqa: E402
 
 TIMEOUT = 900
 
@@ -59,20 +62,6 @@ def run_command(binaries, folder, bundle, steps, metrics):
 
 def read_metrics(path):
     return [line for line in map(json.loads, path.read_text().splitlines()) if "loss" in line]
-
-
-def tree(pid):
-    """A process and its descendants."""
-    found = [pid]
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += tree(int(child))
-    return found
-
-
-def cpu_seconds(pids):
-    fields = (pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
-    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def high_water(pids):
