@@ -1,9 +1,12 @@
-// Where a NaN came from: the results of a step that are still in memory, in the order in which they were made.
+// Where a NaN came from: the results of a step that are still in memory, in the order in which they were made, and the
+// weights that it began with.
 #include "par/core/Failure.h"
 #include "par/core/Session.h"
+#include "par/core/Weights.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 namespace par::core {
@@ -32,6 +35,35 @@ bool holdsNonFinite(const HostBytes &bytes) {
   return !std::all_of(values, values + bytes.size() / sizeof *values, [](float value) { return std::isfinite(value); });
 }
 
+/// Index of the first NaN of an IEEE format whose bits without the sign are above those of infinity; `count` if there is
+/// none.
+template <typename Bits>
+uint64_t firstNaN(const std::byte *data, uint64_t count, Bits infinity) {
+  constexpr Bits magnitude = static_cast<Bits>(~Bits(0)) >> 1;
+  for (uint64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * sizeof bits, sizeof bits);
+    if ((bits & magnitude) > infinity)
+      return i;
+  }
+  return count;
+}
+
+uint64_t firstNaN(DType type, const std::byte *data, uint64_t count) {
+  switch (type) {
+  case DType::F64:
+    return firstNaN<uint64_t>(data, count, 0x7ff0'0000'0000'0000u);
+  case DType::F32:
+    return firstNaN<uint32_t>(data, count, 0x7f80'0000u);
+  case DType::F16:
+    return firstNaN<uint16_t>(data, count, 0x7c00u);
+  case DType::BF16:
+    return firstNaN<uint16_t>(data, count, 0x7f80u);
+  default:
+    return count;
+  }
+}
+
 /// "adamw": what an instruction runs that comes from no node of the model.
 std::string kernelOf(const Step &step, const format::Program &program) {
   if (step.op == Op::Call)
@@ -40,6 +72,16 @@ std::string kernelOf(const Step &step, const format::Program &program) {
 }
 
 } // namespace
+
+std::string describeNaN(const WeightStore &store) {
+  for (const auto &[name, array] : store.arrays)
+    for (const Piece &piece : array.pieces) {
+      auto count = static_cast<uint64_t>(elementCount(piece.size));
+      if (uint64_t at = firstNaN(array.type, piece.data, count); at < count)
+        return core::format("{} holds NaN in \"{}\" (element {})", store.fileOf(array), name, at);
+    }
+  return "";
+}
 
 std::string Session::firstNonFinite() const {
   // A result is judged at its last writer: what was there before is gone.

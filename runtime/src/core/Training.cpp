@@ -150,6 +150,18 @@ private:
 
   std::string save() { return saveCheckpoint(session, options.save, position, static_cast<unsigned>(options.keep)); }
 
+  /// Says which file brought a NaN, if one did.
+  std::string nanInWeights() const {
+    const WeightStore *store = job.weights ? &*job.weights : job.checkpoint ? &job.checkpoint->store : nullptr;
+    return store ? describeNaN(*store) : "";
+  }
+
+  /// Nothing but the results shows a NaN where no loss is looked at.
+  void warnOfNaN() const {
+    if (std::string bad = control.rank() == 0 ? nanInWeights() : ""; !bad.empty())
+      fprintf(stderr, "%s: warning: %s\n", job.name.c_str(), core::format(textOf(Message::weightsAreNaN), bad).c_str());
+  }
+
   /// Every rank throws the same; the first rank that can name a value is the one that is named.
   [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts,
                                   const std::string &saved) {
@@ -159,6 +171,8 @@ private:
     std::string note = core::format("the last finite loss was {}", lastLoss);
     if (std::isnan(lastLoss))
       note = "no loss was finite before";
+    if (std::string bad = nanInWeights(); !bad.empty())
+      note = bad + "; " + note;
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
     std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
@@ -172,6 +186,7 @@ private:
   }
 
   int evaluateOnly() {
+    warnOfNaN();
     evaluate(*job.dataset, 0);
     return 0;
   }
@@ -193,6 +208,7 @@ private:
 
   /// Every sample once, in order; samples from the front fill up the last batch.
   int predict() {
+    warnOfNaN();
     // A model whose inputs have no batch is called once.
     bool sampled = std::any_of(manifest.inputs.begin(), manifest.inputs.end(),
                                [](const format::Input &input) { return input.microbatched; });

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -29,6 +28,18 @@ const StoredArray *WeightStore::find(const Tensor &tensor) const {
   return array;
 }
 
+std::string WeightStore::fileOf(const StoredArray &array) const {
+  const std::byte *at = array.pieces.empty() ? nullptr : array.pieces.front().data;
+  auto holds = [&](std::span<const std::byte> bytes) { return at >= bytes.data() && at < bytes.data() + bytes.size(); };
+  for (const auto &reader : readers)
+    if (holds(reader->bytes()))
+      return reader->path();
+  for (const auto &file : files)
+    if (holds(file->bytes()))
+      return file->path();
+  return place;
+}
+
 void WeightStore::drop() const {
   for (const auto &reader : readers)
     reader->drop();
@@ -38,17 +49,22 @@ void WeightStore::drop() const {
 
 namespace {
 
-/// The files that a Hugging Face index.json names, beside it.
-std::vector<std::string> filesOfIndex(const std::string &path) {
-  std::set<std::string> names;
+/// What a Hugging Face index.json says: which of the files beside it holds a tensor.
+std::map<std::string, std::string> readIndex(const std::string &path) {
+  std::map<std::string, std::string> fileOf;
   try {
-    std::ifstream in(path);
-    for (const auto &[name, file] : nlohmann::json::parse(in).at("weight_map").items())
-      names.insert((fs::path(path).parent_path() / file.get<std::string>()).string());
+    // The document lives as long as the loop reads it.
+    const auto index = nlohmann::json::parse(readTextFile(path));
+    for (const auto &[name, file] : index.at("weight_map").items()) {
+      fs::path part = file.get<std::string>();
+      if (part.empty() || part != part.filename())
+        throw Failure::at(path, Message::indexLeaves, name, part.string());
+      fileOf[name] = (fs::path(path).parent_path() / part).string();
+    }
   } catch (const nlohmann::json::exception &error) {
-    throw Failure::at(path, Message::cannotOpen, error.what());
+    throw Failure::at(path, Message::badIndex, error.what());
   }
-  return {names.begin(), names.end()};
+  return fileOf;
 }
 
 Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
@@ -83,17 +99,32 @@ void WeightStore::transposeFor(const format::Manifest &manifest) {
   }
 }
 
+/// Adds the arrays of a file; none may be there already.
+static void addFile(WeightStore &store, const std::string &path) {
+  auto reader = std::make_shared<SafetensorsReader>(path);
+  for (const auto &[name, array] : reader->arrays())
+    if (!store.arrays.try_emplace(name, StoredArray{array.type, array.shape, {wholePiece(array.shape, array.data.data())}})
+             .second)
+      throw Failure::at(path, Message::tensorTwice, name, store.fileOf(store.arrays.at(name)));
+  store.readers.push_back(std::move(reader));
+}
+
 WeightStore openSafetensors(const std::vector<std::string> &paths) {
   WeightStore store;
   for (const std::string &path : paths) {
     store.place += (store.place.empty() ? "" : ", ") + path;
-    bool index = fs::path(path).extension() == ".json";
-    for (const std::string &file : index ? filesOfIndex(path) : std::vector{path}) {
-      auto reader = std::make_shared<SafetensorsReader>(file);
-      for (const auto &[name, array] : reader->arrays())
-        store.arrays[name] = {array.type, array.shape, {wholePiece(array.shape, array.data.data())}};
-      store.readers.push_back(std::move(reader));
+    if (fs::path(path).extension() != ".json") {
+      addFile(store, path);
+      continue;
     }
+    const std::map<std::string, std::string> index = readIndex(path);
+    std::set<std::string> files;
+    for (const auto &[name, file] : index)
+      if (files.insert(file).second)
+        addFile(store, file);
+    for (const auto &[name, file] : index)
+      if (const StoredArray *array = store.find(name); !array || store.fileOf(*array) != file)
+        throw Failure::at(path, Message::indexWrong, name, file);
   }
   return store;
 }

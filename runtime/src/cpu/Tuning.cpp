@@ -74,7 +74,9 @@ MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &f
                                    int threads) {
   std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
   MatmulChoices choices;
-  for (const auto &[key, choice] : json::parse(control.broadcast("tuning", text)).items())
+  // The document lives as long as the loop reads it.
+  const json agreed = json::parse(control.broadcast("tuning", text));
+  for (const auto &[key, choice] : agreed.items())
     choices[key] = choice == "primitive" ? MatmulChoice::Primitive : MatmulChoice::Sgemm;
   return choices;
 }

@@ -41,7 +41,7 @@ public:
   bool start_object(size_t) { return open(Json::Object); }
   bool start_array(size_t) { return open(Json::Array); }
   bool key(std::string &k) {
-    if (!seen.back().insert(k).second)
+    if (isKnown(k))
       return refuse("duplicate key '" + k + "'");
     stack.back()->keys.push_back(std::move(k));
     return true;
@@ -58,6 +58,16 @@ private:
   std::vector<Json *> stack;
   std::vector<std::unordered_set<std::string>> seen;
 
+  /// Whether the innermost object has the key; a set is made of the keys of large objects alone.
+  bool isKnown(const std::string &key) {
+    constexpr size_t few = 16;
+    const std::vector<std::string> &keys = stack.back()->keys;
+    if (keys.size() < few)
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    if (keys.size() == few)
+      seen.back().insert(keys.begin(), keys.end());
+    return !seen.back().insert(key).second;
+  }
   bool refuse(std::string text) {
     if (problem.empty())
       problem = std::move(text);

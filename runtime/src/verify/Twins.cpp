@@ -121,7 +121,7 @@ std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle,
       if (buffer.kind == BufferKind::State && buffer.of == kNone)
         tensors.insert(buffer.tensor);
     auto [twin, alone] = seen.emplace(std::move(tensors), i);
-    if (tensors.empty() && twin->first.empty())
+    if (twin->first.empty())
       continue; // without state nothing says that they do the same
     if (!alone)
       if (auto found = compare(bundle, ranks[twin->second], lineages[twin->second], ranks[i], lineages[i]))

@@ -152,6 +152,28 @@ TEST_F(Mistakes, ofWeights) {
   expectSays("text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
 }
 
+// An index names the files beside it and what they hold.
+TEST_F(Mistakes, ofAnIndexOfWeights) {
+  std::string toy = write(toy::training()), index = folder / "model.safetensors.index.json";
+  writeFile("model-1", "w", core::DType::F32, {8, 8}, 1);
+  auto with = [&](const std::string &content) {
+    std::ofstream(index) << content;
+    return run({toy, "--text", this->text(), "--steps", "1", "--weights", index});
+  };
+  EXPECT_EQ(with(R"({"metadata": {"total_size": 256}, "weight_map": {"w": "model-1.safetensors"}})"), 0) << err;
+  EXPECT_EQ(with(R"({"weight_map": {"w": "../model-1.safetensors"}})"), 1);
+  expectSays(index + ": error: says that \"w\" is in ../model-1.safetensors; an index names files beside it");
+  EXPECT_EQ(with(R"({"weight_map": {"v": "model-1.safetensors"}})"), 1);
+  expectSays(index + ": error: says that \"v\" is in " + (folder / "model-1.safetensors") + ", which does not hold it");
+  EXPECT_EQ(with(R"({"weight_map": {"w": "model-2.safetensors"}})"), 1);
+  expectSays("model-2.safetensors: error: cannot open: No such file or directory");
+  EXPECT_EQ(with("{}"), 1);
+  expectSays(index + ": error: is no index of weights: ");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "model-1.safetensors", "--weights",
+                 writeFile("again", "w", core::DType::F32, {8, 8}, 2)}), 1);
+  expectSays("again.safetensors: error: holds \"w\", which " + (folder / "model-1.safetensors") + " holds too");
+}
+
 TEST_F(Mistakes, ofAnExportIntoTheModel) {
   format::Bundle bundle = toy::training(1);
   std::string model = folder / "squares.onnx";

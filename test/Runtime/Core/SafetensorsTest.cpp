@@ -3,6 +3,7 @@
 #include "par/core/Failure.h"
 #include "par/core/Safetensors.h"
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -60,7 +61,9 @@ TEST(Safetensors, refusesWhatDoesNotFit) {
   writeFile(folder, "{}", "", 1000);
   EXPECT_EQ(failureOf(p), p + ": error: header of 1000 bytes does not fit into the file of 10");
   writeFile(folder, "[1]", "");
-  EXPECT_EQ(failureOf(p), p + ": error: header is not a JSON object: array");
+  EXPECT_EQ(failureOf(p), p + ": error: header is not a JSON object");
+  writeFile(folder, "{\"w\":", "");
+  EXPECT_NE(failureOf(p).find(": error: header: not JSON at byte "), std::string::npos);
   writeFile(folder, R"({"w":{"dtype":"F32"}})", "");
   EXPECT_NE(failureOf(p).find("entry \"w\" of the header needs dtype, shape and data_offsets: "), std::string::npos);
   writeFile(folder, R"({"w":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", "abcd");
@@ -71,6 +74,46 @@ TEST(Safetensors, refusesWhatDoesNotFit) {
   EXPECT_NE(failureOf(p).find("its shape needs more than can be"), std::string::npos);
   writeFile(folder, R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "abcd");
   EXPECT_NE(failureOf(p).find("its shape needs more than can be"), std::string::npos);
+}
+
+// As huggingface/safetensors does: every byte of the data belongs to one tensor, and a name stands there once.
+TEST(Safetensors, refusesGapsOverlapsTrailingBytesAndRepeatedNames) {
+  TemporaryFolder folder;
+  std::string p = folder / "a.safetensors";
+  auto entry = [](const std::string &name, int begin, int end) {
+    return "\"" + name + "\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(end - begin) + "],\"data_offsets\":[" +
+           std::to_string(begin) + "," + std::to_string(end) + "]}";
+  };
+  writeFile(folder, "{" + entry("b", 4, 8) + "," + entry("a", 0, 4) + "," + entry("none", 4, 4) + "}", "abcdefgh");
+  EXPECT_EQ(failureOf(p), "no failure") << "the order of the header is free, and so are empty tensors";
+  writeFile(folder, "{" + entry("a", 0, 3) + "," + entry("b", 4, 8) + "}", "abcdefgh");
+  EXPECT_EQ(failureOf(p), p + ": error: bytes [3, 4) of the data, before \"b\", belong to no tensor");
+  writeFile(folder, "{" + entry("a", 0, 5) + "," + entry("b", 4, 8) + "}", "abcdefgh");
+  EXPECT_EQ(failureOf(p), p + ": error: tensors \"a\" and \"b\" overlap from byte 4 of the data");
+  writeFile(folder, "{" + entry("a", 0, 4) + "}", "abcdefgh");
+  EXPECT_EQ(failureOf(p), p + ": error: bytes [4, 8) of the data, behind the last tensor, belong to no tensor");
+  writeFile(folder, "{" + entry("a", 0, 4) + "," + entry("a", 4, 8) + "}", "abcdefgh");
+  EXPECT_EQ(failureOf(p), p + ": error: header: duplicate key 'a'");
+  writeFile(folder, R"({"__metadata__":{"format":1}})", "");
+  EXPECT_EQ(failureOf(p), p + ": error: __metadata__ of the header: \"format\" is no text");
+  writeFile(folder, R"({"__metadata__":[]})", "");
+  EXPECT_EQ(failureOf(p), p + ": error: __metadata__ of the header is no object of texts");
+}
+
+// The header of a file of many tensors is read and written in a time that grows as it does.
+TEST(Safetensors, readsAHundredThousandTensorsAtOnce) {
+  TemporaryFolder folder;
+  std::string path = folder / "many.safetensors";
+  std::vector<ArrayHeader> headers;
+  for (int i = 0; i < 100'000; ++i)
+    headers.push_back({"layer." + std::to_string(i) + ".weight", DType::F32, {1}});
+  auto began = std::chrono::steady_clock::now();
+  SafetensorsWriter(path, headers, true).sync();
+  SafetensorsReader reader(path);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(reader.arrays().size(), headers.size());
+  // Well under a second alone; a quadratic one takes half a minute.
+  EXPECT_LT(took.count(), 5);
 }
 
 } // namespace

@@ -232,7 +232,11 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
   EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
   expectSays("step 1: error: loss is NaN on rank 1 (dp 1): first non-finite value is the output of squares/Update "
              "(all/update:1), microbatch 0");
-  expectSays("note: no loss was finite before; nothing was saved");
+  expectSays("note: " + (folder / "bad.safetensors") + " holds NaN in \"w\" (element 60); no loss was finite before; nothing "
+             "was saved");
+  EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--eval"})), 0);
+  expectSays("two.par: warning: the results are NaN where they depend on it: " + (folder / "bad.safetensors") +
+             " holds NaN in \"w\" (element 60)");
   bundle.programs[0].blocks[1].instructions[1].provenance = -1;
   EXPECT_EQ(run(command(write(bundle, "no-node"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
   expectSays("on rank 1 (dp 1): first non-finite value is \"w\", which sgd wrote (all/update:1), microbatch 0");

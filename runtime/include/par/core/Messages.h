@@ -15,11 +15,10 @@ struct MessageText {
   /* files */                                                                                                          \
   M(cannotOpen, "cannot open: {}")                                                                                     \
   M(cannotWrite, "cannot write: {}")                                                                                   \
-  M(tooShort, "is {} bytes, too short for a safetensors file")                                                         \
-  M(headerTooLong, "header of {} bytes does not fit into the file of {}")                                              \
-  M(headerNotJson, "header is not a JSON object: {}")                                                                  \
-  M(badTensorEntry, "entry \"{}\" of the header needs dtype, shape and data_offsets: {}")                              \
-  M(unknownDtype, "tensor \"{}\" has the type {}, which is not supported")                                             \
+  M(badIndex, "is no index of weights: {}")                                                                             \
+  M(indexLeaves, "says that \"{}\" is in {}; an index names files beside it")                                           \
+  M(indexWrong, "says that \"{}\" is in {}, which does not hold it")                                                     \
+  M(tensorTwice, "holds \"{}\", which {} holds too")                                                                    \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
@@ -89,6 +88,7 @@ struct MessageText {
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \
+  M(weightsAreNaN, "the results are NaN where they depend on it: {}")                                                  \
   M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                 \
   M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
   M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \

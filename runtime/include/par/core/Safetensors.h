@@ -1,8 +1,9 @@
 // Reads and writes the safetensors format: 8 bytes of header length, a JSON header, data. Files are mapped, never
-// copied; every length is checked against the file before it is used.
+// copied; par/format/SafetensorsHeader.h says what is refused.
 #pragma once
 
 #include "par/core/FileWriter.h"
+#include "par/format/PlainFile.h"
 #include "par/format/Program.h"
 
 #include <cstddef>
@@ -16,23 +17,19 @@ namespace par::core {
 
 using format::DType;
 
-/// A file mapped for reading; move-only.
+/// A plain file mapped for reading; move-only. How it is opened: par/format/PlainFile.h.
 class MappedFile {
 public:
   MappedFile() = default;
   /// Throws Failure if it cannot be opened.
   explicit MappedFile(const std::string &path);
-  MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
-  MappedFile &operator=(MappedFile &&other) noexcept;
-  ~MappedFile();
-  std::span<const std::byte> bytes() const { return {data, size}; }
+  std::span<const std::byte> bytes() const;
   const std::string &path() const { return name; }
   /// Gives the resident pages back to the system; they are read again when touched.
-  void drop() const;
+  void drop() const { content.drop(); }
 
 private:
-  const std::byte *data = nullptr;
-  size_t size = 0;
+  format::MappedPlainFile content;
   std::string name;
 };
 
@@ -50,6 +47,9 @@ std::string describeArray(DType type, std::span<const int64_t> shape);
 /// "[2, 3]".
 std::string describeShape(std::span<const int64_t> shape);
 
+/// The content of a text that a user names, of at most 256 MiB. Throws Failure if it cannot be read.
+std::string readTextFile(const std::string &path);
+
 class SafetensorsReader {
 public:
   /// Maps the file and checks the whole header; throws Failure naming file and tensor.
@@ -59,6 +59,8 @@ public:
   const ArrayView *find(const std::string &name) const;
   const std::map<std::string, std::string> &metadata() const { return meta; }
   const std::string &path() const { return file.path(); }
+  /// The whole file.
+  std::span<const std::byte> bytes() const { return file.bytes(); }
   void drop() const { file.drop(); }
 
 private:

@@ -34,6 +34,8 @@ struct WeightStore {
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
   const StoredArray *find(const format::Tensor &tensor) const;
+  /// Path of the file in which the array's first byte lies; `place` if no file holds it.
+  std::string fileOf(const StoredArray &array) const;
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
   /// Gives the memory of the mapped files back; they can still be read.
@@ -42,6 +44,9 @@ struct WeightStore {
 
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
 WeightStore openSafetensors(const std::vector<std::string> &paths);
+/// "w.safetensors holds NaN in \"h.0.weight\" (element 60)" of the first such array, in the order of the names; "" if
+/// there is none.
+std::string describeNaN(const WeightStore &store);
 /// Path of the model file that was compiled: as it was named, then beside the bundle. Throws Failure with
 /// `missing` (about its name) if it is in neither place, with `changed` (about its path and what differs) if
 /// it is another one.

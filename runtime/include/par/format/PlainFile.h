@@ -1,0 +1,74 @@
+//===- PlainFile.h - The one way to open what a user names -------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiler and runtime open every file from outside (models and their data, plans, bundles, weights, samples, saves,
+// tuning) by these functions: a pipe, a device, a socket or a folder in a file's place is refused with a sentence and
+// never waited for, the size is known before the first byte is used, and a file that becomes shorter while it is read
+// is named. Errors are reasons alone, without the path: who calls says the place in its own form.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_PLAINFILE_H
+#define PAR_FORMAT_PLAINFILE_H
+
+#include "par/format/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace par::format {
+
+/// A plain file open for reading; move-only.
+class PlainFile {
+public:
+  /// "No such file or directory", "a pipe, not a plain file", ...
+  static Expected<PlainFile> open(const std::string &path);
+  PlainFile(PlainFile &&other) noexcept : fd(std::exchange(other.fd, -1)), bytes(other.bytes) {}
+  PlainFile(const PlainFile &) = delete;
+  ~PlainFile();
+
+  /// When it was opened.
+  uint64_t size() const { return bytes; }
+  /// All of [offset, offset + length), or why not.
+  Status read(uint64_t offset, char *to, uint64_t length) const;
+  int descriptor() const { return fd; }
+
+private:
+  PlainFile(int fd, uint64_t bytes) : fd(fd), bytes(bytes) {}
+  int fd;
+  uint64_t bytes;
+};
+
+/// Texts that are read as a whole are no longer than this.
+inline constexpr uint64_t kMaxText = uint64_t(256) << 20;
+
+/// The content of a file of at most `limit` bytes.
+Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = kMaxText);
+
+/// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the process
+/// with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing.
+class MappedPlainFile {
+public:
+  MappedPlainFile() = default;
+  static Expected<MappedPlainFile> open(const std::string &path);
+  MappedPlainFile(MappedPlainFile &&other) noexcept { *this = std::move(other); }
+  MappedPlainFile &operator=(MappedPlainFile &&other) noexcept;
+  ~MappedPlainFile();
+
+  std::string_view bytes() const { return {data, size}; }
+  /// Gives the resident pages back to the system; they are read again when touched.
+  void drop() const;
+
+private:
+  const char *data = nullptr;
+  size_t size = 0;
+  int watched = -1; ///< where the handler of SIGBUS knows it
+};
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_PLAINFILE_H

@@ -1,0 +1,48 @@
+//===- SafetensorsHeader.h - What a safetensors file holds --------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The format: 8 bytes of header length, a JSON header, data. Refused is what the reference library
+// (huggingface/safetensors, tensor.rs) refuses: entries that do not fit the file or their shape, bytes of the data that
+// belong to two tensors or to none, bytes behind the last one; and names that stand there twice.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_SAFETENSORSHEADER_H
+#define PAR_FORMAT_SAFETENSORSHEADER_H
+
+#include "par/format/Error.h"
+#include "par/format/Program.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace par::format {
+
+/// One array; its bytes are [begin, end) of the file.
+struct SafetensorsEntry {
+  std::string name;
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> arrays; ///< in the order of the header
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads and checks the header of a file that is wholly there; the error is a sentence without the path.
+Expected<SafetensorsHeader> readSafetensors(std::string_view file);
+
+/// "F32", "BOOL": the format's word for a type.
+std::string_view safetensorsName(DType type);
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_SAFETENSORSHEADER_H
