@@ -22,9 +22,13 @@ static SmallVector<Value> orderedValues(LaunchOp launch, KernelOp kernel) {
   return values;
 }
 
-/// An immediate is the coordinate on one axis, times the sizes of the axes behind it.
+/// An immediate is a number, or the coordinate on one axis, times the sizes of the axes behind it.
 static format::Imm immediateOf(const ImmediateInfo &info, MeshAttr mesh) {
   format::Imm imm;
+  if (info.axes.empty()) {
+    imm.value = info.number;
+    return imm;
+  }
   imm.axis = info.axes[info.which];
   for (StringRef behind : llvm::drop_begin(info.axes, info.which + 1))
     imm.scale *= mesh.getSize(StringAttr::get(mesh.getContext(), behind));

@@ -32,15 +32,28 @@ struct Job {
 /// Of the job that made the symbol.
 size_t numberOf(const std::string &symbol) { return std::stoul(symbol.substr(symbolPrefix.size())); }
 
-/// A kernel's body without its name: what makes kernels equal.
+/// A kernel's body without its name and the values of its keys: what makes kernels equal.
 std::string bodyText(KernelOp kernel) {
   OwningOpRef<KernelOp> anonymous(kernel.clone());
   anonymous->setSymName("k");
+  for (auto [i, key] : llvm::enumerate(keysOf(*anonymous))) { // each by its place: a number that is a key, too
+    auto type = cast<RankedTensorType>(key.getType());
+    key.setValueAttr(DenseElementsAttr::get(type, APInt(64, uint64_t(INT64_MIN) + i)));
+  }
   anonymous->walk([](Operation *op) { op->setLoc(UnknownLoc::get(op->getContext())); });
   std::string text;
   llvm::raw_string_ostream out(text);
   anonymous->print(out, OpPrintingFlags().printGenericOpForm().useLocalScope());
   return text;
+}
+
+/// Gives a kernel that shares another's code the values of its own keys.
+void takeKeys(KernelInfo &info, KernelOp kernel) {
+  SmallVector<ConstantOp> keys = keysOf(kernel);
+  auto next = keys.begin();
+  for (ImmediateInfo &immediate : info.immediates)
+    if (immediate.axes.empty())
+      immediate.number = valueOfKey(*next++);
 }
 
 uint64_t bytesOf(Type type) {
@@ -251,6 +264,7 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
       if (info.symbol == symbol) {
         again.kernel = info.kernel;
         info = again;
+        takeKeys(info, module.lookupSymbol<KernelOp>(info.kernel));
       }
   }
   return any;
@@ -301,6 +315,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
     KernelInfo info;
     if (!isNew) {
       info = out.kernels[entry->second];
+      takeKeys(info, kernel);
     } else {
       info.symbol = (symbolPrefix + std::to_string(jobs.size())).str();
       if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back())))

@@ -20,6 +20,23 @@ void loadLoweringDialects(MLIRContext &context) {
                       math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
 }
 
+static constexpr StringLiteral keyMark = "par.key";
+
+int64_t valueOfKey(ConstantOp key) {
+  return cast<DenseElementsAttr>(key.getValue()).getSplatValue<APInt>().getSExtValue();
+}
+
+SmallVector<ConstantOp> keysOf(KernelOp kernel) {
+  SmallVector<ConstantOp> keys;
+  for (ConstantOp constant : kernel.getBody().front().getOps<ConstantOp>()) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    if (type.getRank() == 0 && type.getElementType().isInteger(64) && isa<DenseElementsAttr>(constant.getValue()) &&
+        !llvm::isInt<33>(valueOfKey(constant)))
+      keys.push_back(constant);
+  }
+  return keys;
+}
+
 /// Takes composites apart until every op has a lowering or is refused.
 static void expandComposites(KernelOp kernel) {
   bool changed = true;
@@ -65,8 +82,17 @@ static Value lowerAxisIndex(AxisIndexOp op, func::FuncOp function, OpBuilder &bu
   return tensor::FromElementsOp::create(builder, op.getLoc(), op.getResult().getType(), sum);
 }
 
+/// A scalar tensor of an argument of its own.
+static Value lowerKey(ConstantOp key, func::FuncOp function, OpBuilder &builder, std::vector<ImmediateInfo> &immediates) {
+  immediates.push_back({{}, 0, valueOfKey(key)});
+  (void)function.insertArgument(function.getNumArguments(), builder.getI64Type(), {}, key.getLoc());
+  return tensor::FromElementsOp::create(builder, key.getLoc(), key.getType(), function.getArguments().back());
+}
+
 FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<ImmediateInfo> &immediates) {
   OwningOpRef<KernelOp> expanded(kernel.clone());
+  for (ConstantOp key : keysOf(*expanded)) // not those that composites are made of
+    key->setDiscardableAttr(keyMark, UnitAttr::get(key.getContext()));
   expandComposites(*expanded);
 
   auto builder = OpBuilder::atBlockEnd(module.getBody());
@@ -85,6 +111,10 @@ FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<
     }
     if (auto index = dyn_cast<AxisIndexOp>(op)) {
       mapping.map(index.getResult(), lowerAxisIndex(index, function, builder, immediates));
+      continue;
+    }
+    if (op.hasAttr(keyMark)) {
+      mapping.map(op.getResult(0), lowerKey(cast<ConstantOp>(op), function, builder, immediates));
       continue;
     }
     auto lowerable = dyn_cast<LowerableOpInterface>(op);

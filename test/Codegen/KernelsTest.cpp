@@ -1,6 +1,8 @@
 // Kernels, compiled and run between guard pages, against the interpreter.
 #include "RunKernels.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using run_kernels::runAll;
 
@@ -431,6 +433,41 @@ TEST(Kernels, EqualBodiesAreOne) {
   ASSERT_EQ(loaded.compiled.kernels.size(), 2u);
   EXPECT_EQ(loaded.compiled.kernels[0].symbol, loaded.compiled.kernels[1].symbol);
   EXPECT_EQ(loaded.compiled.kernels[1].kernel, "again");
+}
+
+/// Two kernels that add random numbers of a key each, and one that adds those of two.
+std::string randomKernels(StringRef first, StringRef second) {
+  auto kernel = [](StringRef name, StringRef key, StringRef other) {
+    return llvm::formatv(R"(
+    par.kernel @{0}(%x: tensor<6xi64>) -> tensor<6xi64> attributes {{implementation = "generated"} {{
+      %k = par.constant dense<{1}> : tensor<i64>
+      %o = par.constant dense<{2}> : tensor<i64>
+      %i = par.iota dim 0 : tensor<6xi64>
+      %ks = par.broadcast_in_dim %k dims [] : tensor<i64> to tensor<6xi64>
+      %os = par.broadcast_in_dim %o dims [] : tensor<i64> to tensor<6xi64>
+      %a = par.random_bits %ks, %i : tensor<6xi64>
+      %b = par.random_bits %os, %i : tensor<6xi64>
+      %c = par.subtract %a, %b : tensor<6xi64>
+      %f = par.constant dense<40> : tensor<6xi64>
+      %g = par.shift_right %c, %f : tensor<6xi64>
+      %y = par.add %x, %g : tensor<6xi64>
+      par.return %y : tensor<6xi64>
+    })", name, key, other).str();
+  };
+  return kernel("one", first, second) + kernel("two", second, first) + kernel("three", first, "7");
+}
+
+// Keys are immediates: kernels that differ in them alone are one. A small number is no key.
+TEST(Kernels, KeysOfRandomNumbersAreImmediates) {
+  std::string text = randomKernels("-1536579437777813388", "3608469624707600759");
+  LoadedKernels loaded(text);
+  ASSERT_EQ(loaded.compiled.kernels.size(), 3u);
+  EXPECT_EQ(loaded.compiled.kernels[0].symbol, loaded.compiled.kernels[1].symbol);
+  EXPECT_NE(loaded.compiled.kernels[0].symbol, loaded.compiled.kernels[2].symbol);
+  ASSERT_EQ(loaded.compiled.kernels[1].immediates.size(), 2u);
+  EXPECT_EQ(loaded.compiled.kernels[1].immediates[0].number, 3608469624707600759);
+  EXPECT_EQ(loaded.compiled.kernels[2].immediates.size(), 1u);
+  runAll(text);
 }
 
 TEST(Kernels, AxisIndexIsTheSumOfItsImmediates) {

@@ -129,8 +129,11 @@ inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, const Load
   for (auto [input, buffer] : llvm::zip(inputs, buffers))
     store(input, *buffer);
   ASSERT_TRUE(function) << name;
+  std::vector<uint64_t> immediates;
+  for (const par::ImmediateInfo &immediate : info.immediates)
+    immediates.push_back(uint64_t(immediate.number));
   for (uint32_t tile = info.tiles; tile-- > 0;)
-    function(pointers.data(), nullptr, tile, tile + 1);
+    function(pointers.data(), immediates.data(), tile, tile + 1);
   unsigned next = inputs.size();
   for (auto [number, want] : llvm::enumerate(interpret(kernel, inputs))) {
     int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;

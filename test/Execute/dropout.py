@@ -7,6 +7,7 @@ What is drawn is a function of seed, node, step and global element (docs/design.
 recomputation nor a checkpoint between two steps changes it.
 """
 import argparse
+import json
 import pathlib
 import random
 import subprocess
@@ -36,7 +37,8 @@ PLANS = {
 class Model:
     """Lines for encode.py."""
 
-    def __init__(self, ratio):
+    def __init__(self, ratio, layers=2):
+        self.layers = layers
         self.choose, self.count = random.Random(1), 0
         self.lines = ["opset 20", f"input tokens i64[batch,{LENGTH}]", f"output logits f32[batch,{LENGTH},{VOCABULARY}]",
                       f"init ratio f32[] = {ratio}", "init training i1[] = 1"]
@@ -86,7 +88,7 @@ class Model:
         x = self.node("Gather", self.parameter("embed.weight", VOCABULARY, WIDTH), "tokens")
         x = self.dropout(self.node("Add", x, self.parameter("embed.position", LENGTH, WIDTH)))
         x = self.node("Add", x, self.node("RandomNormalLike", x, attributes="scale=0.05"))
-        for k in range(2):
+        for k in range(self.layers):
             x = self.layer(x, f"h.{k}")
         self.lines.append("module head")
         self.lines.append(f"node last MatMul {x},{self.parameter('head.weight', WIDTH, VOCABULARY)} -> logits")
@@ -145,6 +147,17 @@ class Trial:
         self.claims.hold("another seed: losses to one rank's", self.apart(one, self.train("", "--set", "seed=7")), 1e-2, least=True)
         self.claims.equal("evaluation drops nothing", self.evaluate(self.model), self.evaluate(self.plain))
 
+    def check_shared(self):
+        """Layers that differ in what they draw alone run the same code of a GPU, where kernels compute their keys themselves."""
+        count = []
+        for layers in (4, 6):
+            model = self.work / f"layers{layers}.onnx"
+            model.write_bytes(Model(0.1, layers).build())
+            bundle = self.runs.compile(model, self.plan("target: cuda\n"))
+            count.append(len(json.loads((bundle / "role-0.json").read_text())["kernels"]))
+        # The norm of the gradient is that of more parameters.
+        self.claims.hold("cuda: kernels that two more layers take", count[1] - count[0], 1)
+
     def check_resumed(self):
         whole = self.train(PLANS["pp2"])
         folder = self.work / "saved"
@@ -166,6 +179,7 @@ def main():
         trial.check_plans()
         trial.check_narrow()
         trial.check_draws()
+        trial.check_shared()
         trial.check_resumed()
     print(f"{trial.claims.count} claims, {len(trial.claims.failures)} failed")
     return 1 if trial.claims.failures else 0

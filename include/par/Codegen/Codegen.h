@@ -37,10 +37,12 @@ struct OperandInfo {
 
 /// The value of an immediate: coordinate(axes[which]) times the product of the sizes of the axes behind it,
 /// in the mesh of the rank that launches. A `par.axis_index over axes` is the sum of its immediates, so that
-/// one kernel serves meshes of different sizes.
+/// one kernel serves meshes of different sizes. Without axes it is a number: what the keys of random numbers are, so
+/// that layers that differ in these alone share their code.
 struct ImmediateInfo {
   llvm::SmallVector<std::string> axes;
   unsigned which = 0;
+  int64_t number = 0;
 };
 
 /// How a GPU starts a kernel: blocks, and threads of each, both along x alone. Shared memory is the kernel's own.
