@@ -8,6 +8,7 @@
 #include "par/sim/World.h"
 #include "par/verify/Verify.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -116,7 +117,7 @@ void openData(Job &job) {
     checkFed(manifest, job.evalDataset.get(), job.name);
   }
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
-    if (dataset && dataset->rows() < manifest.batch && !job.predicts())
+    if (dataset && job.rowsOf(dataset) < manifest.batch && !job.predicts())
       throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
@@ -177,6 +178,15 @@ bool Job::predicts() const {
   return !options.output.empty() || (!options.eval && has("predict") && !has("train"));
 }
 
+bool Job::isSampled() const {
+  const std::vector<format::Input> &inputs = bundle.manifest.inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [](const format::Input &input) { return input.microbatched; });
+}
+
+uint64_t Job::rowsOf(const Dataset *data) const {
+  return !isSampled() ? bundle.manifest.batch : data ? data->rows() : 0;
+}
+
 Job prepareJob(const RunOptions &options) {
   Job job;
   job.options = options;
@@ -202,7 +212,7 @@ Job prepareJob(const RunOptions &options) {
         sim::Options{options.simSeed.value_or(1), static_cast<uint32_t>(options.interleavings.value_or(20))});
   openInitialValues(job);
   openData(job);
-  uint64_t rows = job.dataset ? job.dataset->rows() : 0;
+  uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
   return job;

@@ -84,7 +84,7 @@ private:
   }
 
   int train() {
-    RowOrder order(job.dataset->rows(), job.shuffled, job.seed);
+    RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
     std::string saved = job.checkpoint ? job.checkpoint->store.place : "";
     bool interrupted = false;
     while (position.step < job.steps) {
@@ -104,7 +104,7 @@ private:
       saved = savedNow.empty() ? saved : savedNow;
       progress.step(summary, savedNow);
       if (options.evalEvery && position.step % options.evalEvery == 0)
-        evaluate(*job.evalDataset, position.step);
+        evaluate(job.evalDataset.get(), position.step);
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(save());
@@ -187,32 +187,29 @@ private:
 
   int evaluateOnly() {
     warnOfNaN();
-    evaluate(*job.dataset, 0);
+    evaluate(job.dataset.get(), 0);
     return 0;
   }
 
   /// Mean loss over whole batches, in order.
-  void evaluate(const Dataset &dataset, uint64_t afterStep) {
-    RowOrder order(dataset.rows(), !afterStep && job.shuffled, job.seed);
-    uint64_t batches = dataset.rows() / manifest.batch;
+  void evaluate(const Dataset *dataset, uint64_t afterStep) {
+    uint64_t given = job.rowsOf(dataset), batches = given / manifest.batch;
+    RowOrder order(given, !afterStep && job.shuffled, job.seed);
     double sum = 0;
     for (uint64_t i = 0; i < batches; ++i) {
-      session.run("eval", {&dataset, &order, i * manifest.batch});
+      session.run("eval", {dataset, &order, i * manifest.batch});
       StepReport report;
       report.metrics = session.results();
       sum += summarize(manifest, control.allGather("eval", report.encode())).loss;
     }
     uint64_t rows = batches * manifest.batch;
-    progress.evaluated(rows, dataset.rows() - rows, sum / static_cast<double>(batches), afterStep);
+    progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
   }
 
   /// Every sample once, in order; samples from the front fill up the last batch.
   int predict() {
     warnOfNaN();
-    // A model whose inputs have no batch is called once.
-    bool sampled = std::any_of(manifest.inputs.begin(), manifest.inputs.end(),
-                               [](const format::Input &input) { return input.microbatched; });
-    uint64_t rows = sampled && job.dataset ? job.dataset->rows() : manifest.batch;
+    uint64_t rows = job.rowsOf(job.dataset.get()); // a model whose inputs have no batch is called once
     uint64_t batches = (rows + manifest.batch - 1) / manifest.batch, batch = 0;
     RowOrder order(rows, job.shuffled, job.seed);
     std::optional<ResultWriter> writer;

@@ -24,6 +24,10 @@ struct Job {
   bool trains() const { return !options.eval && !predicts(); }
   /// Asked for results, or the bundle gives nothing else.
   bool predicts() const;
+  /// Whether an input has samples. Where none has, each step is fed the same.
+  bool isSampled() const;
+  /// Rows that make an epoch: those of the data, or a batch where no input has samples.
+  uint64_t rowsOf(const Dataset *data) const;
 };
 
 /// Reads and verifies the bundle, checks the machine, opens data and weights. Throws Failure.
