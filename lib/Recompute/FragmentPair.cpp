@@ -53,6 +53,11 @@ bool FragmentPair::isAtHand(BlockArgument argument) const {
          source->getBlock() != forwardRun->getBlock();
 }
 
+bool FragmentPair::isMadeBeforeLoop(BlockArgument argument) const {
+  Operation *source = RunOp(forwardRun).getOperands()[argument.getArgNumber()].getDefiningOp();
+  return source && source->getBlock() != forwardRun->getBlock();
+}
+
 bool FragmentPair::isForBackwardAlone(Operation *op) const {
   return llvm::all_of(op->getUses(), [&](OpOperand &use) {
     return use.getOwner() == FragmentOp(forward).getTerminator() &&
@@ -72,12 +77,16 @@ static bool isComputedForProduct(Value value) {
          });
 }
 
-llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &saved, bool keepOperands) const {
-  llvm::DenseSet<Value> known, cheap;
+llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &saved, bool keepOperands,
+                                              int64_t inFlight) const {
+  // `common`: the same in every microbatch.
+  llvm::DenseSet<Value> known, common, cheap;
   Block &body = FragmentOp(forward).getBlock();
   for (BlockArgument argument : body.getArguments()) {
     if (isAtHand(argument))
       known.insert(argument);
+    if (isMadeBeforeLoop(argument))
+      common.insert(argument);
     if (saved.contains(argument)) // the backward takes it from where the forward does
       cheap.insert(argument);
   }
@@ -86,9 +95,12 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
     bool free = getCost(&op).fusable || isForBackwardAlone(&op);
     if (!free || !llvm::all_of(op.getOperands(), [&](Value operand) { return known.contains(operand); }))
       continue;
+    bool once = inFlight > 1 && llvm::all_of(op.getOperands(), [&](Value operand) { return common.contains(operand); });
+    if (once)
+      common.insert(op.result_begin(), op.result_end());
     for (Value result : op.getResults()) {
       known.insert(result);
-      if (saved.contains(result) && !(keepOperands && isComputedForProduct(result)))
+      if (saved.contains(result) && (once || !(keepOperands && isComputedForProduct(result))))
         cheap.insert(result);
     }
   }

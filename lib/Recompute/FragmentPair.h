@@ -19,14 +19,17 @@ public:
   llvm::SetVector<mlir::Value> getResiduals() const;
   /// Those of `saved` that need not be: they follow from other saved values, or from arguments that the
   /// backward has at hand, by ops that fuse, or by ops that only the backward needs. `keepOperands`: but for those that
-  /// products of the forward read.
-  llvm::DenseSet<mlir::Value> findCheap(const llvm::SetVector<mlir::Value> &saved, bool keepOperands) const;
+  /// products of the forward read; of these, what is made of variables alone (a weight in bf16) is the same in every
+  /// microbatch, and with several of them in flight it is not kept once for each.
+  llvm::DenseSet<mlir::Value> findCheap(const llvm::SetVector<mlir::Value> &saved, bool keepOperands,
+                                        int64_t inFlight = 1) const;
   /// Rewrites the pair: the backward takes the values that `keep` accepts, and the forward's arguments, and
   /// computes all else that it needs just before its first use.
   void recompute(llvm::function_ref<bool(mlir::Value)> keep);
 
 private:
   bool isAtHand(mlir::BlockArgument argument) const;
+  bool isMadeBeforeLoop(mlir::BlockArgument argument) const;
   bool isForBackwardAlone(mlir::Operation *op) const;
   mlir::Value materialize(mlir::Value value, mlir::OpBuilder &builder,
                           llvm::function_ref<bool(mlir::Value)> keep);

@@ -97,9 +97,9 @@ SmallVector<StageResiduals> summarizeResiduals(ModuleOp module, StringRef schedu
 }
 
 /// Saves nothing that costs nothing to compute.
-static void sink(FragmentPair &pair, bool keepOperands) {
-  for (llvm::DenseSet<Value> cheap = pair.findCheap(pair.getResiduals(), keepOperands); !cheap.empty();
-       cheap = pair.findCheap(pair.getResiduals(), keepOperands)) {
+static void sink(FragmentPair &pair, bool keepOperands, int64_t inFlight) {
+  for (llvm::DenseSet<Value> cheap = pair.findCheap(pair.getResiduals(), keepOperands, inFlight); !cheap.empty();
+       cheap = pair.findCheap(pair.getResiduals(), keepOperands, inFlight)) {
     llvm::SetVector<Value> saved = pair.getResiduals();
     pair.recompute([&](Value value) { return saved.contains(value) && !cheap.contains(value); });
   }
@@ -130,14 +130,15 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
       if (fragment.getLocal())
         eraseDeadOps(fragment.getBlock());
     for (FragmentPair &pair : FragmentPair::findAll(getOperation())) {
-      if (mode == "full" && countInFlight(pair, schedule) > 1)
+      int64_t inFlight = countInFlight(pair, schedule);
+      if (mode == "full" && inFlight > 1)
         pair.recompute([](Value) { return false; });
       if (mode == "each") {
         llvm::SetVector<Value> saved = findInputs(pair, patterns);
-        llvm::DenseSet<Value> cheap = pair.findCheap(saved, keepOperands);
+        llvm::DenseSet<Value> cheap = pair.findCheap(saved, keepOperands, inFlight);
         pair.recompute([&](Value value) { return saved.contains(value) && !cheap.contains(value); });
       }
-      sink(pair, keepOperands);
+      sink(pair, keepOperands, inFlight);
     }
   }
 };

@@ -11,7 +11,8 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
     it; what nobody needs any more is gone from forward, backward and their runs. Whatever `mode`, a value is not saved
     that follows from saved ones by ops that fuse (costs flops, no memory traffic), or that the backward alone needs and
     can compute instead. With `keep-operands` (cuda) what arithmetic makes for a product of the forward is saved where the
-    backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it.
+    backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it. But a
+    weight in bf16 is not saved once for each microbatch in flight: where there are several, it is converted again.
 
     `full` saves nothing but the forward's arguments: a microbatch in flight costs its stage input; the price is one
     more forward. A stage that never has two microbatches in flight keeps its values: computing them again at once would

@@ -46,21 +46,33 @@ BIG = [
 ]
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
 
-# Columns of what enters a block and rows of what leaves it, by the names that these models use; nn.Linear stores [out, in].
-SHARDS = {
-    "{q,k,v,gate,up,gate_up,qkv}_proj.weight?": "{0: tp}",
-    "{query_key_value,dense_h_to_4h,Wqkv,fc1}.weight?": "{0: tp}",
-    "{o,down,out}_proj.weight?": "{1: tp}",
-    "{attention,self_attention}.dense.weight?": "{1: tp}",
-    "{dense_4h_to_h,fc2}.weight?": "{1: tp}",
-    "experts.{gate_up_proj,down_proj}?": "{0: tp}",
-    "{embed_tokens,wte,word_embeddings,embed_in,embed_out,lm_head}.weight?": "{0: tp}",
-}
+
+def shards(columns, rows, more=None):
+    """Columns of what enters a block, tables, and rows of what leaves it; nn.Linear stores [out, in]."""
+    return {**{f"{name}.weight": "{0: tp}" for name in columns.split()},
+            **{f"{name}.weight": "{1: tp}" for name in rows.split()}, **(more or {})}
 
 
-def plan(layers="layers.*"):
+# By the names that the models use; one that a model lacks is an error.
+LLAMA = shards("{q,k,v}_proj {gate,up}_proj embed_tokens lm_head", "o_proj down_proj")
+MIXTRAL = shards("{q,k,v}_proj embed_tokens lm_head", "o_proj", {"experts.{gate_up,down}_proj": "{0: tp}"})
+QWEN_MOE = {**MIXTRAL, **shards("shared_expert.{gate,up}_proj", "shared_expert.down_proj")}
+OPT = shards("{q,k,v}_proj fc1 embed_tokens", "out_proj fc2")
+PHI = shards("qkv_proj gate_up_proj embed_tokens lm_head", "o_proj down_proj")
+NEOX = shards("query_key_value dense_h_to_4h embed_in lm_head", "attention.dense dense_4h_to_h")
+BLOOM = shards("query_key_value dense_h_to_4h word_embeddings", "self_attention.dense dense_4h_to_h")
+FALCON = shards("dense_h_to_4h word_embeddings", "dense_4h_to_h")  # 71 heads are no multiple of 4
+MPT = shards("Wqkv up_proj wte", "out_proj down_proj")
+FAMILIES = {"OPTForCausalLM": OPT, "Phi3ForCausalLM": PHI, "GPTNeoXForCausalLM": NEOX, "BloomForCausalLM": BLOOM,
+            "FalconForCausalLM": FALCON, "MptForCausalLM": MPT, "MixtralForCausalLM": MIXTRAL, "Qwen2MoeForCausalLM": QWEN_MOE}
+# The module that is repeated.
+REPEATED = {"FalconForCausalLM": "h.*", "BloomForCausalLM": "h.*", "MptForCausalLM": "blocks.*"}
+
+
+def plan(recipe):
     """bf16 on 64 GPUs, every layer computed again in the backward part."""
-    shards = "".join(f'  "{name}": {rule}\n' for name, rule in SHARDS.items())
+    layers = REPEATED.get(recipe.model, "layers.*")
+    shards = "".join(f'  "{name}": {rule}\n' for name, rule in FAMILIES.get(recipe.model, LLAMA).items())
     return ("target: cuda\nprecision: bf16\nmesh: {pp: 4, dp: 4, tp: 4}\nbatch: {size: 32, microbatches: 8}\n"
             f'train: {{optimizer: {{kind: adamw, lr: 1e-4}}, clip: 1.0}}\nrecompute: {{each: "{layers}"}}\n'
             f'pipeline: {{schedule: 1f1b, cuts: {{"{layers}": even}}}}\nshard:\n{shards}')

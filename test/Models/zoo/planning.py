@@ -17,8 +17,6 @@ from par_side import TIMEOUT, refusal
 
 MOST_SECONDS, MOST_MIB = 30.0, 3 * 1024
 HERE = pathlib.Path(__file__).resolve().parent
-# The module that is repeated, by the names of the parameters.
-LAYERS = {"falcon-7b": "h.*", "bloom-7b1": "h.*", "mpt-7b": "blocks.*"}
 
 
 def compile_and_watch(command):
@@ -37,7 +35,7 @@ def trial(options, recipe):
         options.big.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, HERE / "structure.py", recipe.name, "--out", options.big], check=True, timeout=TIMEOUT)
     text, bundle = options.cache / f"big-{recipe.name}.yaml", options.cache / f"big-{recipe.name}.par"
-    text.write_text(plan(LAYERS.get(recipe.name, "layers.*")))
+    text.write_text(plan(recipe))
     status, said, wall, cpu, peak = compile_and_watch([options.bin / "par-compile", model, text, "-o", bundle])
     shutil.rmtree(bundle, ignore_errors=True)
     parameters = re.search(r"\(([\d.,]+) M", said)

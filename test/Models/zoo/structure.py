@@ -58,22 +58,25 @@ def same_in_layer_0(name):
 def export_big(recipe, keys, path):
     """Writes the model and returns its number of parameters."""
     import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     import_wrappers()
-    exporting = importlib.import_module("par.export")
+    exporting, experts = importlib.import_module("par.export"), importlib.import_module("par.experts")
     buffers = buffers_of(recipe, keys)
     arrays = data(recipe, steps=1)
     with FakeTensorMode(allow_non_fake_inputs=True):
         module = build_transformers(recipe)
         module.train()
         examples = [torch.zeros_like(each) for each in arrays.values()]
-        program = exporting._run_exporter(torch, module, list(arrays), examples, None, ["loss"], 20)
+        with experts.exportable(torch, module):
+            program = exporting._run_exporter(torch, module, list(arrays), examples, None, ["loss"], 20)
     offset, parameters = 0, {name for name, _ in module.named_parameters(remove_duplicate=False)}
     for name, value in program.model.graph.initializers.items():
         if name in parameters:
             value.const_value, offset = absent(name, value.const_value, offset)
         else:
-            lifted = getattr(value.const_value.raw, "constant", None)  # a tensor that forward makes of numbers
+            raw = value.const_value.raw
+            # What forward makes of numbers: a tensor that is not fake, or one that remembers its value.
+            lifted = getattr(raw, "constant", None) if isinstance(raw, FakeTensor) else raw
             value.const_value = present(name, buffers.get(same_in_layer_0(name), lifted))
     save(program.model, path)
     return sum(weights.numel() for weights in module.parameters())

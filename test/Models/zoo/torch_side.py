@@ -3,8 +3,10 @@
 
     torch_side.py NAME FOLDER export      model.onnx, data.safetensors, and what `first` writes
     torch_side.py NAME FOLDER first       first.json: first loss and norm of its gradient
-    torch_side.py NAME FOLDER double      double.json: the same in float64
+    torch_side.py NAME FOLDER exact       exact.json: the same in float64, and in float32 with sums in another order
     torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
+
+NAME@plans is the recipe as the plans run it.
 
 Needs torch and the recipe's library.
 """
@@ -16,7 +18,7 @@ import warnings
 
 import torch
 from recipe import build, data, first_batch, import_wrappers
-from zoo import RECIPES
+from zoo import find
 
 STEPS = 3  # the first is not timed
 
@@ -43,9 +45,13 @@ def export(recipe, folder):
 
 
 def write_first(module, batch, path):
+    path.write_text(json.dumps(loss_and_norm(module, batch)))
+
+
+def loss_and_norm(module, batch):
     loss = module(**batch)
     loss.backward()
-    path.write_text(json.dumps({"loss": loss.item(), "norm": gradient_norm(module)}))
+    return {"loss": loss.item(), "norm": gradient_norm(module)}
 
 
 def first(recipe, folder):
@@ -63,10 +69,15 @@ def high_water():
     return int(line.split()[1]) / 1024
 
 
-def double(recipe, folder):
-    batch = {name: values.double() if values.is_floating_point() else values
-             for name, values in first_batch(recipe, data(recipe)).items()}
-    write_first(build(recipe).double(), batch, folder / "double.json")
+def exact(recipe, folder):
+    """Float64; and as float32 with channels last, whose kernels add in another order, a sample of what rounding may do."""
+    batch = first_batch(recipe, data(recipe))
+    wide = {name: values.double() if values.is_floating_point() else values for name, values in batch.items()}
+    found = loss_and_norm(build(recipe).double(), wide)
+    last = {name: values.contiguous(memory_format=torch.channels_last) if values.ndim == 4 else values
+            for name, values in batch.items()}
+    found["reordered"] = loss_and_norm(build(recipe).to(memory_format=torch.channels_last), last)
+    (folder / "exact.json").write_text(json.dumps(found))
 
 
 def eager(recipe, folder):
@@ -88,7 +99,7 @@ def eager(recipe, folder):
 
 def main():
     name, folder, what = sys.argv[1:]
-    {"export": export, "first": first, "double": double, "eager": eager}[what](RECIPES[name], pathlib.Path(folder))
+    {"export": export, "first": first, "exact": exact, "eager": eager}[what](find(name), pathlib.Path(folder))
 
 
 if __name__ == "__main__":
