@@ -1,20 +1,22 @@
 #include "par/core/Checkpoint.h"
 
+#include "SaveIndex.h"
+
+#include "par/core/Checksum.h"
 #include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <sys/random.h>
 #include <unistd.h>
 
 namespace par::core {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;
 using format::Tensor;
 
 namespace {
@@ -30,10 +32,72 @@ void syncPath(const std::string &path, int flags) {
     throw Failure::at(path, Message::cannotWrite, std::strerror(error));
 }
 
-std::string rankFile(uint32_t rank) { return "rank" + std::to_string(rank) + ".safetensors"; }
+/// 16 hex digits that no other run has.
+std::string newRun() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    throw Failure::at("", Message::cannotOpen, std::strerror(errno));
+  char text[17];
+  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
 
-/// Writes this rank's rectangles, dense; returns the file's length.
-uint64_t writeRankFile(Session &session, const std::string &path) {
+/// What the header of a rank's file says of the save.
+using Facts = std::map<std::string, std::string>;
+
+Facts factsOf(const std::string &plan, const std::string &run, uint64_t step, size_t rank, size_t ranks) {
+  return {{"par_checkpoint", std::to_string(saveFormat)}, {"plan", plan}, {"run", run}, {"step", std::to_string(step)},
+          {"rank", std::to_string(rank)}, {"ranks", std::to_string(ranks)}};
+}
+
+/// Stands for the checksum until all data has been written.
+const std::string noChecksum(32, '?');
+
+/// The data of a rank's file from front to end: summed, gathered into long writes.
+class RankFileData {
+public:
+  explicit RankFileData(SafetensorsWriter &writer) : writer(writer) { buffer.reserve(chunk); }
+
+  void add(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      size_t count = std::min(chunk - buffer.size(), bytes.size());
+      if (count == chunk) {
+        write(bytes.first(count)); // as long as a buffer: as it is
+      } else {
+        buffer.insert(buffer.end(), bytes.begin(), bytes.begin() + static_cast<long>(count));
+        if (buffer.size() == chunk)
+          flush();
+      }
+      bytes = bytes.subspan(count);
+    }
+  }
+  std::string finish() {
+    flush();
+    return checksum.digest();
+  }
+
+private:
+  /// What is summed is still in the cache when it is copied into the file.
+  static constexpr size_t chunk = 256 << 10;
+
+  void flush() {
+    write(buffer);
+    buffer.clear();
+  }
+  void write(std::span<const std::byte> bytes) {
+    checksum.add(bytes);
+    writer.writeData(at, bytes);
+    at += bytes.size();
+  }
+
+  SafetensorsWriter &writer;
+  Checksum checksum;
+  std::vector<std::byte> buffer;
+  uint64_t at = 0;
+};
+
+/// Writes this rank's rectangles, dense.
+SavedFile writeRankFile(Session &session, const std::string &path, Facts facts) {
   std::vector<ArrayHeader> headers;
   std::vector<const Tensor *> tensors;
   for (const Tensor &tensor : session.manifest().tensors)
@@ -41,49 +105,56 @@ uint64_t writeRankFile(Session &session, const std::string &path) {
       headers.push_back({tensor.name, tensor.type, part->size});
       tensors.push_back(&tensor);
     }
-  SafetensorsWriter writer(path, headers, true);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const format::Rectangle *part = ownedPart(*tensors[i], session.rank());
-    auto local = session.tensor(tensors[i]->name);
-    uint64_t elementBytes = format::sizeOf(tensors[i]->type);
+  facts["checksum"] = noChecksum;
+  SafetensorsWriter writer(path, headers, true, facts);
+  RankFileData data(writer);
+  for (const Tensor *tensor : tensors) {
+    const format::Rectangle *part = ownedPart(*tensor, session.rank());
+    auto local = session.tensor(tensor->name);
+    uint64_t elementBytes = format::sizeOf(tensor->type);
     std::vector<int64_t> origin(part->size.size(), 0);
-    forEachRun(part->size, origin, tensors[i]->layout.local, origin, part->size, [&](int64_t to, int64_t from, int64_t n) {
-      writer.write(i, static_cast<uint64_t>(to) * elementBytes,
-                   local.subspan(static_cast<uint64_t>(from) * elementBytes, static_cast<uint64_t>(n) * elementBytes));
+    forEachRun(part->size, origin, tensor->layout.local, origin, part->size, [&](int64_t, int64_t from, int64_t n) {
+      data.add(local.subspan(static_cast<uint64_t>(from) * elementBytes, static_cast<uint64_t>(n) * elementBytes));
     });
   }
+  writer.amendHeader(noChecksum, data.finish());
   writer.sync();
-  return writer.totalBytes();
+  return {writer.totalBytes(), checksumOf(writer.headerBytes())};
 }
 
-json indexOf(const format::Manifest &manifest, const RunPosition &position, const std::vector<std::string> &sizes) {
-  json index = {{"par_checkpoint", {1, 0}},       {"plan", manifest.planHash},
-                {"step", position.step},          {"rows", position.rows},
-                {"seed", position.seed},          {"order", position.shuffled ? "shuffled" : "sequential"}};
-  for (size_t rank = 0; rank < sizes.size(); ++rank)
-    index["files"][rankFile(static_cast<uint32_t>(rank))] = std::stoull(sizes[rank]);
+SaveIndex indexOf(const format::Manifest &manifest, const std::string &run, const RunPosition &position) {
+  SaveIndex index;
+  index.run = run;
+  index.serial = 1;
+  index.plan = manifest.planHash;
+  index.position = position;
   for (const Tensor &tensor : manifest.tensors) {
     if (!isSaved(tensor))
       continue;
-    json entry = {{"type", format::toString(tensor.type)}, {"shape", tensor.layout.shape}, {"parts", json::array()}};
+    SavedTensor entry{tensor.type, tensor.layout.shape, tensor.stored, {}};
     for (const format::Rectangle &part : tensor.layout.parts)
       if (!part.ranks.empty() && elementCount(part.size) > 0)
-        entry["parts"].push_back(
-            {{"file", rankFile(part.ranks.front())}, {"start", part.start}, {"size", part.size}});
-    index["tensors"][tensor.name] = std::move(entry);
+        entry.parts.push_back({rankFile(part.ranks.front()), part.start, part.size});
+    index.tensors.emplace_back(tensor.name, std::move(entry));
   }
   return index;
 }
 
-/// Steps of the complete checkpoints in a folder, oldest first: by time, for an earlier run may have got further.
+/// The step that a folder's name says; nothing where it is no number of a step.
+std::optional<uint64_t> stepOfName(const std::string &name) {
+  uint64_t step = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  bool good = error == std::errc() && end == name.data() + name.size() && name == std::to_string(step);
+  return good ? std::optional(step) : std::nullopt;
+}
+
+/// Steps of the checkpoints in a folder, oldest first: by time, for an earlier run may have got further.
 std::vector<uint64_t> completeSteps(const std::string &folder) {
   std::vector<std::pair<fs::file_time_type, uint64_t>> found;
   std::error_code error;
-  for (const auto &item : fs::directory_iterator(folder, error)) {
-    std::string name = item.path().filename().string();
-    if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos && isCheckpoint(item.path().string()))
-      found.emplace_back(fs::last_write_time(item.path() / "index.json", error), std::stoull(name));
-  }
+  for (const auto &item : fs::directory_iterator(folder, error))
+    if (auto step = stepOfName(item.path().filename().string()); step && isCheckpoint(item.path().string()))
+      found.emplace_back(fs::last_write_time(item.path() / "index.json", error), *step);
   std::sort(found.begin(), found.end());
   std::vector<uint64_t> steps;
   for (const auto &[time, step] : found)
@@ -91,16 +162,14 @@ std::vector<uint64_t> completeSteps(const std::string &folder) {
   return steps;
 }
 
-void finishSave(const std::string &folder, const std::string &part, const std::string &whole, const json &index,
+void finishSave(const std::string &folder, const std::string &part, const std::string &whole, const SaveIndex &index,
                 unsigned keep) {
-  std::string indexPath = part + "/index.json";
+  std::string indexPath = part + "/index.json", text = writeIndex(index);
   {
-    std::ofstream out(indexPath);
-    out << index.dump(1) << '\n';
-    if (!out.flush())
-      throw Failure::at(indexPath, Message::cannotWrite, std::strerror(errno));
+    FileWriter file(indexPath, true);
+    file.write(0, std::as_bytes(std::span(text)));
+    file.sync();
   }
-  syncPath(indexPath, O_RDONLY);
   syncPath(part, O_RDONLY | O_DIRECTORY);
   fs::remove_all(whole);
   fs::rename(part, whole);
@@ -112,9 +181,14 @@ void finishSave(const std::string &folder, const std::string &part, const std::s
 
 } // namespace
 
-std::string saveCheckpoint(Session &session, const std::string &folder, const RunPosition &position, unsigned keep) {
+CheckpointWriter::CheckpointWriter(Session &session, std::string folder, unsigned keep)
+    : session(session), folder(std::move(folder)), keep(keep) {}
+
+std::string CheckpointWriter::save(const RunPosition &position) {
   comm::Control &control = session.jobControl();
-  std::string whole = folder + "/" + std::to_string(position.step), part = whole + ".tmp";
+  if (run.empty())
+    run = control.broadcast("run", control.rank() == 0 ? newRun() : "");
+  std::string whole = folder + "/" + std::to_string(position.step), part = whole + "." + run + ".tmp";
   if (control.rank() == 0) {
     std::error_code error;
     fs::remove_all(part, error);
@@ -123,14 +197,24 @@ std::string saveCheckpoint(Session &session, const std::string &folder, const Ru
       throw Failure::at(folder, Message::cannotWrite, error.message());
   }
   control.barrier("save");
-  uint64_t bytes = writeRankFile(session, part + "/" + rankFile(control.rank()));
-  auto sizes = control.gather("saved", std::to_string(bytes));
-  if (control.rank() == 0) {
-    finishSave(folder, part, whole, indexOf(session.manifest(), position, sizes), keep);
-    control.saved(whole);
-  }
+  writeAll(position, part, whole);
   control.barrier("save done");
   return whole;
+}
+
+void CheckpointWriter::writeAll(const RunPosition &position, const std::string &part, const std::string &whole) {
+  comm::Control &control = session.jobControl();
+  const format::Manifest &manifest = session.manifest();
+  Facts facts = factsOf(manifest.planHash, run, position.step, control.rank(), control.world());
+  SavedFile file = writeRankFile(session, part + "/" + rankFile(control.rank()), facts);
+  auto files = control.gather("saved", std::to_string(file.bytes) + " " + file.header);
+  if (control.rank() != 0)
+    return;
+  SaveIndex index = indexOf(manifest, run, position);
+  for (const std::string &text : files)
+    index.files.push_back({std::stoull(text), text.substr(text.find(' ') + 1)});
+  finishSave(folder, part, whole, index, keep);
+  control.saved(whole);
 }
 
 bool isCheckpoint(const std::string &path) { return fs::is_regular_file(fs::path(path) / "index.json"); }
@@ -144,71 +228,136 @@ std::string newestCheckpoint(const std::string &folder) {
 
 namespace {
 
-/// "; ckpt/100 is complete: --resume ckpt/100", if there is another one.
-std::string otherComplete(const std::string &path) {
-  std::string folder = fs::path(path).parent_path().string(), own = fs::path(path).filename().string();
-  auto steps = completeSteps(folder.empty() ? "." : folder);
-  for (size_t i = steps.size(); i-- > 0;)
-    if (std::to_string(steps[i]) != own) {
-      std::string other = (folder.empty() ? "" : folder + "/") + std::to_string(steps[i]);
-      return "; " + other + " is complete: --resume " + other;
-    }
-  return "";
-}
+/// Opens the files of a save and compares what they say with its index.
+class SaveReader {
+public:
+  SaveReader(const std::string &path, const SaveIndex &index) : path(path), index(index) {}
 
-void checkFileSizes(const std::string &path, const json &files) {
-  for (const auto &[name, bytes] : files.items()) {
-    std::error_code error;
-    uint64_t found = fs::file_size(fs::path(path) / name, error), expected = bytes.get<uint64_t>();
-    if (error || found != expected)
-      throw Failure::at(path, Message::checkpointSize, name, error ? "0" : grouped(found), grouped(expected),
-                        otherComplete(path));
+  Checkpoint read();
+
+private:
+  struct RankFile {
+    std::shared_ptr<SafetensorsReader> reader;
+    std::shared_ptr<const SavedData> data; ///< null in format 1
+  };
+  RankFile openRankFile(size_t rank) const;
+  void checkFacts(const SafetensorsReader &reader, size_t rank) const;
+  StoredArray storedArray(const std::string &name, const SavedTensor &tensor) const;
+
+  const std::string &path;
+  const SaveIndex &index;
+  std::map<std::string, RankFile> files;
+};
+
+} // namespace
+
+void SaveReader::checkFacts(const SafetensorsReader &reader, size_t rank) const {
+  std::string name = rankFile(rank);
+  Facts facts = factsOf(index.plan, index.run, index.position.step, rank, index.files.size());
+  // The step first, which says most to whoever mixed files up.
+  for (const char *key : {"step", "run", "rank", "ranks", "plan", "par_checkpoint"}) {
+    auto said = reader.metadata().find(key);
+    if (said == reader.metadata().end() || said->second != facts[key])
+      throw Failure::at(path, Message::checkpointOther, name, key, said == reader.metadata().end() ? "not said" : said->second,
+                        facts[key]);
   }
+  if (checksumOf(reader.headerBytes()) != index.files[rank].header)
+    throw Failure::at(path, Message::checkpointDamaged, "the header of " + name, "");
 }
 
-StoredArray storedArray(const std::string &path, const std::string &name, const json &entry,
-                        std::map<std::string, std::shared_ptr<SafetensorsReader>> &readers) {
-  StoredArray array;
-  array.shape = entry.at("shape").get<std::vector<int64_t>>();
-  for (const json &part : entry.at("parts")) {
-    std::string file = part.at("file").get<std::string>();
-    auto &reader = readers[file];
-    if (!reader)
-      reader = std::make_shared<SafetensorsReader>((fs::path(path) / fs::path(file).filename()).string());
-    const ArrayView *view = reader->find(name);
-    auto size = part.at("size").get<std::vector<int64_t>>(), start = part.at("start").get<std::vector<int64_t>>();
-    if (!view || view->shape != size || start.size() != size.size() || size.size() != array.shape.size())
-      throw Failure::at(path, Message::checkpointIndex, "part of \"" + name + "\" is not in " + file);
-    array.type = view->type;
-    array.pieces.push_back({start, size, view->data.data()});
+SaveReader::RankFile SaveReader::openRankFile(size_t rank) const {
+  std::string name = rankFile(rank), file = path + "/" + name;
+  std::error_code error;
+  if (!fs::exists(file, error))
+    throw Failure::at(path, Message::checkpointMissing, name);
+  uint64_t bytes = fs::file_size(file, error);
+  if (!error && bytes != index.files[rank].bytes)
+    throw Failure::at(path, Message::checkpointSize, name, grouped(bytes), grouped(index.files[rank].bytes));
+  RankFile opened{std::make_shared<SafetensorsReader>(file), nullptr};
+  if (index.format > 1) {
+    checkFacts(*opened.reader, rank);
+    auto checksum = opened.reader->metadata().find("checksum");
+    opened.data = std::make_shared<SavedData>(
+        opened.reader, path, checksum == opened.reader->metadata().end() ? "" : checksum->second);
+  }
+  return opened;
+}
+
+StoredArray SaveReader::storedArray(const std::string &name, const SavedTensor &tensor) const {
+  StoredArray array{tensor.type, tensor.shape, {}, path + "/index.json", tensor.stored};
+  for (const SavedPart &part : tensor.parts) {
+    const RankFile &file = files.at(part.file);
+    const ArrayView *view = file.reader->find(name);
+    if (!view || view->shape != part.size || view->type != tensor.type)
+      throw Failure::at(path, Message::checkpointArray, part.file, name,
+                        view ? describeArray(view->type, view->shape) : "nothing", describeArray(tensor.type, part.size));
+    array.pieces.push_back({part.start, part.size, view->data.data(), file.data});
   }
   return array;
 }
 
-} // namespace
+Checkpoint SaveReader::read() {
+  Checkpoint checkpoint;
+  checkpoint.position = index.position;
+  checkpoint.run = index.run;
+  checkpoint.store.place = path;
+  for (size_t rank = 0; rank < index.files.size(); ++rank) {
+    RankFile file = openRankFile(rank);
+    checkpoint.store.readers.push_back(file.reader);
+    files.emplace(rankFile(rank), std::move(file));
+  }
+  for (const auto &[name, tensor] : index.tensors)
+    checkpoint.store.arrays[name] = storedArray(name, tensor);
+  if (index.format == 1)
+    checkpoint.remark = path + ": warning: was written by an earlier par-run, without checksums: shapes and sizes of its "
+                               "files are compared, what they hold is not";
+  return checkpoint;
+}
 
-Checkpoint openCheckpoint(const std::string &path) {
+/// "ckpt/2" of "ckpt/2/".
+static fs::path withoutSlash(const fs::path &path) { return path.has_filename() ? path : path.parent_path(); }
+
+static Checkpoint openAlone(const std::string &path) {
   if (!isCheckpoint(path))
     throw Failure::at(path, Message::noCheckpoint);
-  Checkpoint checkpoint;
-  checkpoint.store.place = path;
+  SaveIndex index = readIndex(path);
+  auto step = stepOfName(withoutSlash(path).filename().string());
+  if (step && *step != index.position.step)
+    throw Failure::at(path, Message::checkpointFolder, index.position.step);
+  return SaveReader(path, index).read();
+}
+
+Checkpoint openCheckpoint(const std::string &path) {
   try {
-    std::ifstream in(fs::path(path) / "index.json");
-    json index = json::parse(in);
-    if (index.at("par_checkpoint").at(0) != 1)
-      throw Failure::at(path, Message::checkpointIndex, "written by a newer par-run");
-    checkFileSizes(path, index.at("files"));
-    checkpoint.position = {index.at("step").get<uint64_t>(), index.at("rows").get<uint64_t>(),
-                           index.at("seed").get<uint64_t>(), index.at("order") == "shuffled"};
-    std::map<std::string, std::shared_ptr<SafetensorsReader>> readers;
-    for (const auto &[name, entry] : index.at("tensors").items())
-      checkpoint.store.arrays[name] = storedArray(path, name, entry, readers);
-    for (auto &[file, reader] : readers)
-      checkpoint.store.readers.push_back(reader);
-  } catch (const json::exception &error) {
-    throw Failure::at(path, Message::checkpointIndex, error.what());
+    return openAlone(path);
+  } catch (Failure &failure) {
+    throw std::move(failure).continued(otherComplete(path));
   }
-  return checkpoint;
+}
+
+bool Checkpoint::intact() const {
+  for (const auto &[name, array] : store.arrays)
+    for (const Piece &piece : array.pieces)
+      if (!piece.saved || !piece.saved->intact()) // one of format 1 has no checksums
+        return false;
+  return true;
+}
+
+std::string otherComplete(const std::string &path) {
+  fs::path own = withoutSlash(path), folder = own.parent_path();
+  auto steps = completeSteps(folder.empty() ? "." : folder.string());
+  for (size_t i = steps.size(); i-- > 0;) {
+    std::string other = (folder / std::to_string(steps[i])).string();
+    if (other == own)
+      continue;
+    try {
+      if (openAlone(other).intact())
+        return "; " + other + " is complete: --resume " + other;
+    } catch (const Failure &) {
+      // nor is this one
+    }
+  }
+  return "";
 }
 
 } // namespace par::core

@@ -65,10 +65,16 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
   return std::move(*bundle);
 }
 
-WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest) {
+Checkpoint openSave(const std::string &path) { return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path)); }
+
+WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest, std::string &remark) {
   for (const std::string &path : paths) {
-    if (paths.size() == 1 && fs::is_directory(path))
-      return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path)).store;
+    if (paths.size() == 1 && fs::is_directory(path)) {
+      Checkpoint checkpoint = openSave(path);
+      checkWeights(manifest, checkpoint.store);
+      remark = checkpoint.remark;
+      return std::move(checkpoint.store);
+    }
     if (!path.ends_with(".safetensors") && !path.ends_with(".json"))
       throw Failure::at(path, Message::unknownWeights);
   }
@@ -91,11 +97,13 @@ void openInitialValues(Job &job) {
     }
   }
   if (!resume.empty()) {
-    job.checkpoint = openCheckpoint(isCheckpoint(resume) ? resume : newestCheckpoint(resume));
+    job.checkpoint = openSave(resume);
+    checkState(job.bundle.manifest, job.checkpoint->store);
+    job.remark = job.checkpoint->remark;
     job.seed = job.checkpoint->position.seed;
     job.shuffled = job.checkpoint->position.shuffled;
   } else if (!options.weights.empty()) {
-    job.weights = openWeights(options.weights, job.bundle.manifest);
+    job.weights = openWeights(options.weights, job.bundle.manifest, job.remark);
   } else if (!options.init) {
     job.weights = openModelFile(job.bundle.manifest, job.name);
     checkWeights(job.bundle.manifest, *job.weights);

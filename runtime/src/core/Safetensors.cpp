@@ -4,6 +4,8 @@
 #include "par/core/Failure.h"
 #include "par/format/SafetensorsHeader.h"
 
+#include <cstring>
+
 namespace par::core {
 
 MappedFile::MappedFile(const std::string &path) : name(path) {
@@ -49,6 +51,9 @@ SafetensorsReader::SafetensorsReader(const std::string &path) : file(path) {
     content.emplace(std::move(entry.name), ArrayView{entry.type, std::move(entry.shape),
                                                      bytes.subspan(entry.begin, entry.end - entry.begin)});
   meta = std::move(header->metadata);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  dataBegin = sizeof length + length;
 }
 
 const ArrayView *SafetensorsReader::find(const std::string &name) const {
@@ -59,33 +64,39 @@ const ArrayView *SafetensorsReader::find(const std::string &name) const {
 SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
                                      const std::map<std::string, std::string> &metadata)
     : file(path, create) {
-  format::Writer header;
-  header.raw("{");
+  format::Writer entries;
+  entries.raw("{");
   if (!metadata.empty()) {
-    header.key("__metadata__").raw("{");
+    entries.key("__metadata__").raw("{");
     for (const auto &[key, value] : metadata)
-      header.key(key).text(value);
-    header.raw("}");
+      entries.key(key).text(value);
+    entries.raw("}");
   }
   uint64_t at = 0;
   for (const ArrayHeader &array : arrays) {
     uint64_t bytes = static_cast<uint64_t>(elementCount(array.shape)) * format::sizeOf(array.type);
-    header.key(array.name).raw("{").key("dtype").text(format::safetensorsName(array.type)).key("shape");
-    header.numbers(array.shape).key("data_offsets").numbers(std::vector<uint64_t>{at, at + bytes}).raw("}");
+    entries.key(array.name).raw("{").key("dtype").text(format::safetensorsName(array.type)).key("shape");
+    entries.numbers(array.shape).key("data_offsets").numbers(std::vector<uint64_t>{at, at + bytes}).raw("}");
     begins.push_back(at);
     at += bytes;
   }
-  std::string text = header.raw("}").take();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  uint64_t length = text.size();
+  header = entries.raw("}").take();
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  uint64_t length = header.size();
+  header.insert(0, reinterpret_cast<const char *>(&length), sizeof length);
   for (uint64_t &begin : begins)
-    begin += sizeof length + length;
-  total = sizeof length + length + at;
+    begin += header.size();
+  total = header.size() + at;
   if (!create)
     return;
-  text.insert(0, reinterpret_cast<const char *>(&length), sizeof length);
-  file.write(0, std::as_bytes(std::span(text)));
+  file.write(0, headerBytes());
   file.resize(total);
+}
+
+void SafetensorsWriter::amendHeader(const std::string &from, const std::string &to) {
+  size_t at = header.find(from);
+  header.replace(at, from.size(), to);
+  file.write(at, headerBytes().subspan(at, to.size()));
 }
 
 void SafetensorsWriter::write(size_t index, uint64_t offset, std::span<const std::byte> bytes) {

@@ -17,11 +17,13 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace) {}
+        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace),
+        writer(session, options.save, static_cast<unsigned>(options.keep)) {}
 
   int run() {
     progress.start();
     progress.remark(session.remark());
+    progress.remark(job.remark);
     if (options.dryRun)
       return 0;
     giveValues();
@@ -61,6 +63,7 @@ private:
 
   void giveValues() {
     if (job.checkpoint) {
+      agreeOnCheckpoint();
       session.restore(job.checkpoint->store);
       position = job.checkpoint->position;
     } else {
@@ -70,6 +73,15 @@ private:
     session.setHyper("seed", static_cast<double>(job.seed)); // a checkpoint's, if random ops of the model ask for it
     for (const auto &[key, value] : options.set)
       session.setHyper(key, value);
+  }
+
+  /// Ranks that a launcher started look for the newest checkpoint each by itself.
+  void agreeOnCheckpoint() {
+    std::string mine = core::format("step {} of run {}", job.checkpoint->position.step, job.checkpoint->run);
+    auto all = control.allGather("resume", mine);
+    for (size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw Failure::at(job.checkpoint->store.place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
   double rateOf(uint64_t step) const {
@@ -148,7 +160,7 @@ private:
     return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
   }
 
-  std::string save() { return saveCheckpoint(session, options.save, position, static_cast<unsigned>(options.keep)); }
+  std::string save() { return writer.save(position); }
 
   /// Says which file brought a NaN, if one did.
   std::string nanInWeights() const {
@@ -251,6 +263,7 @@ private:
   Session session;
   Progress progress;
   Trace trace;
+  CheckpointWriter writer;
   RunPosition position;
   uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");

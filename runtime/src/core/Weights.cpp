@@ -1,5 +1,7 @@
 #include "par/core/Weights.h"
 
+#include "par/core/Checkpoint.h"
+#include "par/core/Checksum.h"
 #include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
 #include "par/format/Sha256.h"
@@ -247,19 +249,29 @@ namespace {
 bool optionalWeight(const Tensor &tensor) { return tensor.kind == TensorKind::Buffer && !tensor.source; }
 
 bool sameShape(const Tensor &tensor, const StoredArray &array) {
+  if (array.stored)
+    return *array.stored == tensor.stored;
   return array.shape == tensor.stored || array.shape == tensor.layout.shape;
 }
 
-} // namespace
+[[noreturn]] void refuseArray(const Tensor &tensor, const StoredArray &array, const std::string &file, size_t matching) {
+  const std::vector<int64_t> &shape = array.stored ? *array.stored : array.shape;
+  if (!sameShape(tensor, array))
+    throw Failure::at(file, Message::wrongShape, tensor.name, describeShape(shape), describeShape(tensor.stored),
+                      matching);
+  throw Failure::at(file, Message::wrongType, tensor.name, describeArray(array.type, shape),
+                    describeArray(tensor.type, tensor.stored));
+}
 
-void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
+/// Each tensor that `wanted` picks is in the store, in its shape and type.
+void checkStore(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
   size_t total = 0, present = 0, matching = 0;
   const Tensor *missing = nullptr, *wrong = nullptr;
   for (const Tensor &tensor : manifest.tensors) {
-    if (!isWeight(tensor) || tensor.kind == TensorKind::Copy || optionalWeight(tensor))
+    const StoredArray *array = store.find(tensor);
+    if (tensor.kind == TensorKind::Copy || (!wanted(tensor) && !(array && isWeight(tensor))))
       continue;
     ++total;
-    const StoredArray *array = store.find(tensor);
     present += array != nullptr;
     bool fits = array && sameShape(tensor, *array) && array->type == tensor.type;
     matching += fits;
@@ -269,15 +281,48 @@ void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
       wrong = &tensor;
   }
   if (wrong) {
-    const StoredArray *array = store.find(*wrong);
-    if (!sameShape(*wrong, *array))
-      throw Failure::at(store.place, Message::wrongShape, wrong->name, describeShape(array->shape),
-                        describeShape(wrong->stored), matching);
-    throw Failure::at(store.place, Message::wrongType, wrong->name, describeArray(array->type, array->shape),
-                      describeArray(wrong->type, wrong->stored));
+    const StoredArray &array = *store.find(*wrong);
+    refuseArray(*wrong, array, array.file.empty() ? store.fileOf(array) : array.file, matching);
   }
   if (missing)
     throw Failure::at(store.place, Message::missingTensor, missing->name, present, total);
+}
+
+} // namespace
+
+void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
+  checkStore(manifest, store, [](const Tensor &tensor) { return isWeight(tensor) && !optionalWeight(tensor); });
+}
+
+void checkState(const format::Manifest &manifest, const WeightStore &store) {
+  checkStore(manifest, store, isSaved);
+}
+
+bool SavedData::intact() const {
+  std::call_once(once, [this] { good = checksumOf(file->dataBytes()) == checksum; });
+  return good;
+}
+
+void SavedData::check() const {
+  if (!intact())
+    throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(), otherComplete(save));
+}
+
+static void checkSaved(const Piece &piece) {
+  if (piece.saved)
+    piece.saved->check();
+}
+
+/// All elements of an array in their order, its pieces put together.
+static std::vector<std::byte> assemble(const StoredArray &array) {
+  uint64_t elementBytes = format::sizeOf(array.type);
+  std::vector<std::byte> all(static_cast<uint64_t>(elementCount(array.shape)) * elementBytes);
+  for (const Piece &piece : array.pieces) {
+    checkSaved(piece);
+    std::vector<int64_t> origin(piece.size.size(), 0);
+    copyBlock(all.data(), array.shape, piece.start, piece.data, piece.size, origin, piece.size, elementBytes);
+  }
+  return all;
 }
 
 void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from,
@@ -288,14 +333,24 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
   std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * elementBytes);
   if (!part)
     return;
-  // A whole array of another shape has the same elements in the same order.
-  bool whole = from.pieces.size() == 1 && from.pieces[0].size == from.shape;
-  std::vector<Piece> reshaped{whole ? wholePiece(layout.shape, from.pieces[0].data) : Piece{}};
+  if (from.type != tensor.type || elementCount(from.shape) != elementCount(layout.shape))
+    refuseArray(tensor, from, place, 0);
+  // An array of another shape has the same elements in the same order, once it is whole.
+  std::vector<std::byte> assembled;
+  std::vector<Piece> reshaped;
+  if (from.pieces.size() == 1 && from.pieces[0].size == from.shape) {
+    reshaped = {wholePiece(layout.shape, from.pieces[0].data)};
+    reshaped[0].saved = from.pieces[0].saved;
+  } else if (from.shape != layout.shape) {
+    assembled = assemble(from);
+    reshaped = {wholePiece(layout.shape, assembled.data())};
+  }
   int64_t loaded = 0;
-  for (const Piece &piece : whole ? reshaped : from.pieces) {
+  for (const Piece &piece : reshaped.empty() ? from.pieces : reshaped) {
     std::vector<int64_t> start, size;
     if (!intersect(part->start, part->size, piece.start, piece.size, start, size))
       continue;
+    checkSaved(piece);
     std::vector<int64_t> toStart(start), fromStart(start);
     for (size_t d = 0; d < start.size(); ++d) {
       toStart[d] -= part->start[d];

@@ -296,7 +296,7 @@ TEST_F(Mistakes, ofCheckpoints) {
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/2"}), 1);
   expectSays("ckpt/2: error: rank0.safetensors is " + std::to_string(bytes - 4) + " bytes, its manifest says " +
              std::to_string(bytes) + "; " + save + "/1 is complete: --resume " + save + "/1");
-  std::ofstream(save + "/1/index.json") << "{\"par_checkpoint\": [2, 0]}";
+  std::ofstream(save + "/1/index.json") << "{\"par_checkpoint\": [3, 0]}";
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/1"}), 1);
   expectSays("ckpt/1: error: index.json: written by a newer par-run");
   std::ofstream(save + "/1/index.json") << "{}";

@@ -1,6 +1,7 @@
 // Checkpoints: DIR/STEP/ holds one safetensors file a rank with the rectangles that it owns, and index.json, which
-// says where each part of each global tensor lies, so that any plan reads any plan's. A checkpoint is written as
-// DIR/STEP.tmp, synced and renamed: what bears a step's name is complete.
+// says where each part of each global tensor lies, so that any plan reads any plan's. Every file says which run wrote it,
+// at which step, for which rank, and has a checksum: the index that of its own text and of each file's header, a header
+// that of the file's data. A checkpoint is written as DIR/STEP.RUN.tmp, synced and renamed: what bears a step's name is whole.
 #pragma once
 
 #include "par/core/Session.h"
@@ -15,13 +16,32 @@ struct RunPosition {
   bool shuffled = true;
 };
 
-/// Collective. Writes DIR/STEP and removes all but the `keep` newest; returns "DIR/STEP" at every rank.
-std::string saveCheckpoint(Session &session, const std::string &folder, const RunPosition &position, unsigned keep);
+/// Writes the checkpoints of one job; every rank has one.
+class CheckpointWriter {
+public:
+  /// Of the checkpoints in `folder`, the `keep` newest stay.
+  CheckpointWriter(Session &session, std::string folder, unsigned keep);
+  /// Collective. Writes DIR/STEP; returns that at every rank. Throws Failure.
+  std::string save(const RunPosition &position);
 
-/// A checkpoint that has been opened and checked against its index.
+private:
+  void writeAll(const RunPosition &position, const std::string &part, const std::string &whole);
+
+  Session &session;
+  std::string folder, run;
+  unsigned keep;
+};
+
+/// A checkpoint that has been opened: its files are of one run and step, and hold what its index says. Whether their
+/// data is what was written, loadTensor() finds out, or intact().
 struct Checkpoint {
   RunPosition position;
+  std::string run; ///< that wrote it
   WeightStore store;
+  std::string remark; ///< for the user, if there is anything to say
+
+  /// Sums all data.
+  bool intact() const;
 };
 
 /// Opens the checkpoint in `path` itself. Throws Failure (error 23) if a file is not as the index says.
@@ -30,5 +50,7 @@ Checkpoint openCheckpoint(const std::string &path);
 std::string newestCheckpoint(const std::string &folder);
 /// True if `path` holds an index.json of a checkpoint.
 bool isCheckpoint(const std::string &path);
+/// "; ckpt/100 is complete: --resume ckpt/100", if there is another one beside `path` and all of it is as it was written.
+std::string otherComplete(const std::string &path);
 
 } // namespace par::core

@@ -49,6 +49,11 @@ public:
     text += "\n  note: " + sentence;
     return std::move(*this);
   }
+  /// Goes on with the sentence: "; ckpt/100 is complete".
+  Failure &&continued(const std::string &more) && {
+    text += more;
+    return std::move(*this);
+  }
   Failure &&exitsWith(int newCode) && {
     code = newCode;
     return std::move(*this);

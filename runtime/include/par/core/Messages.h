@@ -83,8 +83,14 @@ struct MessageText {
   M(noData, "no data: give --data FILE or --text FILE (inputs: {})")                                                   \
   /* checkpoints */                                                                                                    \
   M(noCheckpoint, "no complete checkpoint in this folder")                                                             \
-  M(checkpointSize, "{} is {} bytes, its manifest says {}{}")                                                          \
+  M(checkpointSize, "{} is {} bytes, its manifest says {}")                                                            \
+  M(checkpointMissing, "{} is not there")                                                                              \
+  M(checkpointOther, "{} is not of this save: its {} is {}, that of index.json is {}")                                 \
+  M(checkpointFolder, "index.json is of step {}; a folder that is named by a number holds the save of that step")      \
+  M(checkpointArray, "{} holds \"{}\" as {}, index.json has {}")                                                       \
+  M(checkpointDamaged, "{} is not as it was written: its checksum is that of other content{}")                         \
   M(checkpointIndex, "index.json: {}")                                                                                 \
+  M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                    \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \

@@ -61,10 +61,14 @@ public:
   const std::string &path() const { return file.path(); }
   /// The whole file.
   std::span<const std::byte> bytes() const { return file.bytes(); }
+  /// Length and header, and all that follows them.
+  std::span<const std::byte> headerBytes() const { return file.bytes().first(dataBegin); }
+  std::span<const std::byte> dataBytes() const { return file.bytes().subspan(dataBegin); }
   void drop() const { file.drop(); }
 
 private:
   MappedFile file;
+  size_t dataBegin = 0;
   std::map<std::string, ArrayView> content;
   std::map<std::string, std::string> meta;
 };
@@ -84,12 +88,19 @@ public:
                     const std::map<std::string, std::string> &metadata = {});
   /// Writes bytes of array `index` from byte `offset` of it.
   void write(size_t index, uint64_t offset, std::span<const std::byte> bytes);
+  /// Writes bytes of all arrays, in their order, from byte `offset`.
+  void writeData(uint64_t offset, std::span<const std::byte> bytes) { file.write(header.size() + offset, bytes); }
+  /// Replaces text of the header that stands in it once, by one of the same length that needs no escapes.
+  void amendHeader(const std::string &from, const std::string &to);
+  /// Length and header as they stand in the file.
+  std::span<const std::byte> headerBytes() const { return std::as_bytes(std::span(header)); }
   /// To the disk; throws Failure.
   void sync() { file.sync(); }
   uint64_t totalBytes() const { return total; }
 
 private:
   FileWriter file;
+  std::string header;
   std::vector<uint64_t> begins;
   uint64_t total = 0;
 };

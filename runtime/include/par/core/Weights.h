@@ -7,13 +7,35 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 namespace par::core {
+
+/// Data of a file of a save, which must be what was written: it is summed once in this process, by the first rank that
+/// reads it.
+class SavedData {
+public:
+  /// `save` is the folder, for messages; `checksum` is that of all data of the file.
+  SavedData(std::shared_ptr<const SafetensorsReader> file, std::string save, std::string checksum)
+      : file(std::move(file)), save(std::move(save)), checksum(std::move(checksum)) {}
+  /// Whether the checksum is that of the data.
+  bool intact() const;
+  /// Throws Failure where it is not.
+  void check() const;
+
+private:
+  std::shared_ptr<const SafetensorsReader> file;
+  std::string save, checksum;
+  mutable std::once_flag once;
+  mutable bool good = false;
+};
 
 /// A block of a global array, dense, in a mapped file.
 struct Piece {
   std::vector<int64_t> start, size;
   const std::byte *data = nullptr;
+  std::shared_ptr<const SavedData> saved = nullptr; ///< what to check before `data` is read
 };
 
 /// A global array, whole or in pieces (rectangles) that need not be those of the bundle.
@@ -21,6 +43,9 @@ struct StoredArray {
   DType type = DType::F32;
   std::vector<int64_t> shape;
   std::vector<Piece> pieces;
+  std::string file = {}; ///< that says type and shape, where it is not the file of the first piece
+  /// The shape in files of weights, where the pieces' is another one of as many elements.
+  std::optional<std::vector<int64_t>> stored = {};
 };
 
 /// Arrays by canonical name, with the files they lie in.
@@ -73,6 +98,8 @@ const format::Tensor &sourceOf(const format::Manifest &manifest, const format::T
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
+/// The same for all that stands in a checkpoint, which a run goes on from.
+void checkState(const format::Manifest &manifest, const WeightStore &store);
 
 /// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are
 /// missing.

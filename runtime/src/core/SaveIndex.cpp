@@ -1,0 +1,257 @@
+#include "SaveIndex.h"
+
+#include "par/core/Checksum.h"
+#include "par/core/Failure.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace par::core {
+
+/// Read into a map: a list of entries, which keeps their order, would be searched for each of them.
+using nlohmann::json;
+
+namespace {
+
+/// What stands between the text that is summed and its checksum, and after that.
+constexpr std::string_view beforeChecksum = ",\n \"checksum\": \"", afterChecksum = "\"\n}\n";
+constexpr size_t digits = 32;
+/// Steps as --steps takes them, and rows that many steps of any batch consume.
+constexpr uint64_t mostSteps = uint64_t(1) << 40, mostRows = uint64_t(1) << 60;
+
+[[noreturn]] void refuse(const std::string &folder, const std::string &what) {
+  throw Failure::at(folder, Message::checkpointIndex, what);
+}
+
+/// A value as messages show it; a hostile one may be of any size and depth.
+std::string shown(const json &value) {
+  if (value.is_structured())
+    return value.empty() ? "empty" : std::string("an ") + (value.is_array() ? "array of " : "object of ") + std::to_string(value.size());
+  std::string text = value.dump();
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
+/// The entries of one object, each checked as it is taken.
+class Entries {
+public:
+  Entries(const std::string &folder, const json &object, const std::string &where)
+      : folder(folder), object(object), where(where) {
+    if (!object.is_object())
+      refuse(folder, (where.empty() ? "the file" : where) + " is no JSON object");
+  }
+
+  const json &at(const char *key) const {
+    auto found = object.find(key);
+    if (found == object.end())
+      refuse(folder, "has no \"" + name(key) + "\"");
+    return *found;
+  }
+  uint64_t number(const char *key, uint64_t least, uint64_t most) const {
+    const json &value = at(key);
+    bool good = value.is_number_unsigned() && value.get<uint64_t>() >= least && value.get<uint64_t>() <= most;
+    if (!good)
+      refuse(folder, core::format("\"{}\" is {}, not a whole number from {} to {}", name(key), shown(value), least, most));
+    return value.get<uint64_t>();
+  }
+  std::string text(const char *key) const {
+    const json &value = at(key);
+    if (!value.is_string())
+      refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", not text");
+    return value.get<std::string>();
+  }
+  /// Dims, none of them negative, whose product fits into 62 bits.
+  std::vector<int64_t> dims(const char *key) const {
+    const json &value = at(key);
+    std::vector<int64_t> result;
+    uint64_t product = 1;
+    bool good = value.is_array();
+    for (size_t i = 0; good && i < value.size(); ++i) {
+      good = value[i].is_number_unsigned() && value[i].get<uint64_t>() >> 62 == 0 &&
+             !__builtin_mul_overflow(product, value[i].get<uint64_t>(), &product) && product >> 62 == 0;
+      result.push_back(good ? value[i].get<int64_t>() : 0);
+    }
+    if (!good)
+      refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", which is no shape");
+    return result;
+  }
+  const json &all() const { return object; }
+  const std::string &place() const { return folder; }
+
+private:
+  std::string name(const char *key) const { return where.empty() ? key : where + "." + key; }
+
+  const std::string &folder;
+  const json &object;
+  std::string where;
+};
+
+/// The text of the file up to its checksum, which must be that of the text.
+void checkText(const std::string &folder, std::string_view text) {
+  size_t tail = beforeChecksum.size() + digits + afterChecksum.size();
+  std::string_view sum = text.size() < tail ? "" : text.substr(text.size() - tail);
+  bool good = sum.starts_with(beforeChecksum) && sum.ends_with(afterChecksum);
+  std::string_view content = text.substr(0, good ? text.size() - tail : 0);
+  if (!good || sum.substr(beforeChecksum.size(), digits) != checksumOf(std::as_bytes(std::span(content))))
+    refuse(folder, "it is not as it was written: its checksum is that of another text");
+}
+
+std::vector<SavedFile> readFiles(const Entries &index, uint64_t format) {
+  Entries files(index.place(), index.at("files"), "files");
+  std::vector<SavedFile> result(index.at("files").size());
+  for (size_t rank = 0; rank < result.size(); ++rank) {
+    std::string name = rankFile(rank);
+    if (format == 1) {
+      result[rank].bytes = files.number(name.c_str(), 0, ~uint64_t(0));
+      continue;
+    }
+    Entries file(index.place(), files.at(name.c_str()), "files." + name);
+    result[rank] = {file.number("bytes", 0, ~uint64_t(0)), file.text("header")};
+  }
+  return result;
+}
+
+DType readType(const Entries &tensor, const std::string &name) {
+  std::string text = tensor.text("type");
+  for (DType type : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16, DType::I8,
+                     DType::U8, DType::I1, DType::U64, DType::U32, DType::U16})
+    if (format::toString(type) == text)
+      return type;
+  refuse(tensor.place(), "\"" + name + "\" has the type " + text + ", which is unknown");
+}
+
+bool overlap(const SavedPart &a, const SavedPart &b) {
+  for (size_t d = 0; d < a.start.size(); ++d)
+    if (a.start[d] >= b.start[d] + b.size[d] || b.start[d] >= a.start[d] + a.size[d])
+      return false;
+  return true;
+}
+
+/// Each element of the tensor is in exactly one part.
+void checkCover(const std::string &folder, const std::string &name, const SavedTensor &tensor) {
+  uint64_t covered = 0;
+  for (const SavedPart &part : tensor.parts) {
+    bool inside = part.start.size() == tensor.shape.size() && part.size.size() == tensor.shape.size();
+    for (size_t d = 0; inside && d < tensor.shape.size(); ++d)
+      inside = part.size[d] > 0 && part.size[d] <= tensor.shape[d] && part.start[d] <= tensor.shape[d] - part.size[d];
+    if (!inside)
+      refuse(folder, core::format("a part of \"{}\" at {} of size {} is not inside of {}", name, describeShape(part.start),
+                            describeShape(part.size), describeShape(tensor.shape)));
+    covered += static_cast<uint64_t>(elementCount(part.size));
+  }
+  if (covered != static_cast<uint64_t>(elementCount(tensor.shape)))
+    refuse(folder, core::format("the parts of \"{}\" hold {} elements, its shape {} has {}", name, covered,
+                          describeShape(tensor.shape), elementCount(tensor.shape)));
+  for (size_t i = 0; i < tensor.parts.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(tensor.parts[i], tensor.parts[j]))
+        refuse(folder, core::format("two parts of \"{}\" overlap, at {} and {}", name, describeShape(tensor.parts[j].start),
+                              describeShape(tensor.parts[i].start)));
+}
+
+SavedTensor readTensor(const std::string &folder, const std::string &name, const json &entry, const SaveIndex &index) {
+  Entries entries(folder, entry, "tensors." + name);
+  SavedTensor tensor;
+  tensor.type = readType(entries, name);
+  tensor.shape = entries.dims("shape");
+  if (index.format > 1) {
+    tensor.stored = entries.dims("stored");
+    if (elementCount(*tensor.stored) != elementCount(tensor.shape))
+      refuse(folder, core::format("\"{}\" is {} and stored as {}", name, describeShape(tensor.shape),
+                            describeShape(*tensor.stored)));
+  }
+  std::set<std::string> files;
+  for (const json &part : entries.at("parts")) {
+    Entries of(folder, part, "tensors." + name + ".parts");
+    tensor.parts.push_back({of.text("file"), of.dims("start"), of.dims("size")});
+    const std::string &file = tensor.parts.back().file;
+    if (!index.knows(file) || !files.insert(file).second)
+      refuse(folder, "a part of \"" + name + "\" is in \"" + file + "\", which " +
+                         (index.knows(file) ? "holds another one" : "is none of its files"));
+  }
+  checkCover(folder, name, tensor);
+  return tensor;
+}
+
+RunPosition readPosition(const Entries &index) {
+  RunPosition position;
+  position.step = index.number("step", 1, mostSteps);
+  position.rows = index.number("rows", position.step, mostRows); // a step takes a row at least
+  position.seed = index.number("seed", 0, ~uint64_t(0));
+  std::string order = index.text("order");
+  if (order != "shuffled" && order != "sequential")
+    refuse(index.place(), "\"order\" is \"" + order + "\", neither shuffled nor sequential");
+  position.shuffled = order == "shuffled";
+  return position;
+}
+
+uint64_t readFormat(const Entries &index) {
+  const json &version = index.at("par_checkpoint");
+  if (!version.is_array() || version.empty() || !version[0].is_number_unsigned() || version[0] == 0)
+    refuse(index.place(), "\"par_checkpoint\" is " + shown(version) + ", not a version");
+  auto format = version[0].get<uint64_t>();
+  if (format > saveFormat)
+    refuse(index.place(), "written by a newer par-run");
+  return format;
+}
+
+} // namespace
+
+std::string rankFile(size_t rank) { return "rank" + std::to_string(rank) + ".safetensors"; }
+
+bool SaveIndex::knows(const std::string &file) const {
+  size_t rank = 0;
+  auto [end, error] = std::from_chars(file.data() + std::min<size_t>(4, file.size()), file.data() + file.size(), rank);
+  return error == std::errc() && rank < files.size() && file == rankFile(rank);
+}
+
+std::string writeIndex(const SaveIndex &index) {
+  using json = nlohmann::ordered_json;
+  const RunPosition &position = index.position;
+  json out = {{"par_checkpoint", {saveFormat, 0}}, {"run", index.run},   {"serial", index.serial},
+              {"plan", index.plan},                {"step", position.step}, {"rows", position.rows},
+              {"seed", position.seed},             {"order", position.shuffled ? "shuffled" : "sequential"}};
+  for (size_t rank = 0; rank < index.files.size(); ++rank)
+    out["files"][rankFile(rank)] = {{"bytes", index.files[rank].bytes}, {"header", index.files[rank].header}};
+  json::object_t tensors;
+  for (const auto &[name, tensor] : index.tensors) {
+    json entry = {{"type", format::toString(tensor.type)}, {"shape", tensor.shape}, {"stored", *tensor.stored},
+                  {"parts", json::array()}};
+    for (const SavedPart &part : tensor.parts)
+      entry["parts"].push_back({{"file", part.file}, {"start", part.start}, {"size", part.size}});
+    tensors.emplace_back(name, std::move(entry));
+  }
+  out["tensors"] = std::move(tensors);
+  std::string text = out.dump(1);
+  text.resize(text.size() - 2); // "\n}"
+  std::string sum = checksumOf(std::as_bytes(std::span(text)));
+  return text + std::string(beforeChecksum) + sum + std::string(afterChecksum);
+}
+
+SaveIndex readIndex(const std::string &folder) {
+  MappedFile file(folder + "/index.json");
+  std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size());
+  json parsed;
+  try {
+    parsed = json::parse(text);
+  } catch (const json::exception &error) {
+    refuse(folder, error.what());
+  }
+  Entries entries(folder, parsed, "");
+  SaveIndex index;
+  index.format = readFormat(entries);
+  if (index.format > 1) {
+    checkText(folder, text);
+    index.run = entries.text("run");
+    index.serial = entries.number("serial", 1, ~uint64_t(0));
+  }
+  index.plan = entries.text("plan");
+  index.position = readPosition(entries);
+  index.files = readFiles(entries, index.format);
+  for (const auto &[name, entry] : Entries(folder, entries.at("tensors"), "tensors").all().items())
+    index.tensors.emplace_back(name, readTensor(folder, name, entry, index));
+  return index;
+}
+
+} // namespace par::core
