@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
-# Fuzzes what users bring, with the address and undefined-behaviour sanitizers:
+# Fuzzes what users bring for SECONDS (60):
 #   tools/fuzz.sh model|plan [SECONDS] [FOLDER...]
-# builds the fuzzer in build-fuzz/ and runs it for SECONDS (60) from the corpus of the repository and the files of the
-# folders, e.g. ONNX's node tests. New inputs go to build-fuzz/corpus-NAME, what breaks Par to build-fuzz/found-NAME-*.
+# builds the fuzzer with the address and undefined-behaviour sanitizers in build-fuzz/ and runs it from the corpus of the
+# repository and the files of the folders, e.g. ONNX's node tests. New inputs go to build-fuzz/corpus-NAME, what breaks Par to
+# build-fuzz/found-NAME-*.
+#   tools/fuzz.sh program [SECONDS] [BIN]
+# draws a random small graph and a random plan, again and again, and runs both through the par-compile and par-run of BIN
+# (build/bin): a crash, a hang and a difference from one rank are printed with their seed and kept in build-fuzz/found-program.
 set -euo pipefail
 case "${1:-}" in
-model | plan) what=$1 ;;
-*) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+model | plan | program) what=$1 ;;
+*) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
 esac
 seconds=${2:-60}
 shift $(($# > 2 ? 2 : $#))
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
+if [ "$what" = program ]; then
+  seed=$((RANDOM * 32768 + RANDOM))
+  exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --keep "$build/found-program"
+fi
 [ -f "$build/build.ninja" ] || cmake -G Ninja -S "$root" -B "$build" -DPAR_FUZZ=ON >/dev/null
 ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/build.log" >&2; exit 1; }
 mkdir -p "$build/corpus-$what"

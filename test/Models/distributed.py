@@ -212,28 +212,38 @@ def refusal(said):
     return line[0] if line and not fault and "exit 1\n" in said and said.split()[0].endswith("par-compile") else ""
 
 
-def play(runs, claims, models, count, seed):
+def play(runs, claims, models, count, seed, draw_case):
+    """Random plans of random models: `draw_case(choose, model)` gives a title, the plan's text, and what holds the claims."""
     refused = 0
     for each in range(seed, seed + count):
         choose = random.Random(each)
-        model, optimizer = choose.choice(models), choose.choice(["sgd", "momentum", "adamw"])
-        plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
-        title = f"seed {each} {model.title} {flow(plan.mesh)} m {plan.microbatches} {optimizer}"
+        name, plan, hold = draw_case(choose, choose.choice(models))
+        title = f"seed {each} {name}"
         try:
-            pair = Pair(runs, model, plan, optimizer, 4)
-            loss, share, worst = pair.compare()
-            # A difference of one rounding grows by the learning rate a step under adamw.
-            claims.hold(f"{title}: losses", loss, 1e-3 if optimizer == "adamw" else 2e-5)
-            claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
-        except Failed as failure:
+            hold(title)
+        except (Failed, subprocess.TimeoutExpired) as failure:
             sentence = refusal(str(failure))
             refused += bool(sentence)
             print(f"{title}: {'refused: ' + sentence if sentence else 'FAIL'}", flush=True)
             if not sentence:
-                claims.failures.append(f"{title}: {failure}\n{pair.plan}")
+                claims.failures.append(f"{title}: {failure}\n{plan}")
         while runs.bundles:
-            shutil.rmtree(runs.bundles.popitem()[1])
+            shutil.rmtree(runs.bundles.popitem()[1], ignore_errors=True)
     print(f"{count} plans drawn from seed {seed}, {refused} refused")
+
+
+def drawn_pair(runs, claims, choose, model):
+    optimizer = choose.choice(["sgd", "momentum", "adamw"])
+    plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
+    pair = Pair(runs, model, plan, optimizer, 4)
+
+    def hold(title):
+        loss, share, worst = pair.compare()
+        # A difference of one rounding grows by the learning rate a step under adamw.
+        claims.hold(f"{title}: losses", loss, 1e-3 if optimizer == "adamw" else 2e-5)
+        claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+    return f"{model.title} {flow(plan.mesh)} m {plan.microbatches} {optimizer}", pair.plan, hold
 
 
 def main():
@@ -253,7 +263,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-distributed-") as work:
         runs = Runs(options.bin, work)
         if options.random:
-            play(runs, claims, models, options.random, options.seed)
+            play(runs, claims, models, options.random, options.seed, functools.partial(drawn_pair, runs, claims))
         else:
             show(runs, claims, models, options.plan or PLANS)
     print("\n".join(f"FAIL {line}" for line in claims.failures))

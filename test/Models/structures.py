@@ -11,6 +11,7 @@ weights and data. With --random, plans are drawn as distributed.py draws them; w
 is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
+import functools
 import gzip
 import pathlib
 import random
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from distributed import draw, flow, modules, parameters, refusal, shards
+from distributed import draw, flow, modules, parameters, play, shards
 from runs import HERE, Claims, Failed, Runs, largest, write_safetensors
 
 STEPS = 2
@@ -95,7 +96,7 @@ class Structure:
         rules = shards(parameters(self.runs.binaries, self.file), 2)
         shard = "".join(f'  "{pattern}": {flow(rule)}\n' for pattern, rule in rules.items())
         one = f"batch_norm: {groups}\n" if groups > 1 and self.batch_norm else ""
-        self.compare(plan, text(shard), "batch: {microbatches: 1}\n" + one)
+        self.compare(f"{self.name} {plan}", text(shard), "batch: {microbatches: 1}\n" + one)
 
     def compare(self, title, plan, one):
         """A plan beside that of one rank which computes the same."""
@@ -104,31 +105,19 @@ class Structure:
             raise Failed(f"{len(found)} steps, expected {STEPS}")
         losses = largest(abs(a - b) / max(1, abs(b)) for (a, _), (b, _) in zip(found, wanted))
         norms = largest(abs(a - b) / b for (_, a), (_, b) in zip(found, wanted))
-        self.claims.hold(f"{self.name} {title}: losses to one rank's", losses, LOSS)
-        self.claims.hold(f"{self.name} {title}: norms to one rank's", norms, NORM, unit="relative")
+        self.claims.hold(f"{title}: losses to one rank's", losses, LOSS)
+        self.claims.hold(f"{title}: norms to one rank's", norms, NORM, unit="relative")
 
 
-def play(runs, claims, files, count, seed):
-    """Random plans of random models."""
-    structures, refused = {}, 0
-    for each in range(seed, seed + count):
-        choose = random.Random(each)
-        file = choose.choice(files)
-        if file not in structures:
-            structures[file] = Structure(runs, claims, file)
-        model = structures[file]
-        plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
-        plan.train = {}  # the plans of this file say what is trained
-        title = f"seed {each} {flow(plan.mesh)} m {plan.microbatches}"
-        try:
-            model.compare(title, *plan.of(model, runs.binaries))
-        except Failed as failure:
-            sentence = refusal(str(failure))
-            refused += bool(sentence)
-            print(f"{model.name} {title}: {'refused: ' + sentence if sentence else 'FAIL'}", flush=True)
-            if not sentence:
-                claims.failures.append(f"{model.name} {title}: {failure}\n{plan.of(model, runs.binaries)[0]}")
-    print(f"{count} plans drawn from seed {seed}, {refused} refused")
+def drawn_structure(runs, claims, structures, choose, file):
+    if file not in structures:
+        structures[file] = Structure(runs, claims, file)
+    model = structures[file]
+    plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
+    plan.train = {}  # the plans of this file say what is trained
+    text, one = plan.of(model, runs.binaries)
+    title = f"{model.name} {flow(plan.mesh)} m {plan.microbatches}"
+    return title, text, lambda title: model.compare(title, text, one)
 
 
 def main():
@@ -148,7 +137,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-structures-") as work:
         runs = Runs(options.bin, work)
         if options.random:
-            play(runs, claims, files, options.random, options.seed)
+            play(runs, claims, files, options.random, options.seed, functools.partial(drawn_structure, runs, claims, {}))
         for file in [] if options.random else files:
             with claims.watch(file.name):
                 structure = Structure(runs, claims, file)
