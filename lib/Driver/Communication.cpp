@@ -20,6 +20,15 @@ struct Traffic {
   bool beside = false; ///< on a queue of its own, beside what follows
 };
 
+/// The axes of a communicator as the plan names them: "dp.0+tp.data", a half of dp and all of tp on a queue of
+/// its own, is "dp+tp".
+std::string axesOf(StringRef comm) {
+  SetVector<StringRef> axes;
+  for (StringRef axis : split(comm, '+'))
+    axes.insert(axis.split('.').first);
+  return join(axes, "+");
+}
+
 /// Collects what one rank of a role communicates in one run of an entry.
 class TrafficCounter {
 public:
@@ -56,8 +65,9 @@ private:
         continue;
       Traffic &traffic = joined[{instruction.comm, kind}];
       StringRef comm = program.comms[instruction.comm].name;
-      traffic.axis = comm.contains('>') || comm == "stages" ? stageAxis.str() : comm.split('.').first.str();
-      traffic.beside = comm.contains('.');
+      bool crosses = comm.contains('>') || comm.split('.').first == "stages";
+      traffic.axis = crosses ? stageAxis.str() : axesOf(comm);
+      traffic.beside = instruction.op == format::Op::Coll && instruction.queue != 0;
       traffic.kind = kind;
       traffic.type = std::string(toString(instruction.type));
       traffic.bytes += instruction.n * sizeOf(instruction.type);
@@ -150,6 +160,9 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
     return;
   RuleFinder rules(model);
   os << "communication per rank and step\n";
+  size_t width = 0;
+  for (auto &[sort, list] : most)
+    width = std::max(width, sort.second.size() + 2);
   for (auto &[sort, list] : most) {
     std::map<uint64_t, uint64_t, std::greater<>> counts;
     SetVector<StringRef> forced;
@@ -160,7 +173,7 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
       if (!rules.ruleFor(traffic.where, sort.first).empty())
         forced.insert(traffic.where);
     }
-    os << "  " << left_justify(sort.first, 3) << " " << left_justify(sort.second, 12);
+    os << "  " << left_justify(sort.first, 3) << " " << left_justify(sort.second, width);
     size_t shown = 0;
     for (auto [bytes, count] : counts)
       if (shown++ < 3)

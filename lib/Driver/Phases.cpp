@@ -39,7 +39,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
-  phases.push_back({"partition", [](OpPassManager &manager) { buildPartitionPipeline(manager); }});
+  phases.push_back({"partition", [hardware = *plan.target.hardware](OpPassManager &manager) {
+                      buildPartitionPipeline(manager, hardware);
+                    }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
                     }});

@@ -16,9 +16,9 @@ namespace {
 /// Rebuilds one fragment on shards.
 class Partitioner {
 public:
-  explicit Partitioner(FragmentOp fragment)
-      : fragment(fragment), mesh(getMesh(fragment, fragment.getStageAttr())), builder(fragment.getContext()) {
-  }
+  Partitioner(FragmentOp fragment, ReshardPaths &paths)
+      : fragment(fragment), mesh(getMesh(fragment, fragment.getStageAttr())), builder(fragment.getContext()),
+        paths(paths) {}
 
   LogicalResult run();
 
@@ -37,6 +37,7 @@ private:
   FragmentOp fragment;
   MeshAttr mesh;
   OpBuilder builder;
+  ReshardPaths &paths;
   DenseMap<Value, Value> local;
   /// Values brought into another sharding, once each.
   DenseMap<std::pair<Value, Attribute>, Value> resharded;
@@ -161,7 +162,7 @@ Value Partitioner::operandAs(OpOperand &operand, ShardingAttr wanted) {
   Value &value = resharded[{old, wanted}];
   if (!value)
     value = buildReshard(builder, operand.getOwner()->getLoc(), local.lookup(old),
-                         cast<RankedTensorType>(old.getType()), getSharding(old), wanted, mesh);
+                         cast<RankedTensorType>(old.getType()), getSharding(old), wanted, mesh, paths);
   return value;
 }
 
@@ -217,9 +218,9 @@ Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRul
       kind = ReduceKind::bor;
     if (!kind || axes.empty())
       continue;
-    SmallVector<Attribute> names(axes.begin(), axes.end());
     value = AllReduceOp::create(builder, op->getLoc(), TypeRange{value.getType()}, value,
-                                ReduceKindAttr::get(builder.getContext(), *kind), builder.getArrayAttr(names))
+                                ReduceKindAttr::get(builder.getContext(), *kind),
+                                axesInOrder(builder, axes, mesh))
                 .getResult(0);
   }
   return value;
@@ -289,7 +290,7 @@ LogicalResult Partitioner::partition(Operation *op) {
   for (auto [old, now, made] : llvm::zip(op->getResults(), *results, resultShardings)) {
     Value value = finishReduction(op, now, rule, factorAxes);
     local[old] = buildReshard(builder, op->getLoc(), value, cast<RankedTensorType>(old.getType()), made,
-                              getSharding(old), mesh);
+                              getSharding(old), mesh, paths);
   }
   return success();
 }
@@ -326,7 +327,7 @@ LogicalResult Partitioner::run() {
 }
 
 /// A step-level reshard becomes a run of a fragment that holds its collectives.
-static void outlineReshard(ReshardOp reshard, unsigned index) {
+static void outlineReshard(ReshardOp reshard, unsigned index, ReshardPaths &paths) {
   DistType from = reshard.getOperand().getType(), to = reshard.getType();
   MeshAttr mesh = getMesh(reshard, from.getStage());
   auto step = reshard->getParentOfType<StepOp>();
@@ -340,7 +341,7 @@ static void outlineReshard(ReshardOp reshard, unsigned index) {
   fragment.setLocal(true);
   builder.setInsertionPointToEnd(&fragment.getBlock());
   Value value = buildReshard(builder, reshard.getLoc(), fragment.getArgument(0), from.getTensor(),
-                             from.getSharding(), to.getSharding(), mesh);
+                             from.getSharding(), to.getSharding(), mesh, paths);
   ReturnOp::create(builder, reshard.getLoc(), value);
   builder.setInsertionPoint(reshard);
   auto run = RunOp::create(builder, reshard.getLoc(), TypeRange{to}, name, reshard.getOperand());
@@ -350,15 +351,23 @@ static void outlineReshard(ReshardOp reshard, unsigned index) {
 
 namespace {
 struct PartitionFragmentsPass : impl::PartitionFragmentsPassBase<PartitionFragmentsPass> {
+  using Base::Base;
+
   void runOnOperation() override {
+    auto machine = Hardware::find(hardware);
+    if (!machine) {
+      getOperation().emitError() << llvm::toString(machine.takeError());
+      return signalPassFailure();
+    }
+    ReshardPaths paths(*machine);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
-      if (!fragment.getLocal() && failed(Partitioner(fragment).run()))
+      if (!fragment.getLocal() && failed(Partitioner(fragment, paths).run()))
         return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       SmallVector<ReshardOp> reshards;
       step.walk([&](ReshardOp reshard) { reshards.push_back(reshard); });
       for (auto [index, reshard] : llvm::enumerate(reshards))
-        outlineReshard(reshard, index);
+        outlineReshard(reshard, index, paths);
     }
   }
 };

@@ -36,8 +36,10 @@ struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> 
 };
 } // namespace
 
-void buildPartitionPipeline(OpPassManager &manager) {
-  manager.addPass(createPartitionFragmentsPass());
+void buildPartitionPipeline(OpPassManager &manager, StringRef hardware) {
+  PartitionFragmentsPassOptions options;
+  options.hardware = hardware.str();
+  manager.addPass(createPartitionFragmentsPass(options));
   manager.addPass(createVerifyPartitionPass());
 }
 

@@ -2,6 +2,7 @@
 #include "par/Solver/OrderTable.h"
 #include "par/Solver/Packing.h"
 #include "par/Solver/RecomputeChoice.h"
+#include "par/Solver/ReshardPath.h"
 #include "par/Solver/StageCut.h"
 
 using namespace par;
@@ -52,6 +53,10 @@ const ProblemKind kinds[] = {
     {"recompute",
      [](ProblemText &text, raw_ostream &out) {
        return runProblem<RecomputeProblem>(text, out, [&](auto &p, auto &choice) { choice.print(out, p); });
+     }},
+    {"reshard",
+     [](ProblemText &text, raw_ostream &out) {
+       return runProblem<ReshardProblem>(text, out, [&](auto &p, auto &path) { path.print(out, p); });
      }},
 };
 

@@ -10,8 +10,8 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Partition/Passes.h.inc"
 
-/// The phase: pass and gate.
-void buildPartitionPipeline(mlir::OpPassManager &manager);
+/// The phase: pass and gate. `hardware` names the file from which collectives are priced.
+void buildPartitionPipeline(mlir::OpPassManager &manager, llvm::StringRef hardware = "cpu");
 
 #define GEN_PASS_REGISTRATION
 #include "par/Partition/Passes.h.inc"

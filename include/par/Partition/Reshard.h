@@ -2,16 +2,37 @@
 #define PAR_PARTITION_RESHARD_H
 
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Solver/ReshardPath.h"
+
+#include <map>
 
 namespace par {
 
-/// Builds, on shards, the change from one sharding to another on the same mesh, as the cheapest sequence of
-/// collectives: a sum over an axis that the target has as the next axis of a dim is reduce-scattered, another
-/// one all-reduced; an axis that ends one dim and is next in another moves by all-to-all; other axes are
-/// gathered (minor first), and new ones sliced. A new sum over an axis is the value on the axis' first ranks
-/// and zero elsewhere. `global` is the value's global type. Returns a value of the target's local type.
+/// Finds the cheapest path between shardings on a machine, each once.
+class ReshardPaths {
+public:
+  explicit ReshardPaths(const Hardware &hardware) : hardware(hardware) {}
+
+  /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so do
+  /// those that only `to` has: see buildReshard.
+  const ReshardPath &find(mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
+
+private:
+  Hardware hardware;
+  std::map<std::vector<const void *>, ReshardPath> known;
+};
+
+/// Builds, on shards, the change from one sharding to another on the same mesh, by the cheapest sequence of
+/// collectives (ReshardProblem): each moves all its axes at once, over a group in the mesh's order, so that one
+/// set of axes is one communicator; what a dim or its order wants otherwise is a transpose beside it. A new sum
+/// over an axis is the value on the axis' first ranks and zero elsewhere. `global` is the value's global type.
+/// Returns a value of the target's local type.
 mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local,
-                         mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
+                         mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh,
+                         ReshardPaths &paths);
+
+/// The axes in the mesh's order.
+mlir::ArrayAttr axesInOrder(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::StringAttr> axes, MeshAttr mesh);
 
 /// Replaces the padding of an uneven dim by `neutral`, where the dim of global size `size` is cut over
 /// `axes`.
