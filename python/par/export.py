@@ -175,8 +175,9 @@ def _without_gradients(module):
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = _dynamic_shapes(torch, dims)
     try:
-        with warnings.catch_warnings(), _without_gradients(module):  # training mode is what we want
-            warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")
+        with warnings.catch_warnings(), _without_gradients(module), _masks_as_given(torch):
+            warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
+            warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
             return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
                                      input_names=names, output_names=outputs, opset_version=opset, verbose=False,
                                      dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
@@ -186,8 +187,26 @@ def _run_exporter(torch, module, names, values, dims, outputs, opset):
         root = reason
         while root.__cause__ is not None:
             root = root.__cause__
-        raise Error(f"torch.onnx.export failed: {_first_line(reason)}",
-                    notes=[] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]) from reason
+        notes = [] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]
+        place = re.search(r'raised this error:\s+File "([^"]+)", line (\d+)', str(reason))
+        if place:
+            notes.append(f"{place[1]}:{place[2]}: this call")
+        raise Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes) from reason
+
+
+@contextlib.contextmanager
+def _masks_as_given(torch):
+    """torch.nn.Transformer compares its masks with a causal one to choose a faster kernel, which no export can decide: within,
+    masks are applied as they are given."""
+    module = torch.nn.modules.transformer
+    original = getattr(module, "_detect_is_causal_mask", None)
+    if original is not None:
+        module._detect_is_causal_mask = lambda mask, is_causal=None, size=None: bool(is_causal)
+    try:
+        yield
+    finally:
+        if original is not None:
+            module._detect_is_causal_mask = original
 
 
 def _first_line(reason):

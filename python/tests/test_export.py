@@ -60,6 +60,43 @@ class Exporter(unittest.TestCase):
         self.assertEqual([str(one.message) for one in said if "training mode" in str(one.message)], [])
         self.assertFalse(module.training)
 
+    def test_transformer_of_torch_with_masks(self):
+        """It chooses a kernel by comparing its mask with a causal one, which no export can decide. Nor does anything warn of
+        a symbol that two inputs share."""
+        import numpy
+        import onnx.reference
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+
+            def forward(self, x, y, hidden):
+                mask = torch.nn.Transformer.generate_square_subsequent_mask(y.shape[1])
+                return self.net(x, y, tgt_mask=mask, src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
+
+        module = Net()
+        feed = {"x": torch.randn(2, 5, 8), "y": torch.randn(2, 3, 8), "hidden": torch.tensor([[False] * 4 + [True]] * 2)}
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            par.export(module, feed, f"{folder}/model.onnx", dynamic={name: ["batch"] for name in feed})
+            run = onnx.reference.ReferenceEvaluator(f"{folder}/model.onnx")
+            (found,) = run.run(None, {name: value.numpy() for name, value in feed.items()})
+        numpy.testing.assert_allclose(found, module(**feed).detach().numpy(), atol=1e-5)
+        self.assertEqual([str(one.message) for one in said if "axis name" in str(one.message)], [])
+
+    def test_names_the_line_that_does_not_export(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x if bool((x > 0).all()) else -x
+
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
+            par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
+        self.assertRegex(caught.exception.notes[-1], r"test_export\.py:\d+: this call$")
+
     def test_parts_in_eval_mode_stay_so(self):
         import onnx
         import torch

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -47,17 +48,29 @@ def compile_model(binaries, folder, name, plan, *flags):
     return bundle, time.monotonic() - begin
 
 
-def run_steps(binaries, folder, bundle, steps, *flags):
+def run_steps(binaries, folder, bundle, steps, data="data.safetensors"):
     """Metrics of each step from the model's own weights."""
     metrics = bundle.with_suffix(".jsonl")
     metrics.unlink(missing_ok=True)
-    call(*run_command(binaries, folder, bundle, steps, metrics), *flags)
+    call(*run_command(binaries, folder, bundle, steps, metrics, data))
     return read_metrics(metrics)
 
 
-def run_command(binaries, folder, bundle, steps, metrics):
-    return [binaries / "par-run", bundle, "--data", folder / "data.safetensors", "--order", "sequential", "--steps", steps,
+def run_command(binaries, folder, bundle, steps, metrics, data="data.safetensors"):
+    return [binaries / "par-run", bundle, "--data", folder / data, "--order", "sequential", "--steps", steps,
             "--metrics", metrics]
+
+
+def write_nudged(folder, name):
+    """A copy of data.safetensors in which the last bit of every float is another."""
+    data = bytearray((folder / "data.safetensors").read_bytes())
+    (length,) = struct.unpack("<Q", data[:8])
+    flip = bytes(byte ^ 1 for byte in range(256))
+    for key, entry in json.loads(data[8:8 + length]).items():
+        if key != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            data[begin:end:4] = data[begin:end:4].translate(flip)
+    (folder / name).write_bytes(data)
 
 
 def read_metrics(path):
