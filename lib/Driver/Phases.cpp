@@ -37,6 +37,13 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
   PropagateOptions propagate;
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
+  auto spread = [&](int64_t level) {
+    return *plan.zero.level >= level ? refineAxes(plan, *plan.zero.over) : SmallVector<std::string>();
+  };
+  propagate.stateAxes = spread(1);
+  propagate.gradientAxes = spread(2);
+  propagate.parameterAxes = spread(3);
+  propagate.minSize = *plan.zero.minSize;
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [hardware = *plan.target.hardware](OpPassManager &manager) {

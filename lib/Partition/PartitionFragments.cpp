@@ -91,6 +91,30 @@ static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, 
   return changed;
 }
 
+/// Where tensors have one axis on different factors only one factor can be cut by it: that on which most tensors have
+/// it, then that which moves the fewest elements. So weights that lie over the batch's axes are gathered, however large,
+/// and what most of a model's values lie over stays where it is.
+static llvm::SmallDenseMap<StringAttr, unsigned> findOwners(const ShardingRule &rule,
+                                                            ArrayRef<SmallVector<Axes>> votes,
+                                                            ArrayRef<int64_t> sizes) {
+  using Claim = std::pair<int64_t, int64_t>; // tensors, elements
+  llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
+  for (auto [tensor, size] : llvm::zip(votes, sizes))
+    for (auto [factor, axes] : llvm::enumerate(tensor))
+      for (StringAttr axis : axes) {
+        if (rule.factors[factor].kind == FactorKind::Whole || rule.factors[factor].kind == FactorKind::Expand)
+          continue;
+        SmallVector<Claim> &list = claims[axis];
+        list.resize(rule.factors.size());
+        ++list[factor].first;
+        list[factor].second += size;
+      }
+  llvm::SmallDenseMap<StringAttr, unsigned> owners;
+  for (auto &[axis, list] : claims)
+    owners[axis] = std::max_element(list.begin(), list.end()) - list.begin();
+  return owners;
+}
+
 /// How the op computes: for each factor the axes that cut it, where operands and results disagree those that
 /// move the fewest bytes.
 SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRule &rule) {
@@ -113,6 +137,12 @@ SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRul
     vote(operand, dims);
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results))
     vote(result, dims);
+  llvm::SmallDenseMap<StringAttr, unsigned> owners = findOwners(rule, votes, bytes);
+  for (SmallVector<Axes> &tensor : votes)
+    for (auto [factor, axes] : llvm::enumerate(tensor))
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (auto owner = owners.find(axes[i]); owner != owners.end() && owner->second != factor)
+          axes.truncate(i);
   SmallVector<Axes> chosen(many);
   llvm::SmallDenseSet<StringAttr> used;
   for (unsigned factor = 0; factor < many; ++factor) {

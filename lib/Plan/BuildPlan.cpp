@@ -45,6 +45,7 @@ Plan PlanBuilder::run() {
     train(plan.train.emplace(), entry->origin);
   precision(plan.precision);
   shards(plan);
+  zero(plan);
   offload(plan);
   pipeline(plan);
   recompute(plan);
@@ -185,6 +186,26 @@ void PlanBuilder::shards(Plan &plan) {
     }
     plan.shard.push_back(std::move(rule));
   }
+}
+
+void PlanBuilder::zero(Plan &plan) {
+  PlanZero &zero = plan.zero;
+  const PlanNode *level = shorthand("zero", "level");
+  zero.level = {level ? toInt(*level) : 0, level ? level->origin : Origin()};
+  zero.over = plan.batch.over;
+  zero.over.origin = Origin();
+  if (const PlanNode *over = root.at("zero.over"))
+    zero.over = {toAxes(*over), over->origin};
+  zero.gather = {"use", Origin::automatic()};
+  if (const PlanNode *gather = root.at("zero.gather"); gather && !gather->isWord("auto"))
+    zero.gather = {gather->text, gather->origin};
+  zero.minSize = integer("zero.min_size", 1024);
+  std::string batch = plan.batch.over->empty() ? "none" : llvm::join(*plan.batch.over, ", ");
+  for (const std::string &axis : *zero.over)
+    if (!llvm::is_contained(*plan.batch.over, axis))
+      errors.error(zero.over.origin, PlanMessage::zeroOver, axis, batch);
+  if (*zero.level > 0 && zero.over->empty() && *plan.ranks > 1)
+    errors.error(zero.level.origin, PlanMessage::zeroNothing, *zero.level);
 }
 
 void PlanBuilder::offload(Plan &plan) {

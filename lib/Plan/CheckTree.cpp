@@ -308,6 +308,7 @@ private:
         {"train.optimizer.lr.warmup", 0},
         {"train.optimizer.lr.steps", 1},
         {"shard.<pattern>.blocks", 1},
+        {"zero.min_size", 0},
         {"train.clip", 0},
         {"train.clip.norm", 0},
         {"train.optimizer.eps", 0},

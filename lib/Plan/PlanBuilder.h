@@ -78,6 +78,7 @@ private:
   void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
   void refuseOthersSettings(const OptimizerKind &kind);
   void shards(Plan &plan);
+  void zero(Plan &plan);
   void offload(Plan &plan);
   void pipeline(Plan &plan);
   void cuts(PlanPipeline &pipeline);

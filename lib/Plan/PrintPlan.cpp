@@ -68,6 +68,8 @@ public:
       train(*plan.train);
     precision(plan.precision);
     shard();
+    if (*plan.zero.level > 0)
+      zero(plan.zero);
     if (*plan.offloadStates)
       line(0, "offload", "[states]", plan.offloadStates.origin);
     pipeline();
@@ -266,6 +268,14 @@ private:
       line(1, patternText(rule.name), rule.replicated ? "replicated" : "{" + llvm::join(options, ", ") + "}",
            rule.name.origin);
     }
+  }
+
+  void zero(const PlanZero &zero) {
+    open(0, "zero");
+    integer(1, "level", zero.level);
+    line(1, "over", axesText(*zero.over), zero.over.origin);
+    text(1, "gather", zero.gather);
+    integer(1, "min_size", zero.minSize);
   }
 
   void pipeline() {

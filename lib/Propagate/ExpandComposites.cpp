@@ -74,8 +74,8 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
 
   /// Ends: there is one composite less in every round.
   void runOnOperation() override {
-    PropagateShardingsPassOptions again;
-    again.batchAxes = llvm::to_vector(batchAxes);
+    PropagateShardingsPassOptions again{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
+                                        llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize};
     while (true) {
       FailureOr<bool> expanded = expandAll();
       if (failed(expanded))

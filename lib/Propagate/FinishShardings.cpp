@@ -63,28 +63,38 @@ bool Propagation::isAccumulated(FragmentOp fragment, unsigned result) {
   return true;
 }
 
-/// The axes over which an op's result is a sum of parts: those of its sum factors and of linear operands.
-Axes Propagation::sumAxes(Operation *op, Value result) {
-  Axes axes;
+/// How a value of a fragment lies, as far as it is written down.
+ArrayRef<Axes> Propagation::dimsOf(Value value) {
+  auto found = bare.find(value);
+  return found == bare.end() ? ArrayRef<Axes>(layoutOf(value).dims) : ArrayRef<Axes>(found->second);
+}
+
+/// The axes over which an op's result is a sum of parts: those of its sum factors and of linear operands, less those
+/// that cut the result. Of a summand (`summand`) only those that cut it because they cut an operand so are left out.
+Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
+  Axes axes, cut;
   const ShardingRule &rule = rules[op];
   MeshAttr mesh = meshOf(result);
-  Layout &layout = layoutOf(result);
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
     SmallVector<Axes> mine(rule.factors.size());
-    projectToFactors(rule, dims, layoutOf(operand).dims, mesh, mine);
+    projectToFactors(rule, dims, dimsOf(operand), mesh, mine);
     for (auto [index, factorAxes] : llvm::enumerate(mine)) {
       bool inResult = llvm::any_of(rule.results[0],
                                    [&](const DimFactors &dim) { return llvm::is_contained(dim, index); });
       FactorKind kind = rule.factors[index].kind;
       if (kind == FactorKind::Sum || (kind == FactorKind::Indexed && !inResult))
         llvm::append_range(axes, factorAxes);
+      if (inResult)
+        llvm::append_range(cut, factorAxes);
     }
     llvm::append_range(axes, unreduced.lookup(operand));
   }
+  if (!summand)
+    for (const Axes &dim : dimsOf(result))
+      llvm::append_range(cut, dim);
   Axes unique;
   for (StringAttr axis : axes)
-    if (!llvm::is_contained(unique, axis) &&
-        llvm::none_of(layout.dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); }))
+    if (!llvm::is_contained(unique, axis) && !llvm::is_contained(cut, axis))
       unique.push_back(axis);
   return unique;
 }
@@ -125,7 +135,7 @@ void Propagation::deferReductions(Operation &op) {
       made.append(path);
     }
     if (set.size() < 2 || llvm::any_of(made, [&](Operation *source) {
-          return llvm::any_of(layoutOf(source->getResult(0)).dims, [&](const Axes &dim) {
+          return llvm::any_of(dimsOf(source->getResult(0)), [&](const Axes &dim) {
             return llvm::any_of(dim, [&](StringAttr axis) { return llvm::is_contained(all, axis); });
           });
         }))
@@ -133,9 +143,24 @@ void Propagation::deferReductions(Operation &op) {
     for (Operation *source : made) {
       unreduced[source->getResult(0)] = all;
       setSharding(source->getResult(0),
-                  makeSharding(op.getContext(), layoutOf(source->getResult(0)).dims, all));
+                  makeSharding(op.getContext(), dimsOf(source->getResult(0)), all));
     }
   }
+}
+
+/// A summand of an accumulator that is spread over axes over which it is a sum: only what all summands make together
+/// is spread, so that there is one reduction. Returns the axes over which it stays a sum.
+Axes Propagation::bareSummand(Operation *op, Value result) {
+  Axes sums = sumAxes(op, result, /*summand=*/true);
+  SmallVector<Axes> dims(dimsOf(result));
+  for (Axes &dim : dims)
+    while (!dim.empty() && llvm::is_contained(sums, dim.back()))
+      dim.pop_back();
+  llvm::erase_if(sums, [&](StringAttr axis) {
+    return llvm::any_of(dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); });
+  });
+  bare[result] = dims;
+  return sums;
 }
 
 void Propagation::finishFragment(FragmentOp fragment) {
@@ -147,10 +172,11 @@ void Propagation::finishFragment(FragmentOp fragment) {
   for (Operation &op : fragment.getBlock().without_terminator())
     for (Value result : op.getResults()) {
       Axes sums;
+      auto returned = [](Operation *user) { return isa<ReturnOp>(user); };
       if (op.getNumResults() == 1 && rules.count(&op) && staysUnreduced(result))
-        sums = sumAxes(&op, result);
+        sums = llvm::any_of(result.getUsers(), returned) ? sumAxes(&op, result) : bareSummand(&op, result);
       unreduced[result] = sums;
-      setSharding(result, makeSharding(context, layoutOf(result).dims, sums));
+      setSharding(result, makeSharding(context, dimsOf(result), sums));
     }
   for (Operation &op : fragment.getBlock().without_terminator())
     deferReductions(op);
@@ -165,17 +191,19 @@ void Propagation::setStepType(Value value, ArrayRef<StringAttr> sums) {
     value.setType(dist.withSharding(makeSharding(step.getContext(), layoutOf(value).dims, sums)));
 }
 
-/// Unreduced accumulators are reduced once, behind the loop.
+/// Unreduced accumulators are reduced once, behind the loop: by the border that stands there, else by a reshard.
 void Propagation::reduceBehind(LoopOp loop) {
   OpBuilder builder(loop->getContext());
   builder.setInsertionPointAfter(loop);
   for (Value result : loop.getResults()) {
     auto dist = cast<DistType>(result.getType());
-    if (dist.getSharding().getUnreduced().empty())
+    auto isReduced = [](OpOperand &use) { return isa<ReshardOp>(use.getOwner()); };
+    if (dist.getSharding().getUnreduced().empty() ||
+        (!result.use_empty() && llvm::all_of(result.getUses(), isReduced)))
       continue;
     auto reduced = ReshardOp::create(builder, result.getLoc(),
                                      dist.withSharding(dist.getSharding().withUnreduced({})), result);
-    result.replaceAllUsesExcept(reduced, reduced);
+    result.replaceUsesWithIf(reduced, [&](OpOperand &use) { return !isReduced(use); });
   }
 }
 
@@ -204,6 +232,12 @@ void Propagation::finishStep() {
       setStepType(outer, cast<DistType>(inner.getType()).getSharding().getUnreduced());
     reduceBehind(loop);
   }
+  step.walk([](ReshardOp reshard) {
+    if (reshard.getOperand().getType() != reshard.getType())
+      return;
+    reshard.replaceAllUsesWith(reshard.getOperand());
+    reshard.erase();
+  });
   step.setFunctionType(FunctionType::get(step.getContext(), step.getBlock().getArgumentTypes(),
                                          step.getTerminator()->getOperandTypes()));
 }

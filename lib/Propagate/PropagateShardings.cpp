@@ -147,18 +147,34 @@ static StringRef inputName(StepOp step, unsigned number) {
   return step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).getValue() : StringRef();
 }
 
-/// Where an earlier step has put variables and inputs, there they stay.
-void Propagation::seedPlaces() {
+/// Where an earlier step has put inputs, there they stay; so do variables, which no axis of the batch may cut.
+void Propagation::seedInputs() {
   for (BlockArgument argument : step.getArguments())
     if (ShardingAttr sharding = inputs.lookup(inputName(step, argument.getArgNumber()));
         sharding && sharding.getRank() == getTensorType(argument.getType()).getRank())
       seed(argument, sharding);
   step.walk([&](ReadOp read) {
-    auto variable = symbols.lookup<VariableOp>(read.getVariable());
-    if (!variable.getAt() && variable.getKind() == VariableKind::copy)
-      variable = symbols.lookup<VariableOp>(*variable.getOf());
-    if (variable.getAt() && !variable.getAt()->empty())
-      seed(read, cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding());
+    if (placeOf(read))
+      for (bool &fixed : layoutOf(read).fixed)
+        fixed = true;
+  });
+}
+
+/// How an earlier step has a variable, or the one that it is a copy of.
+ShardingAttr Propagation::placeOf(ReadOp read) {
+  auto variable = symbols.lookup<VariableOp>(read.getVariable());
+  if (!variable.getAt() && variable.getKind() == VariableKind::copy)
+    variable = symbols.lookup<VariableOp>(*variable.getOf());
+  if (!variable.getAt() || variable.getAt()->empty())
+    return {};
+  return cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding();
+}
+
+/// Behind the batch, as in the step that has put them there.
+void Propagation::seedPlaces() {
+  step.walk([&](ReadOp read) {
+    if (ShardingAttr place = placeOf(read))
+      layoutOf(read).dims = getDimAxes(place);
   });
 }
 
@@ -260,11 +276,15 @@ void Propagation::spread() {
 }
 
 void Propagation::run() {
+  placeBorders();
   join();
-  seedPlaces();
+  seedInputs();
   seedBatch();
   spread();
+  seedPlaces();
   seedPlan();
+  spread();
+  spreadParameters();
   spread();
   finish();
   for (BlockArgument argument : step.getArguments())
@@ -287,11 +307,16 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
           for (StringAttr axis : dim.getAxes())
             if (!known(axis))
               return variable.emitError() << "is sharded over axis " << axis << ", which no stage's mesh has";
-    for (const std::string &axis : batchAxes)
-      if (!known(StringAttr::get(&getContext(), axis)))
-        return getOperation().emitError()
-               << "the batch is over axis \"" << axis << "\", which no stage's mesh has";
-    return success();
+    auto verify = [&](ArrayRef<std::string> axes, StringRef what) -> LogicalResult {
+      for (const std::string &axis : axes)
+        if (!known(StringAttr::get(&getContext(), axis)))
+          return getOperation().emitError() << what << " over axis \"" << axis << "\", which no stage's mesh has";
+      return success();
+    };
+    return success(succeeded(verify(llvm::to_vector(batchAxes), "the batch is")) &&
+                   succeeded(verify(llvm::to_vector(parameterAxes), "parameters are")) &&
+                   succeeded(verify(llvm::to_vector(gradientAxes), "gradients are")) &&
+                   succeeded(verify(llvm::to_vector(stateAxes), "states are")));
   }
 
   void runOnOperation() override {
@@ -312,7 +337,9 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
         reshard.replaceAllUsesWith(reshard.getOperand());
         reshard.erase();
       });
-      Propagation(step, llvm::to_vector(batchAxes), inputs).run();
+      PropagateOptions options{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
+                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize};
+      Propagation(step, options, inputs).run();
     }
   }
 };

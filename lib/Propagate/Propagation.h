@@ -2,6 +2,7 @@
 #define PAR_LIB_PROPAGATE_PROPAGATION_H
 
 #include "par/Propagate/FactorAxes.h"
+#include "par/Propagate/Passes.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
@@ -14,23 +15,45 @@ struct Layout {
   llvm::SmallVector<bool> fixed; ///< the plan closed this dim
 };
 
+/// Where a parameter goes from one layout to another: between the two no axis is carried on.
+struct Border {
+  enum Kind { ReadToUpdate, AccumulatedToUpdate, UpdateToWrite };
+  Kind kind;
+  ReshardOp reshard;
+};
+
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
   /// `inputs` says by name how earlier steps have their inputs, and is told of this one's.
-  Propagation(StepOp step, llvm::ArrayRef<std::string> batchAxes, llvm::StringMap<ShardingAttr> &inputs)
-      : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs) {
-    for (const std::string &axis : batchAxes)
-      batch.push_back(mlir::StringAttr::get(step.getContext(), axis));
-  }
+  Propagation(StepOp step, const PropagateOptions &options, llvm::StringMap<ShardingAttr> &inputs)
+      : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs), options(options),
+        batch(axesOf(options.batchAxes)) {}
 
   void run();
 
 private:
+  Axes axesOf(llvm::ArrayRef<std::string> names) {
+    Axes axes;
+    for (const std::string &name : names)
+      axes.push_back(mlir::StringAttr::get(step.getContext(), name));
+    return axes;
+  }
+
+  // What lies otherwise where it is stored, accumulated and updated (Borders.cpp).
+  void placeBorders();
+  void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use);
+  VariableOp ownerOf(llvm::StringRef variable);
+  void spreadParameters();
+  void spreadParameter(VariableOp parameter, mlir::Value stored);
+  void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
+
   void join();
   void joinRun(RunOp run);
   void seedBatch();
   void seed(mlir::Value value, ShardingAttr sharding);
+  void seedInputs();
+  ShardingAttr placeOf(ReadOp read);
   void seedPlaces();
   void seedPlan();
   void spread();
@@ -53,18 +76,23 @@ private:
   bool isAccumulated(FragmentOp fragment, unsigned result);
   llvm::SmallVector<mlir::Operation *> traceSum(mlir::Value value, Axes &axes);
   void deferReductions(mlir::Operation &op);
-  Axes sumAxes(mlir::Operation *op, mlir::Value result);
+  llvm::ArrayRef<Axes> dimsOf(mlir::Value value);
+  Axes sumAxes(mlir::Operation *op, mlir::Value result, bool summand = false);
+  Axes bareSummand(mlir::Operation *op, mlir::Value result);
 
   StepOp step;
   mlir::ModuleOp module;
   mlir::SymbolTable symbols{module};
   llvm::StringMap<ShardingAttr> &inputs;
+  const PropagateOptions &options;
   Axes batch;
+  llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
   llvm::EquivalenceClasses<void *> classes;
   llvm::DenseMap<void *, Layout> layouts;
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
   llvm::DenseMap<mlir::Operation *, ShardingRule> rules; ///< of fragment ops, made once
   llvm::DenseMap<mlir::Value, Axes> unreduced;           ///< of fragment values that stay sums
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Axes>> bare; ///< of summands that lie otherwise than their class
 };
 
 } // namespace par

@@ -66,12 +66,10 @@ struct VerifyPropagatePass : impl::VerifyPropagatePassBase<VerifyPropagatePass> 
 } // namespace
 
 void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
-  PropagateShardingsPassOptions propagate;
-  propagate.batchAxes = options.batchAxes;
-  manager.addPass(createPropagateShardingsPass(propagate));
-  ExpandCompositesPassOptions expand;
-  expand.batchAxes = options.batchAxes;
-  manager.addPass(createExpandCompositesPass(expand));
+  manager.addPass(createPropagateShardingsPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
+                                                options.stateAxes, options.minSize}));
+  manager.addPass(createExpandCompositesPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
+                                              options.stateAxes, options.minSize}));
   manager.addPass(createVerifyPropagatePass());
 }
 

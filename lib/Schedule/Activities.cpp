@@ -131,14 +131,32 @@ static FragmentOp fragmentOf(RunOp run) {
   return SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr());
 }
 
+bool Activities::joinBeside(RunOp run) {
+  Value operand = run.getOperands().front(), result = run.getResult(0);
+  if (operand.getDefiningOp<ReadOp>()) {
+    auto reader = result.hasOneUse() ? dyn_cast<RunOp>(*result.user_begin()) : RunOp();
+    if (!reader || reader->getBlock() != run->getBlock())
+      return false;
+    ahead[reader].push_back(run);
+    return true;
+  }
+  int64_t index = producer(operand);
+  if (index < 0 || list[index].kind != Activity::Kind::Compute || list[index].loop)
+    return false;
+  list[index].ops.push_back(run);
+  producers[result] = index;
+  return true;
+}
+
 /// A reduction of what a loop has summed joins the loop's last activity on its stage; one inside a loop joins
-/// what makes its operand: there it overlaps with compute.
+/// what makes its operand: there it overlaps with compute. A change of layout beside the loops joins what it is for: what
+/// makes its operand, or the one run that reads it.
 bool Activities::joinReduction(RunOp run, LoopOp loop) {
   if (fragmentOf(run).getKind() != FragmentKind::reduce || run.getOperands().empty())
     return false;
   auto from = run.getOperands().front().getDefiningOp<LoopOp>();
   if (!loop && !from)
-    return false;
+    return joinBeside(run);
   unsigned stage = stageOf(run.getOperands().front());
   Activity *target = nullptr;
   for (Activity &activity : list)
@@ -170,9 +188,11 @@ void Activities::addRun(RunOp run, LoopOp loop) {
   Activity &activity = append(Activity::Kind::Compute, name, loop, at - stages.begin());
   activity.backward =
       fragment.getKind() == FragmentKind::backward || fragment.getKind() == FragmentKind::weight;
+  activity.ops = ahead.lookup(run);
   activity.ops.push_back(run);
-  for (Value result : run.getResults())
-    producers[result] = list.size() - 1;
+  for (Operation *op : activity.ops)
+    for (Value result : op->getResults())
+      producers[result] = list.size() - 1;
 }
 
 /// Transfers of one origin between the same stages are one message.

@@ -66,12 +66,14 @@ private:
   mlir::LogicalResult addSlices(LoopOp loop);
   void addRun(RunOp run, LoopOp loop);
   bool joinReduction(RunOp run, LoopOp loop);
+  bool joinBeside(RunOp run);
   void addTransfer(TransferOp transfer, LoopOp loop);
   mlir::LogicalResult addReturn(mlir::Operation *op);
   void addFetch(mlir::Value value, mlir::StringAttr name, LoopOp loop, bool backward);
   Activity &append(Activity::Kind kind, llvm::StringRef name, LoopOp loop, llvm::ArrayRef<unsigned> on);
 
   llvm::DenseMap<mlir::Value, unsigned> producers;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> ahead; ///< of a run: what goes with it, before it
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf;           ///< input -> its first slice
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (stage, name) -> how often it is taken

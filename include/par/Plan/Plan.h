@@ -122,6 +122,14 @@ struct PlanShard {
   std::optional<Said<int64_t>> blocks;
 };
 
+/// What is spread over the batch's ranks: states from level 1 on, gradients from 2, parameters from 3.
+struct PlanZero {
+  Said<int64_t> level;
+  Said<PlanAxes> over;      ///< of batch.over
+  Said<std::string> gather; ///< "use": parameters are gathered for each use
+  Said<int64_t> minSize;    ///< parameters of fewer elements stay whole
+};
+
 struct PlanPipeline {
   Said<std::string> over; ///< axis of the stages; empty: one stage
   Said<int64_t> stages;   ///< 1 without a pipeline
@@ -166,6 +174,7 @@ struct Plan {
   std::optional<PlanTrain> train; ///< none: inference
   PlanPrecision precision;
   std::vector<PlanShard> shard;
+  PlanZero zero;
   Said<bool> offloadStates; ///< the optimizer's states live in host memory
   PlanPipeline pipeline;
   PlanRecompute recompute;

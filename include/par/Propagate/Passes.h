@@ -10,9 +10,14 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Propagate/Passes.h.inc"
 
-/// The phase: passes and gate.
+/// The phase: passes and gate. Axes are refined, major first. A trained parameter, the sum of its gradient over
+/// microbatches, and its states with its update may each be spread over axes of their own.
 struct PropagateOptions {
-  llvm::SmallVector<std::string> batchAxes; ///< refined axes, major first
+  llvm::SmallVector<std::string> batchAxes;     ///< cut the batch of every input
+  llvm::SmallVector<std::string> parameterAxes; ///< spread parameters where they are stored
+  llvm::SmallVector<std::string> gradientAxes;  ///< spread what a loop accumulates of a gradient
+  llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
+  int64_t minSize = 0;                          ///< parameters of fewer elements stay as they are
 };
 void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions &options);
 

@@ -10,15 +10,31 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
     that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
     par.reshard; summands that are sums over the same axes are added before they are reduced. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
-    op's rule carries axes on from dim to dim until nothing changes.
+    op's rule carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states
+    are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
+    no axis crosses: read to update, accumulated to update, update to write.
     Fails: if an axis is in no stage's mesh.
 
     ```
     par.variable @w parameter : tensor<64x256xf32> sharding <[{}, {"tp"} ]>
     ```
-    gives the product with @w the sharding `[{"dp"}, {"tp"} ]` where its left operand has `[{"dp"}, {} ]`.
+    gives the product with @w the sharding `[{"dp"}, {"tp"} ]` where its left operand has `[{"dp"}, {} ]`. With
+    `state-axes=dp`
+    ```
+    %r = par.reshard %g : [{}, {"tp"} ], unreduced={"dp"} to [{"dp"}, {"tp"} ]       // the gradient's reduction
+    %u = par.reshard %w : [{}, {"tp"} ] to [{"dp"}, {"tp"} ]
+    %n = par.run @update(%u, %r, ...)
+    %v = par.reshard %n : [{"dp"}, {"tp"} ] to [{}, {"tp"} ]
+    par.write %v to @w
+    ```
   }];
-  let options = [ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">];
+  let options = [
+    ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
+    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
+    ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
+    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+  ];
 }
 
 def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
@@ -33,7 +49,13 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ```
     becomes a maximum, a sum of exponentials and a take, each of which may be cut.
   }];
-  let options = [ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">];
+  let options = [
+    ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
+    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
+    ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
+    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+  ];
 }
 
 def VerifyPropagatePass : Pass<"par-verify-propagate", "::mlir::ModuleOp"> {

@@ -1,0 +1,150 @@
+// A parameter is stored, accumulated and updated in layouts that may differ. Borders are the reshards between these;
+// they stand before anything is propagated, so that the layouts on both sides are kept apart, and go where both sides
+// turn out to lie alike.
+//
+//     %g = par.loop ...                                   accumulated
+//     %r = par.reshard %g;  %u = par.reshard %w           updated
+//     %n = par.run @update(%u, %r, %m)
+//     %v = par.reshard %n;  par.write %v to @w            stored
+//
+// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; each is spread
+// over its own further axes on one dim. Weights come to lie over the batch's axes so without a change to how anything
+// is computed: activations have these axes already, so what meets them is gathered at its use.
+#include "Propagation.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// The parameter itself or the one that this is a copy of; null for what is none.
+VariableOp Propagation::ownerOf(StringRef name) {
+  auto variable = symbols.lookup<VariableOp>(name);
+  if (variable && variable.getKind() == VariableKind::copy)
+    variable = symbols.lookup<VariableOp>(*variable.getOf());
+  bool weight = variable && (variable.getKind() == VariableKind::parameter ||
+                             variable.getKind() == VariableKind::frozen);
+  return weight ? variable : VariableOp();
+}
+
+/// Puts a reshard of unknown sharding in front of a use; uses of one value share it.
+void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use) {
+  SmallVector<Border> &known = borders[parameter.getSymName()];
+  auto same = llvm::find_if(known, [&](Border &border) {
+    return border.kind == kind && border.reshard.getOperand() == use.get();
+  });
+  if (same == known.end()) {
+    OpBuilder builder(use.getOwner());
+    auto dist = cast<DistType>(use.get().getType());
+    known.push_back({kind, ReshardOp::create(builder, use.getOwner()->getLoc(), dist.withSharding({}), use.get())});
+    same = std::prev(known.end());
+  }
+  if (use.getOwner()->isBeforeInBlock(same->reshard))
+    same->reshard->moveBefore(use.getOwner());
+  use.set(same->reshard);
+}
+
+/// Only where layouts are asked for that differ: elsewhere axes are carried on through all that a parameter meets.
+void Propagation::placeBorders() {
+  if (options.parameterAxes == options.stateAxes && options.gradientAxes == options.stateAxes)
+    return;
+  auto isUpdate = [&](Operation *op) {
+    auto run = dyn_cast<RunOp>(op);
+    return run && !run->getParentOfType<LoopOp>() &&
+           symbols.lookup<FragmentOp>(run.getFragment()).getKind() == FragmentKind::update;
+  };
+  auto uses = [](Value value) {
+    return llvm::to_vector(llvm::map_range(value.getUses(), [](OpOperand &use) { return &use; }));
+  };
+  for (Operation &op : llvm::make_early_inc_range(step.getBlock())) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      if (VariableOp parameter = ownerOf(read.getVariable()))
+        for (OpOperand *use : uses(read))
+          if (isUpdate(use->getOwner()))
+            addBorder(Border::ReadToUpdate, parameter, *use);
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      if (VariableOp parameter = ownerOf(write.getVariable()))
+        addBorder(Border::UpdateToWrite, parameter, write->getOpOperand(0));
+    } else if (auto loop = dyn_cast<LoopOp>(op); loop && loop.getLabels()) {
+      for (auto [label, result] : llvm::zip(loop.getLabels()->getAsRange<StringAttr>(), loop.getResults()))
+        if (VariableOp parameter = ownerOf(label.getValue()))
+          for (OpOperand *use : uses(result))
+            addBorder(Border::AccumulatedToUpdate, parameter, *use);
+    }
+  }
+}
+
+/// The dim that is to lie over further axes: one that they cut with little padding, then one whose shards lie one
+/// behind another in memory, so that gathering it moves nothing on a rank; then one that is whole so far; then the
+/// longest.
+static std::optional<unsigned> chooseDim(RankedTensorType type, const Layout &layout, ArrayRef<StringAttr> axes,
+                                         MeshAttr mesh) {
+  using Merit = std::tuple<bool, bool, bool, int64_t>;
+  std::optional<unsigned> best;
+  Merit most;
+  int64_t outer = 1;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    int64_t before = mesh.getSize(layout.dims[dim]), shards = before * mesh.getSize(axes);
+    int64_t padded = (size + shards - 1) / shards * shards;
+    // Shards of a dim that its axes do not divide cannot be gathered over a part of these.
+    bool can = size >= shards && !layout.fixed[dim] && (before == 1 || size % shards == 0);
+    Merit merit{(padded - size) * 10 <= size, outer == 1, before == 1, size};
+    if (can && (!best || merit > most)) {
+      best = dim;
+      most = merit;
+    }
+    outer *= size;
+  }
+  return best;
+}
+
+/// The layout with as many of the axes as the mesh has and no dim has yet, all on one dim; if none is long enough, as it is.
+static SmallVector<Axes> spreadOver(RankedTensorType type, const Layout &layout, const Axes &axes, MeshAttr mesh) {
+  SmallVector<Axes> dims(layout.dims);
+  Axes fresh;
+  for (StringAttr axis : axes)
+    if (mesh.getSize(axis) && llvm::none_of(dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); }))
+      fresh.push_back(axis);
+  if (fresh.empty())
+    return dims;
+  if (std::optional<unsigned> dim = chooseDim(type, layout, fresh, mesh))
+    llvm::append_range(dims[*dim], fresh);
+  return dims;
+}
+
+void Propagation::extendAll(Value value, ArrayRef<Axes> dims) {
+  for (auto [dim, axes] : llvm::enumerate(dims))
+    extend(value, dim, axes);
+}
+
+void Propagation::spreadParameter(VariableOp parameter, Value stored) {
+  RankedTensorType type = parameter.getTensorType();
+  MeshAttr mesh = meshOf(stored);
+  Layout base = layoutOf(stored);
+  SmallVector<Axes> gradient = base.dims, state = base.dims;
+  if (type.getNumElements() >= options.minSize) {
+    extendAll(stored, spreadOver(type, base, axesOf(options.parameterAxes), mesh));
+    // What closes the parameter's dims says nothing of these.
+    base.fixed.assign(base.fixed.size(), false);
+    gradient = spreadOver(type, base, axesOf(options.gradientAxes), mesh);
+    state = spreadOver(type, base, axesOf(options.stateAxes), mesh);
+  }
+  for (Border &border : borders[parameter.getSymName()]) {
+    if (border.kind == Border::AccumulatedToUpdate)
+      extendAll(border.reshard.getOperand(), gradient);
+    extendAll(border.kind == Border::UpdateToWrite ? border.reshard.getOperand() : border.reshard.getResult(), state);
+  }
+}
+
+/// The last of all that says how something lies.
+void Propagation::spreadParameters() {
+  if (options.parameterAxes.empty() && options.gradientAxes.empty() && options.stateAxes.empty())
+    return;
+  llvm::StringMap<Value> done;
+  step.walk([&](ReadOp read) {
+    VariableOp parameter = ownerOf(read.getVariable());
+    if (parameter && done.try_emplace(parameter.getSymName(), read).second && !parameter.getAt())
+      spreadParameter(parameter, read);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
+
+    zero.py --bin build/bin [--part numbers|bytes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
+
+numbers  mlp and gpt2 under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2 with 4 microbatches, and over one of two batch
+         axes, sgd and adamw, clipped in half: ten steps equal one rank's within the bounds of distributed.py
+bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi elements are
+         spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every level:
+             0      2 Psi (N-1)/N       all-reduce
+             1      2 Psi (N-1)/N       reduce-scatter once, all-gather of the new values
+             2  (1+m) Psi (N-1)/N       reduce-scatter in each of m microbatches
+             3  (m + m + m B/Psi) Psi (N-1)/N   gathers forward, and backward of the B elements that it reads
+memory   params, grads and states of a rank: 4 (1 + 1 + 2) Psi bytes in f32 under adamw, and their divisions by N
+saves    a checkpoint of each plan is read by each other one, and the step from there is the same within the bounds
+Only Python's standard library is used. Exit status 0: all hold.
+"""
+import argparse
+import json
+import math
+import pathlib
+import shutil
+import sys
+import tempfile
+import types
+
+from distributed import Pair, Plan
+from models import Model
+from runs import HERE, Claims, Runs, largest
+
+F32 = 4
+ADAMW = "train: {optimizer: {kind: adamw, lr: 1e-3}}\n"
+
+
+def cases():
+    plans = {}
+    for level in (1, 2, 3):
+        plans[f"zero{level}-dp4"] = Plan({"dp": 4}, 2, zero=level)
+        plans[f"zero{level}-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: %d, min_size: 0}" % level, train={"clip": 0.5})
+        plans[f"zero{level}-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero=level, train={"clip": 0.5})
+        plans[f"zero{level}-hsdp"] = Plan({"rep": 2, "dp": 2}, 2, over=("rep", "dp"), zero="{level: %d, over: dp}" % level)
+    return plans
+
+
+CASES = cases()
+
+
+def numbers(runs, claims, options):
+    for name in options.only or ["mlp", "gpt2"]:
+        model = Model(HERE / name / "model.onnx")
+        for case in options.case or CASES:
+            for optimizer in options.optimizer or ["sgd", "adamw"]:
+                title = f"{name} {case} {optimizer}"
+                with claims.watch(title):
+                    loss, share, worst = Pair(runs, model, CASES[case], optimizer).compare()
+                    claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
+                    claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+
+class Bundle:
+    """The programs of a bundle whose ranks are all of one role, and what they hold of each parameter."""
+
+    def __init__(self, folder):
+        self.manifest = json.loads((folder / "manifest.json").read_text())
+        self.program = json.loads((folder / "role-0.json").read_text())
+        self.members = {c["name"]: len(c["groups"][0]) for c in self.manifest["communicators"]}
+        self.layouts = {t["name"]: self.manifest["layouts"][t["layout"]] for t in self.manifest["tensors"]}
+        self.parameters = {t["name"]: math.prod(t["stored"]) for t in self.manifest["tensors"] if t["kind"] == "parameter"}
+        self.states = {t["name"]: t["of"] for t in self.manifest["tensors"] if t["kind"] == "state"}
+
+    def sent(self):
+        """Elements that a train entry sends by each kind of collective; those of one element (loss, norm) are counted apart."""
+        total = dict.fromkeys(["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "scalars"], 0)
+        for block, _, _ in self.program["entries"]["train"]:
+            for i in self.program["blocks"][block]:
+                if i["op"] != "coll":
+                    continue
+                ranks = self.members[i["comm"]]
+                if i["kind"] == "all_reduce":
+                    total["scalars" if i["n"] == 1 else "all_reduce"] += 2 * (ranks - 1) * i["n"] / ranks
+                else:
+                    total[i["kind"]] += (ranks - 1) * i["n"]
+        return total
+
+    def local(self, name):
+        return math.prod(self.layouts[name]["local"])
+
+    def bytes(self, wanted):
+        sizes = {"f32": 4, "i64": 8, "i32": 4, "i1": 1, "bf16": 2}
+        return sum(sizes[b["type"]] * math.prod(b["shape"]) * len(b["at"]) for b in self.program["buffers"]
+                   if b.get("space", "dev") == "dev" and wanted(b))
+
+
+def spread(bundle, ranks):
+    """Parameters whose states lie on shards, with their size on all ranks together, padding included; and the others."""
+    parts, whole = {}, {}
+    for state, name in bundle.states.items():
+        if state.endswith(".m"):
+            local, size = bundle.local(state), bundle.parameters[name]
+            (whole if local == size else parts)[name] = size if local == size else local * ranks
+    return parts, whole
+
+
+def hold_spread(claims, title, bundle, parts):
+    """All that is large enough is spread, so that no closed form holds of nothing."""
+    large = sum(size for size in bundle.parameters.values() if size >= 1024)
+    claims.equal(f"{title}: spread", sum(bundle.parameters[name] for name in parts), large)
+
+
+def read_backward(name):
+    """GPT-2's backward part reads the weights of products and norms, not biases and tables that are looked up."""
+    return not name.endswith(".bias") and not name.endswith("wpe.weight")
+
+
+def check_bytes(runs, claims, options):
+    model = HERE / "gpt2/model.onnx"
+    for ranks in options.ranks or (2, 4, 8):
+        for microbatches in sorted({1, 8 // ranks}):
+            level0 = None
+            for level in (0, 1, 2, 3):
+                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + ADAMW
+                bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level} dp {ranks} m {microbatches}"
+                sent = bundle.sent()
+                if level == 0:
+                    parts, whole = {}, bundle.parameters
+                else:
+                    parts, whole = spread(bundle, ranks)
+                if level:
+                    hold_spread(claims, title, bundle, parts)
+                psi, rest, exact = sum(parts.values()), sum(whole.values()), sum(bundle.parameters[name] for name in parts)
+                share = (ranks - 1) / ranks
+                backward = sum(size for name, size in parts.items() if read_backward(name))
+                gathers = {0: 0, 1: psi, 2: psi, 3: microbatches * (psi + backward)}[level]
+                scatters = psi * (microbatches if level > 1 else 1)
+                claims.hold(f"{title}: all-reduced - 2 {rest} (N-1)/N", abs(sent["all_reduce"] - 2 * rest * share), 0.01)
+                claims.hold(f"{title}: scattered - {scatters} (N-1)/N", abs(sent["reduce_scatter"] - scatters * share), 0.01)
+                claims.hold(f"{title}: gathered - {gathers} (N-1)/N", abs(sent["all_gather"] - gathers * share), 0.01)
+                claims.equal(f"{title}: all-to-all", sent["all_to_all"], 0)
+                total = F32 * sum(sent.values())
+                level0 = total if level == 0 else level0
+                print(f"{title}: {total:.0f} B sent, {total / level0:.3f} of level 0; Psi {exact} + {psi - exact} of padding spread, "
+                      f"{rest} whole")
+
+
+def check_memory(runs, claims, options):
+    model = HERE / "gpt2/model.onnx"
+    for ranks in options.ranks or (2, 4, 8):
+        for level in (0, 1, 2, 3):
+            microbatches = 1 if ranks == 8 else 2
+            plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + ADAMW
+            bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level} dp {ranks}"
+            kinds = {t["name"]: t["kind"] for t in bundle.manifest["tensors"]}
+            parts, whole = spread(bundle, ranks) if level else ({}, bundle.parameters)
+            if level:
+                hold_spread(claims, title, bundle, parts)
+            rest, psi = sum(whole.values()), sum(bundle.parameters[name] for name in parts)
+            shard = sum(parts.values()) // ranks
+            state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) in wanted)
+            divided = lambda at: F32 * ((shard if level >= at else psi) + rest)
+            claims.equal(f"{title}: params", state("parameter"), divided(3))
+            claims.equal(f"{title}: states", state("state"), 2 * divided(1))
+            sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
+            if microbatches > 1:
+                claims.equal(f"{title}: grads", sums, divided(2))
+            padding = sum(parts.values()) - psi
+            print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak {bundle.manifest['peak'][0]}")
+
+
+def check_saves(runs, claims, options):
+    model, data = HERE / "gpt2/model.onnx", HERE / "gpt2/data.safetensors"
+    plans = {"one": "", "zero0": "mesh: {dp: 4}\n", **{case: None for case in CASES if "hsdp" not in case or "3" in case}}
+    fake = types.SimpleNamespace(name="gpt2", file=model)
+    for name in plans:
+        if plans[name] is None:
+            plans[name] = CASES[name].of(fake, runs.binaries)[0]
+    saved = {}
+    for name, plan in plans.items():
+        folder = runs.work / f"saves-{name}"
+        bundle = runs.compile(model, plan + ADAMW)
+        lines, weights = runs.train(bundle, data, 4, "--save", folder, "--save-every", "2")
+        saved[name] = folder, [line["loss"] for line in lines], weights.read_bytes()
+    for source, (folder, losses, whole) in saved.items():
+        for target, plan in plans.items():
+            copy = runs.work / "resumed"
+            shutil.rmtree(copy, ignore_errors=True)
+            copy.mkdir()
+            shutil.copytree(folder / "2", copy / "2")
+            title = f"gpt2 saved by {source}, resumed by {target}"
+            with claims.watch(title):
+                lines, weights = runs.train(runs.compile(model, plan + ADAMW), data, 4, "--resume", copy / "2")
+                claims.hold(f"{title}: losses", largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses[2:])), 2e-5)
+                claims.equal(f"{title}: steps", len(lines), 2)
+                if source == target:
+                    claims.equal(f"{title}: weights are the same bits", weights.read_bytes() == whole, True)
+
+
+PARTS = {"numbers": numbers, "bytes": check_bytes, "memory": check_memory, "saves": check_saves}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--part", action="append", choices=sorted(PARTS), help="default: all")
+    parser.add_argument("--only", action="append", choices=["mlp", "gpt2"])
+    parser.add_argument("--case", action="append", choices=sorted(CASES))
+    parser.add_argument("--optimizer", action="append", choices=["sgd", "adamw"])
+    parser.add_argument("--ranks", action="append", type=int, help="of bytes and memory; default: 2, 4 and 8")
+    options = parser.parse_args()
+    claims = Claims()
+    with tempfile.TemporaryDirectory(prefix="par-zero-") as work:
+        for part in options.part or PARTS:
+            PARTS[part](Runs(options.bin, work), claims, options)
+    print("\n".join(f"FAIL {line}" for line in claims.failures))
+    print(f"{claims.count} claims, {len(claims.failures)} failed")
+    sys.exit(1 if claims.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

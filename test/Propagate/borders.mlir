@@ -1,0 +1,37 @@
+// A parameter is stored, accumulated and updated in layouts of its own: reshards stand where it goes from one to the other.
+// RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=STATES
+// RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=GRADIENTS
+// RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=PARAMETERS
+// RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp min-size=61' --par-verify-propagate | FileCheck %s --check-prefix=SMALL
+// RUN: not par-opt %S/Inputs/tied.mlir --par-propagate-shardings=state-axes=ep 2>&1 | FileCheck %s --check-prefix=AXIS
+// AXIS: error: states are over axis "ep", which no stage's mesh has
+
+// The accumulator stays whole and a sum; it is scattered once, and the new value is gathered.
+// STATES-DAG: par.variable @table parameter {{.*}} at [!par.dist<tensor<10x6xf32>, @s0, [{}, {}]>]
+// STATES-DAG: par.variable @table.{{.*}} state of @table {{.*}} at [!par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>]
+// STATES-LABEL: par.step @train
+// STATES: par.read @table :
+// STATES: par.loop
+// STATES-DAG: par.reshard %{{.*}} : <tensor<10x6xf32>, @s0, [{}, {}], unreduced={"dp", "tp"}> to <tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+// STATES-DAG: par.reshard %{{.*}} : <tensor<10x6xf32>, @s0, [{}, {}]> to <tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+// STATES: %[[NEW:.*]]:3 = par.run @train.s0.update
+// STATES: %[[WHOLE:.*]] = par.reshard %[[NEW]]#1 : <tensor<10x6xf32>, @s0, [{"dp"}, {}]> to <tensor<10x6xf32>, @s0, [{}, {}]>
+// STATES: par.write %[[WHOLE]] to @table
+
+// Both summands stay whole sums, what they add up to is scattered in every microbatch. Where two layouts turn out to be one,
+// no border is left: tp is summed behind the loop.
+// GRADIENTS-LABEL: par.fragment @train.s0.backward
+// GRADIENTS: par.dot {{.*}}[#par.sharding<[{}, {}], unreduced={"dp", "tp"}>]
+// GRADIENTS: par.scatter_add {{.*}}[#par.sharding<[{}, {}], unreduced={"dp"}>]
+// GRADIENTS: par.add {{.*}}[#par.sharding<[{"dp"}, {}], unreduced={"tp"}>]
+// GRADIENTS-LABEL: par.step @train
+// GRADIENTS: par.reshard %{{.*}} : <tensor<10x6xf32>, @s0, [{"dp"}, {}], unreduced={"tp"}> to <tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+
+// PARAMETERS: par.variable @table parameter {{.*}} at [!par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>]
+// PARAMETERS-LABEL: par.step @train
+// PARAMETERS: par.reshard {{.*}}unreduced={"tp"}> to <tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+// PARAMETERS-NOT: par.reshard %{{.*}} : <tensor<10x6xf32>
+
+// SMALL-NOT: state of @table {{.*}} at {{.*}}"dp"
+// SMALL: par.reshard {{.*}}unreduced={"dp", "tp"}> to <tensor<10x6xf32>, @s0, [{}, {}]>
+// SMALL-NOT: par.reshard %{{.*}} : <tensor<10x6xf32>
