@@ -86,6 +86,22 @@ class Exporter(unittest.TestCase):
         numpy.testing.assert_allclose(found, module(**feed).detach().numpy(), atol=1e-5)
         self.assertEqual([str(one.message) for one in said if "axis name" in str(one.message)], [])
 
+    def test_attention_over_five_dims(self):
+        import numpy
+        import onnx.reference
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x, mask):
+                return torch.nn.functional.scaled_dot_product_attention(x, x.cos(), x.sin(), attn_mask=mask)
+
+        feed = {"x": torch.randn(2, 3, 2, 4, 8), "mask": torch.randn(3, 1, 4, 4)}
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), feed, f"{folder}/model.onnx")
+            run = onnx.reference.ReferenceEvaluator(f"{folder}/model.onnx")
+            (found,) = run.run(None, {name: value.numpy() for name, value in feed.items()})
+        numpy.testing.assert_allclose(found, Net()(**feed).numpy(), atol=1e-5)
+
     def test_names_the_line_that_does_not_export(self):
         import torch
 

@@ -70,7 +70,7 @@ class Trial:
 
     def __init__(self, options, recipe):
         self.binaries, self.recipe, self.steps, self.cache = options.bin, recipe, options.steps, options.cache
-        self.folder = self.folder_of(recipe.name)
+        self.folder, self.bundles = self.folder_of(recipe.name), {}  # bundles by their plans' text
         self.row = {"name": recipe.name, "cut": recipe.cut, "failed": {}}
 
     def run(self, stages):
@@ -141,6 +141,8 @@ class Trial:
                 self.row[plan] = str(stopped)
                 if not stopped.sentence:
                     self.row["failed"][plan] = f"{plan} (exit {stopped.status})"
+        for bundle in self.bundles.values():
+            shutil.rmtree(bundle, ignore_errors=True)
 
     def nudge(self, folder, plan, whole):
         """How far one rank goes from itself by the last bits of its inputs."""
@@ -150,9 +152,9 @@ class Trial:
         return self.row["nudged"]
 
     def losses(self, folder, name, plan, *data):
-        bundle, _ = par_side.compile_model(self.binaries, folder, name, plan)
-        lines = par_side.run_steps(self.binaries, folder, bundle, self.steps, *data)
-        shutil.rmtree(bundle, ignore_errors=True)
+        if plan not in self.bundles:
+            self.bundles[plan], _ = par_side.compile_model(self.binaries, folder, name, plan)
+        lines = par_side.run_steps(self.binaries, folder, self.bundles[plan], self.steps, *data)
         if len(lines) != self.steps:
             raise Stopped(0, f"{len(lines)} losses, expected {self.steps}")
         return [line["loss"] for line in lines]
@@ -170,7 +172,7 @@ def cell(row, key, form):
 
 COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"),
            ("loss_apart", "{:.0e}"), ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"),
-           ("tp2", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"),
+           ("tp2", "{:.0e}"), ("nudged", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"),
            ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
 
 
@@ -179,12 +181,13 @@ def line_of(row):
     said = row.get("refused") or row.get("stopped") or "; ".join(row["failed"].values())
     if row.get("refused"):
         said = "refused, " + said
-    cells = [row["name"], row["cut"] or "whole", *(cell(row, key, form) for key, form in COLUMNS)]
+    plans_of = "-" if "plans_cut" not in row else row["plans_cut"] or "the same"
+    cells = [row["name"], row["cut"] or "whole", plans_of, *(cell(row, key, form) for key, form in COLUMNS)]
     return "| " + " | ".join([*cells, said.replace("\n", " ")[:300]]) + " |"
 
 
 def head():
-    titles = ["name", "depth, head", *(key.replace("_", " ") for key, _ in COLUMNS), "said"]
+    titles = ["name", "depth, head", "under plans", *(key.replace("_", " ") for key, _ in COLUMNS), "said"]
     return "| " + " | ".join(titles) + " |\n|" + " --- |" * len(titles)
 
 

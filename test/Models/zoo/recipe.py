@@ -30,8 +30,8 @@ class Recipe:
         text = repr(self)
         for package in ("torch", self.library):
             text += versions.version(package)
-        sources = [*sorted((ROOT / "python/par").glob("export*.py")), *sorted((ROOT / "python/par").glob("trans*.py")),
-                   ROOT / "python/tests/wrappers.py", pathlib.Path(__file__)]
+        exporter = [ROOT / "python/par" / f"{name}.py" for name in ("export", "experts", "gradients", "translations")]
+        sources = [*exporter, ROOT / "python/tests/wrappers.py", pathlib.Path(__file__)]
         for source in sources:
             text += source.read_text()
         return hashlib.sha256(text.encode()).hexdigest()[:16]
