@@ -15,17 +15,6 @@ using namespace par::comm;
 
 namespace {
 
-std::map<std::string, std::string> environmentOfProcess() {
-  std::map<std::string, std::string> result;
-  for (char **entry = environ; *entry; ++entry) {
-    std::string_view text = *entry;
-    size_t equals = text.find('=');
-    if (equals != text.npos)
-      result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
-
 /// Error 13.
 void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   if (world == launch.bundleRanks)
@@ -46,6 +35,17 @@ int runPlaced(const Launch &launch, const Place &place, const std::function<int(
 }
 
 } // namespace
+
+std::map<std::string, std::string> par::comm::environmentOfProcess() {
+  std::map<std::string, std::string> result;
+  for (char **entry = environ; *entry; ++entry) {
+    std::string_view text = *entry;
+    size_t equals = text.find('=');
+    if (equals != text.npos)
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
+}
 
 int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
   std::optional<Place> place;

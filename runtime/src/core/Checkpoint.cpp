@@ -7,12 +7,7 @@
 #include "par/core/Rectangles.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
-#include <sys/random.h>
-#include <unistd.h>
 
 namespace par::core {
 
@@ -20,27 +15,6 @@ namespace fs = std::filesystem;
 using format::Tensor;
 
 namespace {
-
-/// Waits until a file or folder is on the disk.
-void syncPath(const std::string &path, int flags) {
-  int descriptor = open(path.c_str(), flags | O_CLOEXEC);
-  bool good = descriptor >= 0 && fsync(descriptor) == 0;
-  int error = errno;
-  if (descriptor >= 0)
-    close(descriptor);
-  if (!good)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(error));
-}
-
-/// 16 hex digits that no other run has.
-std::string newRun() {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
-    throw Failure::at("", Message::cannotOpen, std::strerror(errno));
-  char text[17];
-  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
 
 /// What the header of a rank's file says of the save.
 using Facts = std::map<std::string, std::string>;
@@ -122,10 +96,11 @@ SavedFile writeRankFile(Session &session, const std::string &path, Facts facts) 
   return {writer.totalBytes(), checksumOf(writer.headerBytes())};
 }
 
-SaveIndex indexOf(const format::Manifest &manifest, const std::string &run, const RunPosition &position) {
+SaveIndex indexOf(const format::Manifest &manifest, const std::string &run, uint64_t serial,
+                  const RunPosition &position) {
   SaveIndex index;
   index.run = run;
-  index.serial = 1;
+  index.serial = serial;
   index.plan = manifest.planHash;
   index.position = position;
   for (const Tensor &tensor : manifest.tensors) {
@@ -140,90 +115,77 @@ SaveIndex indexOf(const format::Manifest &manifest, const std::string &run, cons
   return index;
 }
 
-/// The step that a folder's name says; nothing where it is no number of a step.
-std::optional<uint64_t> stepOfName(const std::string &name) {
-  uint64_t step = 0;
-  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  bool good = error == std::errc() && end == name.data() + name.size() && name == std::to_string(step);
-  return good ? std::optional(step) : std::nullopt;
-}
-
-/// Steps of the checkpoints in a folder, oldest first: by time, for an earlier run may have got further.
-std::vector<uint64_t> completeSteps(const std::string &folder) {
-  std::vector<std::pair<fs::file_time_type, uint64_t>> found;
-  std::error_code error;
-  for (const auto &item : fs::directory_iterator(folder, error))
-    if (auto step = stepOfName(item.path().filename().string()); step && isCheckpoint(item.path().string()))
-      found.emplace_back(fs::last_write_time(item.path() / "index.json", error), *step);
-  std::sort(found.begin(), found.end());
-  std::vector<uint64_t> steps;
-  for (const auto &[time, step] : found)
-    steps.push_back(step);
-  return steps;
-}
-
-void finishSave(const std::string &folder, const std::string &part, const std::string &whole, const SaveIndex &index,
-                unsigned keep) {
-  std::string indexPath = part + "/index.json", text = writeIndex(index);
-  {
-    FileWriter file(indexPath, true);
-    file.write(0, std::as_bytes(std::span(text)));
-    file.sync();
-  }
-  syncPath(part, O_RDONLY | O_DIRECTORY);
-  fs::remove_all(whole);
-  fs::rename(part, whole);
-  syncPath(folder, O_RDONLY | O_DIRECTORY);
-  auto steps = completeSteps(folder);
-  for (size_t i = 0; i + keep < steps.size(); ++i)
-    fs::remove_all(folder + "/" + std::to_string(steps[i]));
+/// The index of a save whose other files are there; all of it is on the disk then.
+void writeIndexFile(const std::string &part, const SaveIndex &index) {
+  std::string path = part + "/index.json", text = writeIndex(index);
+  FileWriter file(path, true);
+  file.write(0, std::as_bytes(std::span(text)));
+  file.sync();
+  syncFolder(part);
 }
 
 } // namespace
 
-CheckpointWriter::CheckpointWriter(Session &session, std::string folder, unsigned keep)
-    : session(session), folder(std::move(folder)), keep(keep) {}
+CheckpointWriter::CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, unsigned keep)
+    : session(session), owner(owner), folder(std::move(folder)), keep(keep) {}
 
 std::string CheckpointWriter::save(const RunPosition &position) {
   comm::Control &control = session.jobControl();
   if (run.empty())
-    run = control.broadcast("run", control.rank() == 0 ? newRun() : "");
+    run = control.broadcast("run", owner ? owner->run() : "");
   std::string whole = folder + "/" + std::to_string(position.step), part = whole + "." + run + ".tmp";
   if (control.rank() == 0) {
     std::error_code error;
-    fs::remove_all(part, error);
     fs::create_directories(part, error);
     if (error)
       throw Failure::at(folder, Message::cannotWrite, error.message());
   }
   control.barrier("save");
-  writeAll(position, part, whole);
+  writeAll(position, part);
+  if (control.rank() == 0) {
+    owner->add(part, position.step, keep);
+    control.saved(whole);
+  }
   control.barrier("save done");
   return whole;
 }
 
-void CheckpointWriter::writeAll(const RunPosition &position, const std::string &part, const std::string &whole) {
+void CheckpointWriter::writeAll(const RunPosition &position, const std::string &part) {
   comm::Control &control = session.jobControl();
   const format::Manifest &manifest = session.manifest();
   Facts facts = factsOf(manifest.planHash, run, position.step, control.rank(), control.world());
-  SavedFile file = writeRankFile(session, part + "/" + rankFile(control.rank()), facts);
+  SavedFile file;
+  std::error_code ignored;
+  try {
+    file = writeRankFile(session, part + "/" + rankFile(control.rank()), facts);
+  } catch (const Failure &) {
+    fs::remove(part + "/" + rankFile(control.rank()), ignored); // half of it is in the way where the disk is full
+    throw;
+  }
   auto files = control.gather("saved", std::to_string(file.bytes) + " " + file.header);
   if (control.rank() != 0)
     return;
-  SaveIndex index = indexOf(manifest, run, position);
+  SaveIndex index = indexOf(manifest, run, owner->nextSerial(), position);
   for (const std::string &text : files)
     index.files.push_back({std::stoull(text), text.substr(text.find(' ') + 1)});
-  finishSave(folder, part, whole, index, keep);
-  control.saved(whole);
+  try {
+    writeIndexFile(part, index);
+  } catch (const Failure &) {
+    fs::remove_all(part, ignored); // all ranks have written theirs
+    throw;
+  }
 }
 
-bool isCheckpoint(const std::string &path) { return fs::is_regular_file(fs::path(path) / "index.json"); }
+bool isCheckpoint(const std::string &path) {
+  std::error_code error;
+  return fs::is_regular_file(fs::path(path) / "index.json", error);
+}
 
 std::string newestCheckpoint(const std::string &folder) {
-  auto steps = completeSteps(folder);
-  if (steps.empty())
+  auto saves = listSaves(folder);
+  if (saves.empty())
     throw Failure::at(folder, Message::noCheckpoint);
-  return folder + "/" + std::to_string(steps.back());
+  return folder + "/" + saves.back().name;
 }
 
 namespace {
@@ -345,10 +307,10 @@ bool Checkpoint::intact() const {
 
 std::string otherComplete(const std::string &path) {
   fs::path own = withoutSlash(path), folder = own.parent_path();
-  auto steps = completeSteps(folder.empty() ? "." : folder.string());
-  for (size_t i = steps.size(); i-- > 0;) {
-    std::string other = (folder / std::to_string(steps[i])).string();
-    if (other == own)
+  auto saves = listSaves(folder.empty() ? "." : folder.string());
+  for (size_t i = saves.size(); i-- > 0;) {
+    std::string other = (folder / saves[i].name).string();
+    if (other == own || !saves[i].serial)
       continue;
     try {
       if (openAlone(other).intact())

@@ -97,6 +97,13 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
   return copies;
 }
 
+void giveName(const fs::path &from, const fs::path &to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    throw Failure::at(to.string(), Message::cannotWrite, error.message());
+}
+
 void copyFiles(const std::vector<ModelCopy> &copies) {
   for (const ModelCopy &copy : copies) {
     std::error_code error;
@@ -140,7 +147,7 @@ void exportWeights(Session &session, const std::string &path) {
   writer.sync();
   control.barrier("exported");
   if (control.rank() == 0)
-    fs::rename(part, path);
+    giveName(part, path);
   control.barrier("export done");
 }
 
@@ -168,7 +175,7 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   control.barrier("exported");
   if (control.rank() == 0) // the model last: what bears its name finds its weights
     for (size_t i = copies.size(); i-- > 0;)
-      fs::rename(copies[i].partial(), copies[i].to);
+      giveName(copies[i].partial(), copies[i].to);
   control.barrier("export done");
 }
 

@@ -39,4 +39,25 @@ void FileWriter::sync() {
     throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
 }
 
+StreamWriter::StreamWriter(const std::string &path, bool append) : path(path) {
+  int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
+  descriptor = open(path.c_str(), flags | O_NONBLOCK, 0644);
+  if (descriptor < 0)
+    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+  fcntl(descriptor, F_SETFL, append ? O_APPEND : 0); // a reader that is slow is waited for
+}
+
+StreamWriter::~StreamWriter() { close(descriptor); }
+
+void StreamWriter::write(std::string_view text) {
+  while (!text.empty()) {
+    ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 } // namespace par::core

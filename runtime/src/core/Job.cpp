@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -131,6 +132,9 @@ void openData(Job &job) {
 
 /// Hours of training must not end in a file that cannot be written.
 void checkFolder(const std::string &path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw Failure::at(path, Message::cannotWrite, strerror(EISDIR));
   fs::path folder = fs::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
@@ -150,6 +154,32 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, error.message());
   if (access(folder.c_str(), W_OK) != 0)
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
+}
+
+comm::Launch launchOf(const Job &job) {
+  comm::Launch launch;
+  launch.bundle = job.name;
+  launch.bundleRanks = static_cast<uint32_t>(job.bundle.manifest.ranks.size());
+  launch.mesh = meshOf(job.bundle.manifest);
+  launch.n = job.options.n;
+  launch.transport = job.options.comm == "inproc" || job.world ? comm::Transport::inproc
+                     : job.options.comm == "shm"  ? comm::Transport::shm
+                                                  : comm::Transport::automatic;
+  launch.rank = job.options.rank;
+  launch.world = job.options.world;
+  launch.master = job.options.master;
+  launch.timeout = job.options.timeout;
+  return launch;
+}
+
+/// Whether this process is to be rank 0, or to start it. What is wrong with the place, run() says.
+bool hasRankZero(const Job &job) {
+  try {
+    auto place = comm::findPlace(launchOf(job), comm::environmentOfProcess());
+    return !place || place->rank == 0;
+  } catch (const comm::LaunchError &) {
+    return false;
+  }
 }
 
 void checkHypers(const Job &job) {
@@ -206,10 +236,14 @@ Job prepareJob(const RunOptions &options) {
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);
-  if (!options.save.empty())
+  if (!options.save.empty()) {
     checkSave(options.save);
-  if (!options.output.empty())
-    checkFolder(options.output);
+    if (job.trains() && !options.dryRun && hasRankZero(job))
+      job.saves = std::make_shared<SaveFolder>(options.save);
+  }
+  for (const std::string &path : {options.output, options.metrics, options.trace.substr(0, options.trace.rfind(':'))})
+    if (!path.empty())
+      checkFolder(path);
   const format::Manifest &manifest = job.bundle.manifest;
   auto seed = options.set.find("seed");
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);
@@ -226,27 +260,8 @@ Job prepareJob(const RunOptions &options) {
   return job;
 }
 
-namespace {
-
-comm::Launch launchOf(const Job &job) {
-  comm::Launch launch;
-  launch.bundle = job.name;
-  launch.bundleRanks = static_cast<uint32_t>(job.bundle.manifest.ranks.size());
-  launch.mesh = meshOf(job.bundle.manifest);
-  launch.n = job.options.n;
-  launch.transport = job.options.comm == "inproc" || job.world ? comm::Transport::inproc
-                     : job.options.comm == "shm"  ? comm::Transport::shm
-                                                  : comm::Transport::automatic;
-  launch.rank = job.options.rank;
-  launch.world = job.options.world;
-  launch.master = job.options.master;
-  launch.timeout = job.options.timeout;
-  return launch;
-}
-
-} // namespace
-
 int runTool(const RunOptions &options) {
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow further is an error of its writer, as a full disk is
   try {
     Job job = prepareJob(options);
     return comm::run(launchOf(job), [&job](comm::Control &control) {

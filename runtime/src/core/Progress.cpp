@@ -3,11 +3,9 @@
 #include "par/core/Failure.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace par::core {
@@ -96,11 +94,8 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
   if (manifest.text)
     if (const format::Input *tokens = manifest.findInput(manifest.text->tokens); tokens && tokens->shape.size() == 2)
       tokensPerRow = static_cast<uint64_t>(tokens->shape[1]);
-  if (speaks && !job.options.metrics.empty()) {
-    metrics.open(job.options.metrics, job.checkpoint ? std::ios::app : std::ios::trunc);
-    if (!metrics)
-      throw Failure::at(job.options.metrics, Message::cannotWrite, strerror(errno));
-  }
+  if (speaks && !job.options.metrics.empty())
+    metrics.emplace(job.options.metrics, job.checkpoint.has_value());
   began = std::chrono::steady_clock::now();
 }
 
@@ -138,7 +133,7 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
   peak = std::max(peak, s.peakBytes);
   if (!saved.empty())
     lastSave = saved;
-  if (metrics.is_open()) {
+  if (metrics) {
     json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
     if (s.hasGradNorm)
       line["grad_norm"] = s.gradNorm;
@@ -148,7 +143,7 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
     line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
     line["sent_bytes"] = s.sentBytes;
     line["peak_bytes"] = s.peakBytes;
-    metrics << line.dump() << std::endl;
+    metrics->write(line.dump() + "\n");
   }
   if (job.options.quiet)
     return;
@@ -167,9 +162,9 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
 void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {
   if (!speaks)
     return;
-  if (metrics.is_open())
-    metrics << json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump()
-            << std::endl;
+  if (metrics)
+    metrics->write(
+        json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
   if (tokensPerRow)

@@ -1,11 +1,12 @@
 // What par-run prints: progress lines, the metrics file, the trace.
 #pragma once
 
+#include "par/core/FileWriter.h"
 #include "par/core/Job.h"
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
+#include <optional>
 
 namespace par::core {
 
@@ -52,7 +53,7 @@ private:
   const Job &job;
   bool speaks;
   uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
-  std::ofstream metrics;
+  std::optional<StreamWriter> metrics;
   std::vector<double> times;
   uint64_t peak = 0;
   std::string lastSave;
@@ -62,8 +63,8 @@ private:
 /// Collects the instructions of some steps and writes them as one Perfetto trace.
 class Trace {
 public:
-  /// `spec` is F or F:A-B.
-  explicit Trace(const std::string &spec);
+  /// `spec` is F or F:A-B. Where it `writes`, which one rank does, the file is made now. Throws Failure.
+  Trace(const std::string &spec, bool writes);
   /// Before the run of a step: its times are kept if it is one of those.
   void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }
   void add(Session &session, uint64_t step, const format::Program &program);
@@ -74,6 +75,7 @@ private:
   bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
 
   std::string path, events;
+  std::optional<StreamWriter> out;
   uint64_t first = 1, last = 10;
 };
 

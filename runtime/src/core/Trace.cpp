@@ -2,21 +2,28 @@
 
 #include "par/core/Failure.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace par::core {
 
 using json = nlohmann::ordered_json;
 
-Trace::Trace(const std::string &spec) : path(spec) {
+Trace::Trace(const std::string &spec, bool writes) : path(spec) {
   size_t colon = spec.rfind(':'), dash = spec.rfind('-');
   bool ranged = colon != std::string::npos && dash != std::string::npos && dash > colon + 1 && dash + 1 < spec.size() &&
                 spec.find_first_not_of("0123456789-", colon + 1) == std::string::npos;
-  if (!ranged)
-    return;
-  path = spec.substr(0, colon);
-  first = std::stoull(spec.substr(colon + 1, dash - colon - 1));
-  last = std::stoull(spec.substr(dash + 1));
+  if (ranged) {
+    path = spec.substr(0, colon);
+    auto number = [&](size_t from, size_t to, uint64_t &value) {
+      auto [end, error] = std::from_chars(spec.data() + from, spec.data() + to, value);
+      return error == std::errc() && end == spec.data() + to;
+    };
+    if (!number(colon + 1, dash, first) || !number(dash + 1, spec.size(), last) || first > last)
+      throw Failure::at("par-run", Message::flagBad, "--trace", "F or F:A-B, steps A to B", spec).exitsWith(exitUsage);
+  }
+  if (writes && !path.empty())
+    out.emplace(path);
 }
 
 void Trace::add(Session &session, uint64_t step, const format::Program &program) {
@@ -41,15 +48,12 @@ void Trace::write(comm::Control &control) {
   if (path.empty())
     return;
   auto all = control.gather("trace", events);
-  if (control.rank() != 0)
+  if (!out)
     return;
-  std::ofstream out(path);
-  out << "{\"traceEvents\": [\n";
+  out->write("{\"traceEvents\": [\n");
   for (const std::string &rank : all)
-    out << rank;
-  out << "{\"name\": \"end\", \"ph\": \"i\", \"ts\": 0, \"pid\": 0, \"tid\": \"compute\"}]}\n";
-  if (!out.flush())
-    throw Failure::at(path, Message::cannotWrite, "not all of it was written");
+    out->write(rank);
+  out->write("{\"name\": \"end\", \"ph\": \"i\", \"ts\": 0, \"pid\": 0, \"tid\": \"compute\"}]}\n");
 }
 
 } // namespace par::core

@@ -17,8 +17,9 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace),
-        writer(session, options.save, static_cast<unsigned>(options.keep)) {}
+        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace, control.rank() == 0),
+        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save,
+               static_cast<unsigned>(options.keep)) {}
 
   int run() {
     progress.start();
@@ -112,14 +113,14 @@ private:
         throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
             .exitsWith(exitNan);
       lastLoss = summary.loss;
-      std::string savedNow = savesAfter(position.step) ? save() : "";
+      std::string savedNow = savesAfter(position.step) ? save(saved) : "";
       saved = savedNow.empty() ? saved : savedNow;
       progress.step(summary, savedNow);
       if (options.evalEvery && position.step % options.evalEvery == 0)
         evaluate(job.evalDataset.get(), position.step);
     }
     if (interrupted && !options.save.empty() && position.step > 0)
-      progress.interrupted(save());
+      progress.interrupted(save(saved));
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
@@ -160,7 +161,14 @@ private:
     return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
   }
 
-  std::string save() { return writer.save(position); }
+  /// `last` is where the state was saved before, "" for nowhere.
+  std::string save(const std::string &last) {
+    try {
+      return writer.save(position);
+    } catch (Failure &failure) {
+      throw std::move(failure).note(last.empty() ? "nothing was saved before" : "the last save is " + last + ": --resume " + last);
+    }
+  }
 
   /// Says which file brought a NaN, if one did.
   std::string nanInWeights() const {

@@ -4,6 +4,7 @@
 #include "par/format/Sha256.h"
 
 #include <filesystem>
+#include <sys/stat.h>
 
 using namespace par;
 
@@ -304,9 +305,28 @@ TEST_F(Mistakes, ofCheckpoints) {
   expectSays("ckpt/1: error: index.json: ");
 }
 
-TEST_F(Mistakes, ofATraceThatDoesNotFit) {
-  EXPECT_EQ(run({write(toy::training()), "--init", "--text", text(), "--steps", "1", "--trace", "/dev/full"}), 1);
-  expectSays("/dev/full: error: cannot write: not all of it was written");
+// What a run writes beside its saves fails as they do: an exit status and a sentence, and before the run where it can.
+TEST_F(Mistakes, ofMetricsAndTracesThatCannotBeWritten) {
+  std::string toy = write(toy::training()), pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const char *flag : {"--metrics", "--trace"}) {
+    auto to = [&](const std::string &path) {
+      return run({toy, "--init", "--text", text(), "--steps", "2", flag, path});
+    };
+    EXPECT_EQ(to("/dev/full"), 1) << flag;
+    expectSays("/dev/full: error: cannot write: No space left on device");
+    for (auto [path, reason] : {std::pair<std::string, std::string>{folder / "none/f", "No such file or directory"},
+                                {folder / "toy.par", "Is a directory"}, {pipe, "No such device or address"}}) {
+      EXPECT_EQ(to(path), 1) << flag;
+      EXPECT_EQ(err, path + ": error: cannot write: " + reason + "\n");
+      EXPECT_EQ(out.find("step"), std::string::npos) << "it is said before the first step";
+    }
+  }
+  for (const char *range : {":99999999999999999999999-1", ":3-2"}) {
+    std::string trace = (folder / "t.json") + range;
+    EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "1", "--trace", trace}), 2);
+    expectSays("par-run: error: --trace takes F or F:A-B, steps A to B, not \"" + trace + "\"");
+  }
 }
 
 TEST_F(Mistakes, ofPartsThatCoverNotAll) {

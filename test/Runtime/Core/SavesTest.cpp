@@ -7,6 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +236,154 @@ TEST_F(Saves, thatRanksSeeDifferentlyAreRefused) {
   expectSays("/2: error: rank 1 sees step 2 of run ");
   expectSays(" here, rank 0 step 2 of run ");
   expectSays("; name the folder of one step with --resume");
+}
+
+// A kill leaves folders that are no saves; their owner's successor deletes them, and nothing that is somebody else's.
+TEST_F(Saves, areCleanedUpByTheNextOwner) {
+  std::string run(16, 'a');
+  for (const std::string &name : {"9." + run + ".tmp", "1." + run + ".gone", "2." + run + ".old", std::string("7.tmp")}) {
+    fs::create_directory(save + "/" + name);
+    fs::copy_file(save + "/1/index.json", save + "/" + name + "/index.json");
+  }
+  for (const char *name : {"notes.tmp", "7.notes.tmp", "007.tmp", "99999999999999999999999999", "2.old"})
+    fs::create_directory(save + "/" + name);
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/2");
+  trains(save);
+  std::set<std::string> left;
+  for (const auto &item : fs::directory_iterator(save))
+    left.insert(item.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{".lock", "1", "2", "2.old", "007.tmp", "7.notes.tmp", "notes.tmp",
+                                         "99999999999999999999999999"}));
+}
+
+// Where folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name again.
+TEST_F(Saves, thatWereMovedAsideAreFound) {
+  std::string aside = save + "/2." + std::string(16, 'b') + ".old";
+  fs::rename(save + "/2", aside);
+  EXPECT_EQ(core::newestCheckpoint(save), aside);
+  ASSERT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << err;
+  ASSERT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3", "--keep", "9"}), 0) << err;
+  EXPECT_NE(out.find("step    3/3"), std::string::npos) << out;
+  EXPECT_TRUE(fs::exists(save + "/2/index.json") && !fs::exists(aside));
+}
+
+TEST_F(Saves, takeTheirNameAtOnce) {
+  for (bool exchanges : {true, false}) {
+    for (const char *name : {"new", "old"}) {
+      fs::create_directory(folder / name);
+      writeFile((folder / name) + "/what", name);
+    }
+    core::replaceFolder(folder / "new", folder / "old", folder / "aside", exchanges);
+    EXPECT_EQ(fileText((folder / "old") + "/what"), "new");
+    EXPECT_FALSE(fs::exists(folder / "new") || fs::exists(folder / "aside"));
+    core::replaceFolder(folder / "old", folder / "fresh", folder / "aside", exchanges);
+    EXPECT_EQ(fileText((folder / "fresh") + "/what"), "new");
+    fs::remove_all(folder / "fresh");
+  }
+}
+
+// The newest is known by its index: cp -r and touch change times, and a later run in the same folder may be at fewer steps.
+TEST_F(Saves, areOrderedByTheirIndex) {
+  trains(save, "5");
+  fs::last_write_time(save + "/4/index.json", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/5");
+  fs::copy(save, folder / "copy", fs::copy_options::recursive);
+  EXPECT_EQ(core::newestCheckpoint(folder / "copy"), (folder / "copy") + "/5");
+  trains(save, "3");
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/3");
+}
+
+// A broken save that is further than all others is not passed over in silence; an older one is nobody's concern.
+TEST_F(Saves, thatAreBrokenDoNotHide) {
+  fs::copy(save + "/1", save + "/8", fs::copy_options::recursive);
+  EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 1);
+  expectSays(save + "/8: error: index.json is of step 1; a folder that is named by a number holds the save of that step; " +
+             save + "/2 is complete: --resume " + save + "/2");
+  fs::remove_all(save + "/8");
+  writeFile(save + "/1/index.json", "{");
+  EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "4", "--save-every", "1"}), 0) << err;
+  EXPECT_TRUE(fs::exists(save + "/1") && fs::exists(save + "/3") && fs::exists(save + "/4")) << "not counted by --keep";
+}
+
+// Nothing is called complete that was not read.
+TEST_F(Saves, areOfferedOnlyIfTheyAreWhole) {
+  std::string path = save + "/1/rank0.safetensors", text = fileText(path);
+  text.back() = static_cast<char>(text.back() ^ 1);
+  writeFile(path, text);
+  fs::remove(save + "/2/rank1.safetensors");
+  EXPECT_EQ(runTwo({"--resume", save, "--steps", "3"}), 1);
+  EXPECT_EQ(err, save + "/2: error: rank1.safetensors is not there\n");
+}
+
+TEST_F(Saves, haveOneOwner) {
+  char host[256];
+  gethostname(host, sizeof host);
+  {
+    core::SaveFolder owner(save);
+    EXPECT_EQ(runTwo({"--init", "--steps", "1", "--save", save}), 1);
+    expectSays(save + ": error: pid " + std::to_string(getpid()) + " on " + host + ", since 20");
+    expectSays(" writes its saves here; wait for it or end it, or give --save another folder\n");
+    EXPECT_EQ(out, "");
+    EXPECT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << "reading needs no lock: " << err;
+  }
+  EXPECT_EQ(fileText(save + "/.lock"), "") << "who ends well says so";
+  // A dead owner's name, and one that no lock stands for.
+  pid_t dead = fork();
+  if (dead == 0)
+    _exit(0);
+  waitpid(dead, nullptr, 0);
+  for (const std::string &left : {"pid " + std::to_string(dead) + " on " + host + ", since 2026-01-01 00:00:00\n",
+                                  std::string("pid 1 on another-host, since 2026-01-01 00:00:00\n"), std::string("\1\2")}) {
+    writeFile(save + "/.lock", left);
+    EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
+  }
+}
+
+/// What FolderLock says on a file system without locks, where the file holds this text.
+std::string lockSays(const std::string &folder, const std::string &text) {
+  writeFile(folder + "/.lock", text);
+  try {
+    core::FolderLock lock(folder, false);
+    return "";
+  } catch (const core::Failure &failure) {
+    return failure.what();
+  }
+}
+
+TEST_F(Saves, haveOneOwnerByNameWhereThereAreNoLocks) {
+  char host[256];
+  gethostname(host, sizeof host);
+  std::string since = ", since 2026-01-01 00:00:00", alive = "pid 1 on " + std::string(host) + since;
+  EXPECT_EQ(lockSays(save, alive + "\n"),
+            save + ": error: " + alive + " writes its saves here; wait for it or end it, or give --save another folder");
+  EXPECT_EQ(lockSays(save, "pid 7 on node17" + since + "\n"),
+            save + ": error: pid 7 on node17" + since + " writes its saves here, or died, which cannot be seen on a file "
+            "system without locks; if it died, remove " + save + "/.lock");
+  EXPECT_EQ(lockSays(save, "pid 4194305 on " + std::string(host) + since), "") << "more than any process";
+  fs::remove(save + "/.lock");
+  ASSERT_EQ(mkfifo((save + "/.lock").c_str(), 0600), 0);
+  EXPECT_EQ(runTwo({"--init", "--steps", "1", "--save", save}), 1);
+  expectSays("/.lock: error: cannot write: not a plain file");
+}
+
+// A full disk, here a limit on the size of files: half a save is taken away, and the last good one is named.
+TEST_F(Saves, thatCannotBeWrittenNameTheLastOne) {
+  rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = {400, before.rlim_max};
+  for (const std::string &from : {std::string("--resume=auto"), std::string("--init")}) {
+    std::string where = from == "--init" ? folder / "fresh" : save;
+    setrlimit(RLIMIT_FSIZE, &small);
+    int code = runTwo({from, "--save", where, "--steps", "3"});
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_EQ(code, 1);
+    expectSays(".tmp/rank");
+    expectSays(".safetensors: error: cannot write: File too large\n  note: " +
+               (from == "--init" ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2"));
+    EXPECT_FALSE(fs::exists(where + "/3"));
+  }
+  EXPECT_EQ(core::newestCheckpoint(save), save + "/2");
+  ASSERT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
 }
 
 // What an earlier par-run wrote has no checksums: it is compared as far as it can be, and that is said.

@@ -60,6 +60,9 @@ struct LaunchError : std::runtime_error {
 /// another launcher has ranks has started that launcher, not the ranks, and does not count.
 std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
+/// The variables of this process's environment.
+std::map<std::string, std::string> environmentOfProcess();
+
 /// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code: not 0
 /// ends the job everywhere, and the rank has said why (Control::fail() says it once for all ranks). An
 /// exception out of it ends the job with exitRankLost and its text. Call from the main thread while there is

@@ -4,6 +4,7 @@
 // that of the file's data. A checkpoint is written as DIR/STEP.RUN.tmp, synced and renamed: what bears a step's name is whole.
 #pragma once
 
+#include "par/core/SaveFolder.h"
 #include "par/core/Session.h"
 
 namespace par::core {
@@ -19,15 +20,16 @@ struct RunPosition {
 /// Writes the checkpoints of one job; every rank has one.
 class CheckpointWriter {
 public:
-  /// Of the checkpoints in `folder`, the `keep` newest stay.
-  CheckpointWriter(Session &session, std::string folder, unsigned keep);
+  /// `owner` is rank 0's, null on others. Of the checkpoints in `folder`, the `keep` newest stay.
+  CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, unsigned keep);
   /// Collective. Writes DIR/STEP; returns that at every rank. Throws Failure.
   std::string save(const RunPosition &position);
 
 private:
-  void writeAll(const RunPosition &position, const std::string &part, const std::string &whole);
+  void writeAll(const RunPosition &position, const std::string &part);
 
   Session &session;
+  SaveFolder *owner;
   std::string folder, run;
   unsigned keep;
 };

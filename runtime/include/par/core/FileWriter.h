@@ -1,10 +1,11 @@
-// A file that several processes write at places of their own.
+// Files that are written: by several processes at places of their own, or from front to end.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace par::core {
 
@@ -20,6 +21,23 @@ public:
   void resize(uint64_t bytes);
   /// To the disk; throws Failure.
   void sync();
+
+private:
+  std::string path;
+  int descriptor = -1;
+};
+
+/// A file, pipe or device that is written from front to end, each piece at once.
+class StreamWriter {
+public:
+  /// Makes the file, or empties the one that is there; `append`: goes on behind its end. A pipe that nobody reads is not
+  /// waited for. Throws Failure.
+  explicit StreamWriter(const std::string &path, bool append = false);
+  ~StreamWriter();
+  StreamWriter(const StreamWriter &) = delete;
+  StreamWriter &operator=(const StreamWriter &) = delete;
+  /// All of the text; throws Failure.
+  void write(std::string_view text);
 
 private:
   std::string path;

@@ -14,6 +14,7 @@ struct Job {
   std::unique_ptr<Dataset> dataset, evalDataset;
   std::optional<WeightStore> weights; ///< absent with --init and --resume
   std::optional<Checkpoint> checkpoint;
+  std::shared_ptr<SaveFolder> saves;    ///< of --save, where rank 0 runs
   std::string remark; ///< what opening these has to tell the user; "" for nothing
   uint64_t seed = 0;
   std::shared_ptr<sim::World> world; ///< of --device sim

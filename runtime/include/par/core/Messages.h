@@ -90,6 +90,9 @@ struct MessageText {
   M(checkpointArray, "{} holds \"{}\" as {}, index.json has {}")                                                       \
   M(checkpointDamaged, "{} is not as it was written: its checksum is that of other content{}")                         \
   M(checkpointIndex, "index.json: {}")                                                                                 \
+  M(saveLocked, "{} writes its saves here; wait for it or end it, or give --save another folder")                       \
+  M(saveLockedElsewhere, "{} writes its saves here, or died, which cannot be seen on a file system without locks; if " \
+                         "it died, remove {}")                                                                         \
   M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                    \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
