@@ -20,6 +20,11 @@ static Value moveDim(OpBuilder &builder, Location loc, Value value, int64_t from
   order.insert(order.begin() + to, from);
   for (int64_t dim : order)
     shape.push_back(type.getDimSize(dim));
+  // Past dims of one element nothing moves.
+  ArrayRef<int64_t> passed =
+      from < to ? type.getShape().slice(from + 1, to - from) : type.getShape().slice(to, from - to);
+  if (llvm::all_of(passed, [](int64_t size) { return size == 1; }))
+    return buildReshape(builder, loc, value, shape);
   return TransposeOp::create(builder, loc, type.clone(shape), value, order);
 }
 

@@ -308,7 +308,8 @@ static MoveSide sideOf(const ReshardProblem &problem, const ReshardState &fewer,
 ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before,
                                    const ReshardState &after) const {
   MoveSide cut = sideOf(*this, before, after), join = sideOf(*this, after, before);
-  int64_t given = before.elements(), got = after.elements(), time = 0;
+  int64_t given = before.elements(), got = after.elements();
+  int64_t time = kind == ReshardKind::Slice ? 0 : hardware.launch;
   if (kind != ReshardKind::Slice && cut.copies)
     time += hardware.localTime(0, element * (given + cut.elements));
   if (join.copies)

@@ -38,3 +38,18 @@ par.step @step(%x: !par.dist<tensor<4x12xf32>, @s0, [{"a"}, {"b"}]>) -> !par.dis
   %2 = par.run @step.s0.exchange(%1) : (!par.dist<tensor<4x12xf32>, @s0, [{}, {"b", "a"}]>) -> !par.dist<tensor<8x6xf32>, @s0, [{}, {"b", "a"}]>
   par.return %2 : !par.dist<tensor<8x6xf32>, @s0, [{}, {"b", "a"}]>
 }
+
+// Past a dim of one element nothing is transposed.
+// CHECK-LABEL: par.fragment @single
+// CHECK-NOT: par.transpose
+// CHECK: par.all_gather %{{.*}} dims [0] over ["b"] : (tensor<1x1x4xf32>) -> tensor<3x1x4xf32>
+// CHECK-NOT: par.transpose
+// CHECK: par.return
+par.fragment @single(%x: tensor<1x4xf32>) -> tensor<1x12xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.all_gather %x dims [1] over ["b"] : (tensor<1x4xf32>) -> tensor<1x12xf32>
+  par.return %0 : tensor<1x12xf32>
+}
+par.step @one(%x: !par.dist<tensor<1x12xf32>, @s0, [{}, {"b"}]>) -> !par.dist<tensor<1x12xf32>, @s0, [{}, {}]> attributes {inputs = ["x"], outputs = ["y"]} {
+  %0 = par.run @single(%x) : (!par.dist<tensor<1x12xf32>, @s0, [{}, {"b"}]>) -> !par.dist<tensor<1x12xf32>, @s0, [{}, {}]>
+  par.return %0 : !par.dist<tensor<1x12xf32>, @s0, [{}, {}]>
+}
