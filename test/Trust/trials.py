@@ -1,0 +1,108 @@
+"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, and counting."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+LIMIT = 10  # seconds within which everything ends
+FAULTS = ["crashes", "hangs", "wrong", "unnamed"]
+
+
+class Outcome:
+    """How a command ended: its exit status (None: not within the limit) and all that it said."""
+
+    def __init__(self, command, folder, limit=LIMIT, after=None):
+        environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "PAR_DEVICE")}
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env=environment, start_new_session=True)
+        if after:
+            after(process)
+        try:
+            output, _ = process.communicate(timeout=limit)
+            self.status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            self.status = None
+        self.text = output.decode(errors="replace")
+
+    def crashed(self):
+        """Ended by a signal, or a rank of it was, or it said that it is at fault itself."""
+        ended = self.status is not None and (self.status < 0 or self.status in (134, 135, 136, 139))
+        said = any(word in self.text for word in ("internal error", "by signal", "terminate called", "Assertion", "Sanitizer"))
+        return ended or said
+
+
+class Counts:
+    """Trials and faults of one kind; each fault is printed with how to repeat it."""
+
+    def __init__(self, kind, arguments):
+        self.kind, self.seed, self.folder = kind, arguments.seed, arguments.bin
+        self.trials, self.faults = 0, dict.fromkeys(FAULTS, 0)
+        print(f"{kind}: seed {self.seed}", flush=True)
+
+    def fault(self, which, number, title, detail):
+        self.faults[which] += 1
+        lines = "\n".join("    " + line for line in detail.strip().splitlines()[-6:])
+        print(f"  {which}: trial {number}: {title}\n{lines}\n    repeat: {self.kind}.py --count 1 --first {number} "
+              f"--seed {self.seed} --bin {self.folder} --keep", flush=True)
+
+    def end(self):
+        """The line that trust.py reads, and the exit status."""
+        print(json.dumps({"kind": self.kind, "trials": self.trials, **self.faults}))
+        return 1 if any(self.faults.values()) else 0
+
+
+class Folder:
+    """A folder of the trials' own, gone with them unless it is kept."""
+
+    def __init__(self, kind, keep):
+        self.path, self.keep = pathlib.Path(tempfile.mkdtemp(prefix=f"par-{kind}-")), keep
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        if self.keep:
+            print(f"kept {self.path}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def flags(parser, count):
+    """The flags that every kind of trials has."""
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--seed", type=int, default=1)
+    found = shutil.which("par-run")
+    parser.add_argument("--bin", required=not found, default=found and str(pathlib.Path(found).parent), metavar="FOLDER",
+                        help="where par-compile, par-run and par-verify are; default: those of the PATH")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first trial, to repeat one")
+    parser.add_argument("--keep", action="store_true", help="leave the folder of the trials")
+    return parser
+
+
+def write_arrays(path, arrays):
+    """A safetensors file; arrays: name -> (dtype, shape, bytes)."""
+    header, body = {}, b""
+    for name, (dtype, shape, data) in arrays.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def read_arrays(path):
+    """name -> bytes of a safetensors file; None if it is none."""
+    try:
+        data = pathlib.Path(path).read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:begin])
+    except (OSError, ValueError):
+        return None
+    header.pop("__metadata__", None)
+    return {name: data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]] for name, entry in header.items()}
