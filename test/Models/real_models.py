@@ -17,7 +17,8 @@ float32, at least 1e-5: the farther of its two memory formats, which add in diff
 order of additions may change in ten steps; many nets of images amplify it, and there a plan may lie from one rank ten times
 as far as one rank lies from itself where the last bit of every number of its images is flipped.
 
-A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more than 3 are a failure. Exit status 0: all hold.
+A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more than 3
+are a failure. Exit status 0: all hold.
 Needs torch, transformers, torchvision, timm, onnx, onnxscript and safetensors; `--big FOLDER` exports what the folder lacks.
 """
 import argparse
@@ -67,7 +68,7 @@ def torch_side(name, folder, what):
 
 
 class Trial:
-    """One architecture's way through the stages; what it found is in `row`, and what does not hold, by name, in `failed` of it."""
+    """One architecture's way through the stages; what it found is in `row`, what does not hold in its `failed`, by name."""
 
     def __init__(self, options, recipe):
         self.binaries, self.recipe, self.steps, self.cache = options.bin, recipe, options.steps, options.cache
