@@ -1,6 +1,5 @@
+#include "FactorChoice.h"
 #include "par/Partition/Passes.h"
-#include "par/Partition/Reshard.h"
-#include "par/Propagate/FactorAxes.h"
 
 #include <limits>
 
@@ -24,11 +23,6 @@ public:
 
 private:
   LogicalResult partition(Operation *op);
-  SmallVector<Axes> chooseFactorAxes(Operation *op, const ShardingRule &rule);
-  SmallVector<Axes> chooseOperandSums(Operation *op, const ShardingRule &rule, ArrayRef<Axes> factorAxes,
-                                      Axes &carried);
-  ShardingAttr shardingOf(ArrayRef<DimFactors> dims, const ShardingRule &rule, ArrayRef<Axes> factorAxes,
-                          ArrayRef<StringAttr> unreduced);
   Value operandAs(OpOperand &operand, ShardingAttr wanted);
   Value maskPadding(Operation *op, Value local, RankedTensorType global, ArrayRef<DimFactors> dims,
                     const ShardingRule &rule, ArrayRef<Axes> factorAxes);
@@ -40,152 +34,10 @@ private:
   ReshardPaths &paths;
   DenseMap<Value, Value> local;
   /// Values brought into another sharding, once each.
-  DenseMap<std::pair<Value, Attribute>, Value> resharded;
+  ReshardedValues resharded;
 };
 
 } // namespace
-
-static bool isIndexedSum(const ShardingRule &rule, unsigned factor) {
-  if (rule.factors[factor].kind != FactorKind::Indexed)
-    return false;
-  return llvm::none_of(rule.results, [&](auto &dims) {
-    return llvm::any_of(dims, [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
-  });
-}
-
-/// What it costs that a result is declared a sum over axes by which this factor could be cut, but is not:
-/// elements of the results, once an axis.
-static int64_t missedSums(Operation *op, const ShardingRule &rule, unsigned factor, const Axes &candidate,
-                          ArrayRef<SmallVector<Axes>> votes) {
-  if (rule.factors[factor].kind != FactorKind::Sum && !isIndexedSum(rule, factor))
-    return 0;
-  int64_t cost = 0;
-  for (Value result : op->getResults())
-    for (StringAttr axis : getSharding(result).getUnreduced())
-      if (!llvm::is_contained(candidate, axis) &&
-          llvm::any_of(votes, [&](auto &axes) { return llvm::is_contained(axes[factor], axis); }))
-        cost += cast<RankedTensorType>(result.getType()).getNumElements();
-  return cost;
-}
-
-/// Of a compound dim a minor factor can be cut only where the major ones are cut completely, and none
-/// unevenly: what does not lie so is not cut, in no tensor.
-static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, MeshAttr mesh,
-                           MutableArrayRef<Axes> factorAxes) {
-  bool changed = false;
-  for (const DimFactors &dim : dims) {
-    if (dim.size() < 2)
-      continue;
-    bool open = true;
-    for (unsigned factor : dim) {
-      Axes &axes = factorAxes[factor];
-      int64_t left = rule.factors[factor].size;
-      size_t keep = 0;
-      for (; open && keep < axes.size() && left % mesh.getSize(axes[keep]) == 0; ++keep)
-        left /= mesh.getSize(axes[keep]);
-      changed |= keep < axes.size();
-      axes.truncate(keep);
-      open &= left == 1;
-    }
-  }
-  return changed;
-}
-
-/// Where tensors have one axis on different factors only one factor can be cut by it: that on which most tensors have
-/// it, then that which moves the fewest elements. So weights that lie over the batch's axes are gathered, however large,
-/// and what most of a model's values lie over stays where it is.
-static llvm::SmallDenseMap<StringAttr, unsigned> findOwners(const ShardingRule &rule,
-                                                            ArrayRef<SmallVector<Axes>> votes,
-                                                            ArrayRef<int64_t> sizes) {
-  using Claim = std::pair<int64_t, int64_t>; // tensors, elements
-  llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
-  for (auto [tensor, size] : llvm::zip(votes, sizes))
-    for (auto [factor, axes] : llvm::enumerate(tensor))
-      for (StringAttr axis : axes) {
-        if (rule.factors[factor].kind == FactorKind::Whole || rule.factors[factor].kind == FactorKind::Expand)
-          continue;
-        SmallVector<Claim> &list = claims[axis];
-        list.resize(rule.factors.size());
-        ++list[factor].first;
-        list[factor].second += size;
-      }
-  llvm::SmallDenseMap<StringAttr, unsigned> owners;
-  for (auto &[axis, list] : claims)
-    owners[axis] = std::max_element(list.begin(), list.end()) - list.begin();
-  return owners;
-}
-
-/// How the op computes: for each factor the axes that cut it, where operands and results disagree those that
-/// move the fewest bytes.
-SmallVector<Axes> Partitioner::chooseFactorAxes(Operation *op, const ShardingRule &rule) {
-  size_t many = rule.factors.size();
-  SmallVector<SmallVector<Axes>> votes; // one list a tensor
-  SmallVector<SmallVector<bool>> has;
-  SmallVector<int64_t> bytes;
-  auto vote = [&](Value value, ArrayRef<DimFactors> dims) {
-    SmallVector<Axes> axes(many);
-    SmallVector<bool> holds(many, false);
-    projectToFactors(rule, dims, getDimAxes(getSharding(value)), mesh, axes);
-    for (const DimFactors &dim : dims)
-      for (unsigned factor : dim)
-        holds[factor] = true;
-    votes.push_back(axes);
-    has.push_back(holds);
-    bytes.push_back(cast<RankedTensorType>(value.getType()).getNumElements());
-  };
-  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
-    vote(operand, dims);
-  for (auto [result, dims] : llvm::zip(op->getResults(), rule.results))
-    vote(result, dims);
-  llvm::SmallDenseMap<StringAttr, unsigned> owners = findOwners(rule, votes, bytes);
-  for (SmallVector<Axes> &tensor : votes)
-    for (auto [factor, axes] : llvm::enumerate(tensor))
-      for (size_t i = 0; i < axes.size(); ++i)
-        if (auto owner = owners.find(axes[i]); owner != owners.end() && owner->second != factor)
-          axes.truncate(i);
-  SmallVector<Axes> chosen(many);
-  llvm::SmallDenseSet<StringAttr> used;
-  for (unsigned factor = 0; factor < many; ++factor) {
-    // Composites whose shardings ask for it have been taken apart before.
-    if (rule.factors[factor].kind == FactorKind::Whole || rule.factors[factor].kind == FactorKind::Expand)
-      continue;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (auto [candidate, holds] : llvm::zip(votes, has)) {
-      if (!holds[factor])
-        continue;
-      int64_t cost = 0;
-      for (auto [other, otherHolds, size] : llvm::zip(votes, has, bytes))
-        if (otherHolds[factor] && other[factor] != candidate[factor])
-          cost += size;
-      cost += missedSums(op, rule, factor, candidate[factor], votes);
-      if (cost < least || (cost == least && candidate[factor].size() > chosen[factor].size())) {
-        least = cost;
-        chosen[factor] = candidate[factor];
-      }
-    }
-    for (size_t i = 0; i < chosen[factor].size(); ++i)
-      if (!used.insert(chosen[factor][i]).second) {
-        chosen[factor].truncate(i); // one axis cuts one factor
-        break;
-      }
-  }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (ArrayRef<SmallVector<DimFactors>> tensors : {ArrayRef(rule.operands), ArrayRef(rule.results)})
-      for (const SmallVector<DimFactors> &dims : tensors)
-        changed |= alignCompounds(dims, rule, mesh, chosen);
-  }
-  return chosen;
-}
-
-ShardingAttr Partitioner::shardingOf(ArrayRef<DimFactors> dims, const ShardingRule &rule,
-                                     ArrayRef<Axes> factorAxes, ArrayRef<StringAttr> unreduced) {
-  SmallVector<DimShardingAttr> entries;
-  for (const DimFactors &dim : dims)
-    entries.push_back(
-        DimShardingAttr::get(fragment.getContext(), axesOfDim(rule, dim, factorAxes, mesh), false));
-  return ShardingAttr::get(fragment.getContext(), entries, unreduced);
-}
 
 Value Partitioner::operandAs(OpOperand &operand, ShardingAttr wanted) {
   Value old = operand.get();
@@ -256,69 +108,26 @@ Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRul
   return value;
 }
 
-/// The axes over which each operand stays a sum here: if the result is declared one, an operand that is alone
-/// in a linear set as it is, all those of a larger set over the result's axes. Those of a larger set that all
-/// are sums are added before they are reduced. `carried`: over which the result is a sum then.
-SmallVector<Axes> Partitioner::chooseOperandSums(Operation *op, const ShardingRule &rule,
-                                                 ArrayRef<Axes> factorAxes, Axes &carried) {
-  SmallVector<Axes> sums(op->getNumOperands());
-  if (op->getNumResults() != 1)
-    return sums;
-  ArrayRef<StringAttr> declared = getSharding(op->getResult(0)).getUnreduced();
-  auto sumsOf = [&](unsigned operand) { return getSharding(op->getOperand(operand)).getUnreduced(); };
-  for (auto &set : rule.linear)
-    for (unsigned operand : set)
-      for (StringAttr axis : sumsOf(operand)) {
-        bool all = set.size() > 1 &&
-                   llvm::all_of(set, [&](unsigned other) { return llvm::is_contained(sumsOf(other), axis); });
-        bool cuts =
-            llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
-        // Of two factors of a product one may be a sum: the first that is.
-        bool taken = llvm::is_contained(carried, axis) && !llvm::is_contained(sums[operand], axis);
-        if (cuts || taken || !(all || llvm::is_contained(declared, axis)))
-          continue;
-        for (unsigned member : set)
-          if (!llvm::is_contained(sums[member], axis))
-            sums[member].push_back(axis);
-        if (!llvm::is_contained(carried, axis))
-          carried.push_back(axis);
-      }
-  return sums;
-}
-
 LogicalResult Partitioner::partition(Operation *op) {
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface)
     return op->emitError() << "has no sharding rule, so it cannot be cut";
   ShardingRule rule = interface.getShardingRule();
-  SmallVector<Axes> factorAxes = chooseFactorAxes(op, rule);
-  Axes carried;
-  SmallVector<Axes> operandSums = chooseOperandSums(op, rule, factorAxes, carried);
+  FactorChoice choice = chooseFactors(op, rule, mesh, paths, resharded);
   SmallVector<Value> operands;
-  SmallVector<ShardingAttr> operandShardings, resultShardings;
-  for (auto [index, operand] : llvm::enumerate(op->getOpOperands())) {
-    ShardingAttr wanted = shardingOf(rule.operands[index], rule, factorAxes, operandSums[index]);
-    Value value = operandAs(operand, wanted);
-    operands.push_back(maskPadding(op, value, cast<RankedTensorType>(operand.get().getType()),
-                                   rule.operands[index], rule, factorAxes));
-    operandShardings.push_back(wanted);
-  }
-  for (auto [index, factor] : llvm::enumerate(rule.factors))
-    if (factor.kind == FactorKind::Sum || isIndexedSum(rule, index))
-      for (StringAttr axis : factorAxes[index])
-        if (!llvm::is_contained(carried, axis))
-          carried.push_back(axis);
+  for (auto [index, operand] : llvm::enumerate(op->getOpOperands()))
+    operands.push_back(maskPadding(op, operandAs(operand, choice.operands[index]),
+                                   cast<RankedTensorType>(operand.get().getType()), rule.operands[index],
+                                   rule, choice.factorAxes));
   SmallVector<RankedTensorType> types;
-  for (auto [result, dims] : llvm::zip(op->getResults(), rule.results)) {
-    resultShardings.push_back(shardingOf(dims, rule, factorAxes, carried));
-    types.push_back(resultShardings.back().getLocalType(cast<RankedTensorType>(result.getType()), mesh));
-  }
-  LocalizeContext context{mesh, operands, types, operandShardings, resultShardings};
+  for (auto [result, made] : llvm::zip(op->getResults(), choice.results))
+    types.push_back(made.getLocalType(cast<RankedTensorType>(result.getType()), mesh));
+  LocalizeContext context{mesh, operands, types, choice.operands, choice.results};
   FailureOr<SmallVector<Value>> results = interface.localize(builder, context);
   if (failed(results))
     return failure();
-  for (auto [old, now, made] : llvm::zip(op->getResults(), *results, resultShardings)) {
-    Value value = finishReduction(op, now, rule, factorAxes);
+  for (auto [old, now, made] : llvm::zip(op->getResults(), *results, choice.results)) {
+    Value value = finishReduction(op, now, rule, choice.factorAxes);
     local[old] = buildReshard(builder, op->getLoc(), value, cast<RankedTensorType>(old.getType()), made,
                               getSharding(old), mesh, paths);
   }

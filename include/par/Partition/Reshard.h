@@ -16,6 +16,7 @@ public:
   /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so do
   /// those that only `to` has: see buildReshard.
   const ReshardPath &find(mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
+  const Hardware &machine() const { return hardware; }
 
 private:
   Hardware hardware;
