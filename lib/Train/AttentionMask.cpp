@@ -68,44 +68,51 @@ static bool isTriangle(const MaskRows &mask, function_ref<bool(int64_t, bool)> f
   return true;
 }
 
-AttentionMasks::Kind AttentionMasks::classify(const MaskRows &mask) {
+AttentionMasks::Class AttentionMasks::classify(const MaskRows &mask) {
   const Tensor &elements = mask.elements;
-  if (elements.isFloat())
-    return isTriangle(mask, [&](int64_t i, bool meets) {
-             return meets ? elements.floats()[i] == 0 : elements.floats()[i] <= lowScore;
-           })
-               ? Kind::Adds
-               : Kind::Other;
+  if (elements.isFloat()) {
+    double hidden = -INFINITY;
+    bool adds = isTriangle(mask, [&](int64_t i, bool meets) {
+      double element = elements.floats()[i];
+      if (!meets)
+        hidden = std::fmax(hidden, element);
+      return meets ? element == 0 : element <= lowScore;
+    });
+    return adds ? Class{Kind::Adds, hidden} : Class();
+  }
   for (bool meets : {true, false})
     if (isTriangle(mask, [&](int64_t i, bool below) { return (elements.ints()[i] != 0) == (below == meets); }))
-      return meets ? Kind::Meets : Kind::Hides;
-  return Kind::Other;
+      return {meets ? Kind::Meets : Kind::Hides};
+  return {};
 }
 
-AttentionMasks::Kind AttentionMasks::readKind(Value mask) {
+AttentionMasks::Class AttentionMasks::readClass(Value mask) {
   if (std::optional<MaskFormula> formula = MaskFormula::read(mask)) {
-    auto [place, isNew] = byFormula.try_emplace(formula->key(), Kind::Other);
+    auto [place, isNew] = byFormula.try_emplace(formula->key());
     if (isNew)
       if (std::optional<MaskRows> rows = formula->evaluate())
         place->second = classify(*rows);
     return place->second;
   }
   std::optional<MaskRows> rows = evaluateMask(mask);
-  return rows ? classify(*rows) : Kind::Other;
+  return rows ? classify(*rows) : Class();
 }
 
-AttentionMasks::Kind AttentionMasks::kindOf(Value mask) {
-  auto [place, isNew] = known.try_emplace(mask, Kind::Other);
+AttentionMasks::Class AttentionMasks::classOf(Value mask) {
+  auto [place, isNew] = known.try_emplace(mask);
   if (isNew)
-    place->second = readKind(mask);
+    place->second = readClass(mask);
   return place->second;
 }
 
 bool AttentionMasks::isCausalCondition(Value condition, bool meets) {
-  return kindOf(condition) == (meets ? Kind::Meets : Kind::Hides);
+  return classOf(condition).kind == (meets ? Kind::Meets : Kind::Hides);
 }
 
-bool AttentionMasks::isCausalSum(Value mask) { return kindOf(mask) == Kind::Adds; }
+std::optional<double> AttentionMasks::causalSum(Value mask) {
+  Class found = classOf(mask);
+  return found.kind == Kind::Adds ? std::optional(found.hidden) : std::nullopt;
+}
 
 static std::optional<double> boundOfConstant(ConstantOp constant) {
   auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());

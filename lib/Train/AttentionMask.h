@@ -14,19 +14,23 @@ public:
   /// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all of
   /// its leading dims.
   bool isCausalCondition(mlir::Value condition, bool meets);
-  /// Whether a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore`
-  /// elsewhere.
-  bool isCausalSum(mlir::Value mask);
+  /// Where a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore` elsewhere: the
+  /// most that it is there. None where it is not.
+  std::optional<double> causalSum(mlir::Value mask);
 
 private:
   /// Causal: true where k <= q, true elsewhere, or added to scores.
   enum class Kind { Other, Meets, Hides, Adds };
-  static Kind classify(const MaskRows &mask);
-  Kind kindOf(mlir::Value mask);
-  Kind readKind(mlir::Value mask);
+  struct Class {
+    Kind kind = Kind::Other;
+    double hidden = 0; ///< Adds: the most that is added to what is hidden
+  };
+  static Class classify(const MaskRows &mask);
+  Class classOf(mlir::Value mask);
+  Class readClass(mlir::Value mask);
 
-  llvm::DenseMap<mlir::Value, Kind> known;
-  std::map<std::vector<intptr_t>, Kind> byFormula; ///< by MaskFormula::key: equal masks of other layers
+  llvm::DenseMap<mlir::Value, Class> known;
+  std::map<std::vector<intptr_t>, Class> byFormula; ///< by MaskFormula::key: equal masks of other layers
 };
 
 /// A bound of the magnitude of all elements, in the range of f32, where ops and constants show one and no parameter

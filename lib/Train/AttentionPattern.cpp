@@ -10,7 +10,13 @@ struct Scores {
   DotOp product;
   double scale = 1;
   bool causal = false;
+  double hidden = 0; ///< causal: the most that a hidden score has, or has added
   Value mask;
+  double bound = 0; ///< of the mask's magnitude
+
+  /// Where the mask lowers all that a row may see, it attends to these still, and not to what the causal mask hides: their scores
+  /// stay apart, so that the attention need not know by how much.
+  bool areApart() const { return !causal || !mask || hidden + 2 * bound <= lowScore; }
 };
 
 /// What is scaled, and by what.
@@ -77,12 +83,17 @@ static std::optional<Scores> readSum(AddOp add, AttentionMasks &masks) {
       continue;
     if (splatOf(term) == 0.0)
       return scores;
-    if (!scores->causal && masks.isCausalSum(term))
+    std::optional<double> hidden = scores->causal ? std::nullopt : masks.causalSum(term);
+    std::optional<double> bound = hidden || scores->mask ? std::nullopt : boundOf(term);
+    if (hidden) {
       scores->causal = true;
-    else if (!scores->mask && boundOf(term))
+      scores->hidden = *hidden;
+    } else if (bound) {
       scores->mask = term;
-    else
+      scores->bound = *bound;
+    } else {
       return std::nullopt;
+    }
     return scores;
   }
   return std::nullopt;
@@ -99,6 +110,7 @@ static std::optional<Scores> readSelect(SelectOp select, AttentionMasks &masks) 
     std::optional<Scores> scores = readScores(met, masks);
     if (!scores || std::exchange(scores->causal, true))
       return std::nullopt;
+    scores->hidden = *hidden;
     return scores;
   }
   return std::nullopt;
@@ -191,7 +203,7 @@ std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &mask
     return std::nullopt;
   SoftmaxOp softmax = readProbabilities(values.getLhs());
   std::optional<Scores> scores = softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand(), masks) : std::nullopt;
-  if (!scores || !isPerHead(scores->product) || elementOf(scores->product.getLhs()) != elementOf(values))
+  if (!scores || !scores->areApart() || !isPerHead(scores->product) || elementOf(scores->product.getLhs()) != elementOf(values))
     return std::nullopt;
   DotOp product = scores->product;
   AttentionPattern pattern;

@@ -243,3 +243,60 @@ par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4x4xi1>) -> (tensor<1x2x4x8x
       : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
   par.return %o, %o2 : tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>
 }
+
+// -----
+
+// A causal sum and a mask that lowers scores by much less.
+// CHECK-LABEL: par.step @eval
+// CHECK: par.attention %{{.*}} mask %{{.*}} {causal = true}
+par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4xi1>) -> tensor<1x2x4x8xbf16> attributes {inputs = ["q", "w"]} {
+  %s = par.dot %q, %q contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x4xf32>
+  %zero = par.constant dense<0.0> : tensor<4x4xf32>
+  %hidden = par.constant dense<-1.0e9> : tensor<4x4xf32>
+  %row = par.iota dim 0 : tensor<4x4xi64>
+  %column = par.iota dim 1 : tensor<4x4xi64>
+  %meets = par.compare le %column, %row : tensor<4x4xi64>
+  %causal = par.select %meets, %zero, %hidden : tensor<4x4xi1>, tensor<4x4xf32>
+  %causals = par.broadcast_in_dim %causal dims [2, 3] : tensor<4x4xf32> to tensor<1x2x4x4xf32>
+  %seen = par.add %s, %causals : tensor<1x2x4x4xf32>
+  %none = par.constant dense<0.0> : tensor<4xf32>
+  %low = par.constant dense<-1.0e5> : tensor<4xf32>
+  %mask = par.select %w, %none, %low : tensor<4xi1>, tensor<4xf32>
+  %masks = par.broadcast_in_dim %mask dims [3] : tensor<4xf32> to tensor<1x2x4x4xf32>
+  %masked = par.add %seen, %masks : tensor<1x2x4x4xf32>
+  %p = par.softmax %masked dim 3 : tensor<1x2x4x4xf32>
+  %np = par.convert %p : tensor<1x2x4x4xf32> to tensor<1x2x4x4xbf16>
+  %o = par.dot %np, %q contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
+  par.return %o : tensor<1x2x4x8xbf16>
+}
+
+// -----
+
+// Not: a mask that lowers scores by as much. Where it is on all that the first query may see, this attends as much to what is
+// hidden, which an attention never does.
+// CHECK-LABEL: par.step @eval
+// CHECK-NOT: par.attention
+par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4xi1>) -> tensor<1x2x4x8xbf16> attributes {inputs = ["q", "w"]} {
+  %s = par.dot %q, %q contracting [3] x [3] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x4xf32>
+  %zero = par.constant dense<0.0> : tensor<4x4xf32>
+  %hidden = par.constant dense<-1.0e9> : tensor<4x4xf32>
+  %row = par.iota dim 0 : tensor<4x4xi64>
+  %column = par.iota dim 1 : tensor<4x4xi64>
+  %meets = par.compare le %column, %row : tensor<4x4xi64>
+  %causal = par.select %meets, %zero, %hidden : tensor<4x4xi1>, tensor<4x4xf32>
+  %causals = par.broadcast_in_dim %causal dims [2, 3] : tensor<4x4xf32> to tensor<1x2x4x4xf32>
+  %seen = par.add %s, %causals : tensor<1x2x4x4xf32>
+  %none = par.constant dense<0.0> : tensor<4xf32>
+  %low = par.constant dense<-1.0e9> : tensor<4xf32>
+  %mask = par.select %w, %none, %low : tensor<4xi1>, tensor<4xf32>
+  %masks = par.broadcast_in_dim %mask dims [3] : tensor<4xf32> to tensor<1x2x4x4xf32>
+  %masked = par.add %seen, %masks : tensor<1x2x4x4xf32>
+  %p = par.softmax %masked dim 3 : tensor<1x2x4x4xf32>
+  %np = par.convert %p : tensor<1x2x4x4xf32> to tensor<1x2x4x4xbf16>
+  %o = par.dot %np, %q contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<1x2x4x4xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16>
+  par.return %o : tensor<1x2x4x8xbf16>
+}
