@@ -2,6 +2,7 @@
 
     input x f32[8,seq]            output y f32[8]           init w i64[2] = 3 4
     input x f32 (of no rank)      input x sequence (no tensor)
+    loose w f32[2] = 3 4 (an init of f32 or f16 whose elements stand one by one in the fields of their type)
     absent w f32[2,2] file.bin    module blocks.0.mlp       source nets.py:91
     node NAME DOMAIN::OP x,,w -> y,z axis=1 pads=[0,1] alpha=0.5 mode="constant" value=f32[2]{1,2}
     node NAME OP x -> - (no output) axis=@name (of an attribute of the function)
@@ -44,6 +45,13 @@ def tensor(name, text, values):
     (kind, code), dims = parse_type(text)
     data = b"".join(struct.pack("<" + code, float(v) if code in "efd" else int(v)) for v in values)
     return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + block(9, data)
+
+
+def loose(name, text, values):
+    (kind, code), dims = parse_type(text)
+    each = [varint(4 << 3 | 5) + struct.pack("<f", float(v)) if code == "f" else
+            number(5, struct.unpack("<H", struct.pack("<e", float(v)))[0]) for v in values]
+    return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + b"".join(each)
 
 
 def value_info(name, text):
@@ -106,6 +114,9 @@ def encode(lines):
         elif key == "init":
             name, kind, _, *values = rest.split()
             graph += block(5, tensor(name, kind, values))
+        elif key == "loose":
+            name, kind, _, *values = rest.split()
+            graph += block(5, loose(name, kind, values))
         elif key == "absent":
             name, kind, file = rest.split()
             graph += block(5, tensor(name, kind, []).replace(block(9, b""), b"") + metadata(13, "location", file) + number(14, 1))
