@@ -1,0 +1,154 @@
+// par-compile behind the phases: code, the bundle, its proof and prediction, and what is said of them.
+#include "Communication.h"
+#include "Compilation.h"
+#include "KernelTable.h"
+#include "MemoryTable.h"
+
+#include "par/verify/Verify.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// Codegen, and the bundle in memory.
+std::optional<format::Bundle> Compilation::makeBundle() {
+  CodegenOptions codegen;
+  codegen.device = options.hostCode ? "cpu" : *model.plan.target.device;
+  if (*model.plan.target.isa != "native" && !options.hostCode)
+    codegen.isa = *model.plan.target.isa;
+  else // the completed plan names what was compiled for
+    model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
+  enter("codegen");
+  FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
+  if (failed(compiled))
+    return std::nullopt;
+  kernels = std::move(*compiled);
+  sayTime("codegen");
+  std::string reason;
+  std::optional<BundleOptions> bundling = bundleOptions(model, options.model, facts, reason);
+  if (!bundling) {
+    report(options.model, "cannot be read again: " + reason);
+    return std::nullopt;
+  }
+  enter("bundle");
+  FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
+  if (failed(bundle))
+    return std::nullopt;
+  sayTime("bundle");
+  return std::move(*bundle);
+}
+
+/// The line `proved ...`; a bundle that cannot be proved is a bug of a phase, and is not written.
+int Compilation::prove(const format::Bundle &bundle, std::string &line) {
+  verify::Verdict verdict = verify::verifyBundle(bundle);
+  if (!verdict) {
+    Finding finding;
+    finding.file = bundleFolder(options);
+    finding.message = verdict.counterexample->message;
+    finding.notes = verdict.counterexample->notes;
+    sink(finding);
+    return CannotBe;
+  }
+  const verify::Proof &proof = verdict.proof;
+  llvm::raw_string_ostream(line) << "proved  " << proof.programs
+                                 << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
+                                 << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications
+                                 << " communications matched, no deadlock, every buffer live when read\n";
+  return Done;
+}
+
+bool Compilation::findHardware() {
+  llvm::Expected<Hardware> found = Hardware::find(*model.plan.target.hardware);
+  if (!found) {
+    Finding finding = findingAt(model.plan.target.hardware.origin);
+    finding.message = "target.hardware: " + llvm::toString(found.takeError());
+    sink(finding);
+    return false;
+  }
+  hardware = *found;
+  return true;
+}
+
+std::optional<uint64_t> Compilation::memoryLimit() const {
+  if (model.plan.target.memory->has_value())
+    return *model.plan.target.memory;
+  if (hardware->capacity == 0)
+    return std::nullopt;
+  return hardware->capacity - hardware->reserve;
+}
+
+/// The line `predicted step ...`, from playing the programs.
+bool Compilation::predict(format::Bundle &bundle) {
+  llvm::Expected<Simulation> simulation = simulate(bundle, entry(), hardware->onThisHost());
+  if (!simulation) {
+    report(options.model, llvm::toString(simulation.takeError()));
+    return false;
+  }
+  bundle.manifest.predictedNs = simulation->step;
+  if (options.emitTrace) {
+    writeTrace(*simulation, bundle, out);
+    return true;
+  }
+  if (!quiet())
+    out << "predicted "
+        << simulation->describe(*model.plan.pipeline.schedule, *model.plan.pipeline.stages,
+                                **model.plan.batch.microbatches)
+        << "\n";
+  return true;
+}
+
+int Compilation::finish() {
+  std::optional<format::Bundle> bundle = makeBundle();
+  if (!bundle)
+    return codeOfFailure();
+  if (options.emitKernels) {
+    printKernels(kernels, *bundle, out);
+    return Done;
+  }
+  std::string folder = bundleFolder(options);
+  std::vector<RoleMemory> memory = measureMemory(*bundle);
+  std::optional<uint64_t> limit = memoryLimit();
+  if (!quiet()) {
+    printMemory(memory, limit, out);
+    printCommunication(*bundle, entry(), model, out);
+  }
+  if (!checkMemory(memory, limit, findingAt(model.plan.target.memory.origin), sink))
+    return CannotBe;
+  if (options.explain == "collectives") {
+    explainCommunication(*bundle, entry(), model, out);
+    return Done;
+  }
+  enter("the proof");
+  std::string proof;
+  if (int code = prove(*bundle, proof))
+    return code;
+  sayTime("prove");
+  enter("the prediction");
+  if (!predict(*bundle))
+    return Bug;
+  sayTime("predict");
+  if (!quiet())
+    out << proof;
+  if (options.check || options.emitTrace)
+    return Done;
+  format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
+  if (!written) {
+    report(folder, written.message());
+    return WrongInput;
+  }
+  sayTime("write");
+  if (!quiet())
+    out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
+  return Done;
+}
+
+std::string bundleFolder(const CompileOptions &options) {
+  if (!options.output.empty())
+    return options.output;
+  return llvm::sys::path::stem(llvm::sys::path::filename(options.model)).str() + ".par";
+}
+
+} // namespace par
