@@ -1,13 +1,12 @@
+#include "OpShards.h"
 #include "par/Dialect/Attention.h"
-#include "par/Dialect/Par.h"
 
 using namespace mlir;
 
 #include "par/Dialect/Dialect.cpp.inc"
 #include "par/Dialect/Enums.cpp.inc"
 
-/// `[sum, stack]`
-static ParseResult parseYieldKinds(OpAsmParser &parser, ArrayAttr &kinds) {
+ParseResult par::parseYieldKinds(OpAsmParser &parser, ArrayAttr &kinds) {
   SmallVector<Attribute> all;
   auto kind = [&]() -> ParseResult {
     StringRef word;
@@ -26,25 +25,19 @@ static ParseResult parseYieldKinds(OpAsmParser &parser, ArrayAttr &kinds) {
   return success();
 }
 
-static void printYieldKinds(OpAsmPrinter &printer, Operation *, ArrayAttr kinds) {
+void par::printYieldKinds(OpAsmPrinter &printer, Operation *, ArrayAttr kinds) {
   printer << "[";
   llvm::interleaveComma(kinds.getAsRange<par::YieldKindAttr>(), printer,
                         [&](par::YieldKindAttr kind) { printer << par::stringifyYieldKind(kind.getValue()); });
   printer << "]";
 }
 
-#define GET_OP_CLASSES
-#include "par/Dialect/Ops.cpp.inc"
-
 namespace par {
 
 void ParDialect::initialize() {
   registerAttributes();
   registerTypes();
-  addOperations<
-#define GET_OP_LIST
-#include "par/Dialect/Ops.cpp.inc"
-      >();
+  registerParDialectOperations(this);
   addOperations<
 #define GET_OP_LIST
 #include "par/Dialect/AttentionOps.cpp.inc"

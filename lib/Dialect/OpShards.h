@@ -1,0 +1,26 @@
+#ifndef PAR_LIB_DIALECT_OPSHARDS_H
+#define PAR_LIB_DIALECT_OPSHARDS_H
+
+#include "par/Dialect/Par.h"
+
+// What the shards of the op definitions share. TableGen writes them into one file, which takes most of a minute to compile as a
+// whole; CMakeLists.txt makes a source of each shard.
+
+namespace par {
+
+/// `[sum, stack]`
+mlir::ParseResult parseYieldKinds(mlir::OpAsmParser &parser, mlir::ArrayAttr &kinds);
+void printYieldKinds(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayAttr kinds);
+
+/// Registers all ops; the others, those of a shard each.
+void registerParDialectOperations(ParDialect *dialect);
+void registerParDialectOperations0(ParDialect *dialect);
+void registerParDialectOperations1(ParDialect *dialect);
+void registerParDialectOperations2(ParDialect *dialect);
+void registerParDialectOperations3(ParDialect *dialect);
+void registerParDialectOperations4(ParDialect *dialect);
+void registerParDialectOperations5(ParDialect *dialect);
+
+} // namespace par
+
+#endif
