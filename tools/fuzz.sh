@@ -18,7 +18,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
 if [ "$what" = program ]; then
   seed=$((RANDOM * 32768 + RANDOM))
-  exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --keep "$build/found-program"
+  exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --timeout 600 --keep "$build/found-program"
 fi
 [ -f "$build/build.ninja" ] || cmake -G Ninja -S "$root" -B "$build" -DPAR_FUZZ=ON >/dev/null
 ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/build.log" >&2; exit 1; }

@@ -49,6 +49,7 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
     made.name = made.symbol = info->symbol;
     made.tiles = info->tiles;
     made.imms = info->immediates.size();
+    made.flops = info->flops;
     if (info->launch)
       made.launch = {{info->launch->grid, 1, 1}, {info->launch->threads, 1, 1}, 0};
     for (const OperandInfo &operand : info->operands)

@@ -7,6 +7,7 @@
 #include "ExpandMath.h"
 #include "LowerBody.h"
 #include "Optimize.h"
+#include "par/Interfaces/Cost.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -90,12 +91,24 @@ void addScratch(codegen::KernelBuffers &buffers, KernelInfo &info, uint64_t byte
   info.operands.push_back({OperandAccess::Write, bytes});
 }
 
+/// Operations by the costs of the kernel's ops; where a plan holds each element against each in place of sorting them, so many.
+int64_t countFlops(KernelOp kernel, const codegen::KernelPlan &plan) {
+  int64_t flops = 0;
+  for (Operation &op : kernel.getBody().front())
+    flops += getCost(&op).flops;
+  for (const codegen::Nest &nest : plan.nests)
+    if (!nest.sorting && codegen::findSorting(nest.op))
+      flops = std::max(flops, 4 * nest.steps());
+  return flops;
+}
+
 LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
   codegen::KernelPlan plan = codegen::planKernel(function);
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
     return failure();
   info.tiles = plan.tiles;
+  info.flops = countFlops(kernel, plan);
   addScratch(buffers, info, plan.scratchBytes);
   cpu::emitLoops(function, plan, buffers, info.symbol);
   function->erase();
@@ -111,6 +124,7 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
     return failure();
+  info.flops = countFlops(kernel, plan);
   cuda::LaunchPlan launch = cuda::chooseLaunch(plan, sparing);
   info.launch = GpuLaunch{launch.grid, launch.threads()};
   addScratch(buffers, info, launch.scratchBytes * launch.grid);

@@ -29,12 +29,8 @@ void RowEmitter::emitUpdates(const Nest &nest, ArrayRef<unsigned> order, size_t 
                              function_ref<Value(Value)> isOwn) {
   OpBuilder &builder = elements.builder;
   auto goOn = [&] {
-    if (number == order.size()) {
-      auto [base, address] = resultElement(nest);
-      Value before = elements.load(base, getElementTypeOrSelf(nest.value().getType()), address);
-      elements.store(elements.computeBody(nest.op, iteration, before), base, address);
-      return;
-    }
+    if (number == order.size())
+      return accumulateElement(nest);
     open(nest, order[number], {}, [&](ValueRange) {
       emitUpdates(nest, order, named, number + 1, isOwn);
       return SmallVector<Value>();

@@ -17,6 +17,8 @@ namespace par::codegen {
 static constexpr int64_t tileWork = 32 << 10;
 /// Elements along a dim that a vector meets as quickly as an index finds one of them.
 static constexpr int64_t fewElements = 16;
+/// So many elements are sorted no faster than each is held against each, in vectors.
+static constexpr int64_t fewToSort = 256;
 /// Steps that take as long as one that waits for what the step before it has stored, where threads are many.
 static constexpr int64_t waits = 16;
 
@@ -42,7 +44,7 @@ SmallVector<unsigned> Nest::freeLoops() const {
 int64_t Nest::steps() const {
   SmallVector<int64_t> taken = sizes();
   if (std::optional<unsigned> whole = wholeLoop())
-    taken[addressed ? *whole : running->reduced] = 1;
+    taken[addressed ? *whole : running ? running->reduced : sorting->reduced] = sorting ? 2 * llvm::Log2_64_Ceil(taken[*whole]) : 1;
   return std::max(ShapedType::getNumElements(taken), ShapedType::getNumElements(shapeOf(value())));
 }
 
@@ -211,6 +213,9 @@ private:
       nest.addressed = addressed;
     if (running && sizes[running->loop] == met && met > fewElements && elements > waits * options.sideBySide)
       nest.running = running;
+    // A GPU holds each against each: one thread would sort a row for longer.
+    if (!options.sideBySide && met > fewToSort)
+      nest.sorting = findSorting(nest.op);
   }
 
   unsigned chooseInnermost(const Nest &nest) {

@@ -36,6 +36,7 @@ struct Nest {
   /// Set where not every element of the result meets all of the operand: then no row is along that loop.
   std::optional<Addressing> addressed;
   std::optional<Running> running;
+  std::optional<Sorting> sorting;
   /// Something that the nest computes depends on where it is: an index, or an element that only running finds.
   bool positional = false;
   /// Of the result, the dim that is each row dim of the kernel.
@@ -52,7 +53,10 @@ struct Nest {
   bool isReduction() const { return !reducedLoops.empty(); }
   /// The loop of the result that its elements do not run along one by one.
   std::optional<unsigned> wholeLoop() const {
-    return addressed ? std::optional(addressed->loop) : running ? std::optional(running->loop) : std::nullopt;
+    return addressed ? std::optional(addressed->loop)
+           : running ? std::optional(running->loop)
+           : sorting ? std::optional(sorting->loop)
+                     : std::nullopt;
   }
   /// Steps that are taken: of all loops, but for those that the nest need not take.
   int64_t steps() const;

@@ -1,6 +1,7 @@
 #include "LinearForms.h"
 
 #include "Combiner.h"
+#include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -76,6 +77,19 @@ std::optional<Running> findRunning(linalg::GenericOp op) {
   if (predicate != P::slt && predicate != P::sle && predicate != P::sgt && predicate != P::sge)
     return std::nullopt;
   return Running{*loop, *reduced, predicate == P::sgt || predicate == P::sge, predicate == P::slt || predicate == P::sgt};
+}
+
+std::optional<Sorting> findSorting(linalg::GenericOp op) {
+  if (!op->hasAttr(countsEarlier) || op.getNumReductionLoops() != 1)
+    return std::nullopt;
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
+  // The dim along which the other elements are is the one along which the result's are.
+  AffineMap own = op.getMatchingIndexingMap(op.getDpsInputOperand(0)), other = op.getMatchingIndexingMap(op.getDpsInputOperand(1));
+  for (auto [mine, others] : llvm::zip(own.getResults(), other.getResults()))
+    if (others == getAffineDimExpr(reduced.front(), op.getContext()))
+      return Sorting{cast<AffineDimExpr>(mine).getPosition(), reduced.front()};
+  return std::nullopt;
 }
 
 } // namespace par::codegen

@@ -28,6 +28,14 @@ struct Running {
 };
 std::optional<Running> findRunning(mlir::linalg::GenericOp op);
 
+/// result[.., i, ..] = number of the j whose element comes before that of i in a total order, as sorted_position is lowered. Who
+/// sorts need not hold each against each.
+struct Sorting {
+  unsigned loop;    ///< i
+  unsigned reduced; ///< j
+};
+std::optional<Sorting> findSorting(mlir::linalg::GenericOp op);
+
 } // namespace par::codegen
 
 #endif

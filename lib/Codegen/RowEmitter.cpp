@@ -43,6 +43,8 @@ RowEmitter::Pending RowEmitter::computeRow() {
       emitUpdates(nest);
     } else if (nest.running) {
       emitRunning(nest);
+    } else if (nest.sorting) {
+      emitSorting(nest);
     } else if (nest.isReduction() && llvm::is_contained(nest.resultLoops, nest.innermost)) {
       emitStart(nest, 0);
       emitAccumulation(nest, loopOrder(nest), 0);
@@ -146,13 +148,15 @@ SmallVector<unsigned> RowEmitter::loopOrder(const Nest &nest) {
   return order;
 }
 
+void RowEmitter::accumulateElement(const Nest &nest) {
+  auto [base, address] = resultElement(nest);
+  Value before = elements.load(base, getElementTypeOrSelf(nest.value().getType()), address);
+  elements.store(elements.computeBody(nest.op, iteration, before), base, address);
+}
+
 void RowEmitter::emitAccumulation(const Nest &nest, ArrayRef<unsigned> order, size_t number) {
-  if (number == order.size()) {
-    auto [base, address] = resultElement(nest);
-    Value before = elements.load(base, getElementTypeOrSelf(nest.value().getType()), address);
-    elements.store(elements.computeBody(nest.op, iteration, before), base, address);
-    return;
-  }
+  if (number == order.size())
+    return accumulateElement(nest);
   open(nest, order[number], {}, [&](ValueRange) {
     emitAccumulation(nest, order, number + 1);
     return SmallVector<Value>();

@@ -41,6 +41,8 @@ public:
   void emitStart(const Nest &nest, size_t number);
   /// Reduced loops outside, the result's inside, the innermost one last.
   llvm::SmallVector<unsigned> loopOrder(const Nest &nest);
+  /// One step of a reduction whose element is in memory.
+  void accumulateElement(const Nest &nest);
   /// Adds to the elements in memory.
   void emitAccumulation(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t number);
   /// Takes the updates in their order, each to the element that its index names: of those that `isOwn` wants, if that is
@@ -50,6 +52,8 @@ public:
                    llvm::function_ref<mlir::Value(mlir::Value)> isOwn);
   /// Each element from its neighbour.
   void emitRunning(const Nest &nest);
+  /// Sorts what the result counts, in its own memory.
+  void emitSorting(const Nest &nest);
   /// The loops from `number` on around `body`.
   void forEach(const Nest &nest, llvm::ArrayRef<unsigned> loops, size_t number, llvm::function_ref<void()> body);
   std::pair<mlir::Value, mlir::Value> resultElement(const Nest &nest);

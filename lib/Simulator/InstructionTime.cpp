@@ -54,13 +54,15 @@ static DType formatOf(const Kernel &kernel) {
   return name.ends_with("_bf16") ? DType::BF16 : name.ends_with("_f16") ? DType::F16 : DType::F32;
 }
 
-/// Operations of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,
+/// Operations of generated code, or of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,
 /// channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10 (par/kernels/Builtins.h).
-static int64_t builtinFlops(const Kernel &kernel, const Instruction &instruction) {
-  if (kernel.builtin && kernel.symbol.rfind("attention", 0) == 0 &&
+static int64_t flopsOf(const Kernel &kernel, const Instruction &instruction) {
+  if (!kernel.builtin)
+    return kernel.flops;
+  if (kernel.symbol.rfind("attention", 0) == 0 &&
       instruction.imms.size() >= kernels::AttentionSizes::scalars)
     return attentionFlops(kernel, instruction);
-  if (!kernel.builtin || kernel.symbol.rfind("convolution", 0) != 0 ||
+  if (kernel.symbol.rfind("convolution", 0) != 0 ||
       instruction.imms.size() != kernels::convolutionImmediateCount)
     return 0;
   int64_t flops = 2;
@@ -79,7 +81,7 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
   int64_t bytes = instruction.n * sizeOf(instruction.type);
   switch (instruction.op) {
   case Op::Kernel:
-    return hardware.localTime(builtinFlops(program.kernels[instruction.kernel], instruction),
+    return hardware.localTime(flopsOf(program.kernels[instruction.kernel], instruction),
                               movedBytes(program.kernels[instruction.kernel], instruction),
                               formatOf(program.kernels[instruction.kernel]));
   case Op::Call:

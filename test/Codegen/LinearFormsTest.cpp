@@ -75,6 +75,39 @@ TEST(LinearForms, RunningAlongEachDim) {
   run_kernels::runAll(text);
 }
 
+/// Positions of `operand`'s elements; `before` computes it from %a.
+std::string sorted(const std::string &shape, const std::string &element, int dim, const std::string &how, int number = 0,
+                   const std::string &before = "", const std::string &operand = "%a") {
+  std::string type = "tensor<" + shape + "x" + element + ">", to = "tensor<" + shape + "xi64>";
+  return kernel("%a: " + type, to,
+                before + "%0 = par.sorted_position " + operand + " dim " + std::to_string(dim) + " " + how + " : " + type + " to " + to +
+                    "\npar.return %0 : " + to,
+                number);
+}
+
+// Lines of more elements than are held each against each, of an odd and an even number; integers have many equals.
+TEST(LinearForms, SortingAlongEachDim) {
+  std::string text;
+  int number = 0;
+  for (const char *how : {"", "{descending = true}"}) {
+    text += sorted("3x300", "f32", 1, how, number) + sorted("301x3", "f64", 0, how, number + 1) + sorted("2x257x2", "i64", 1, how, number + 2);
+    number += 3;
+  }
+  run_kernels::runAll(text);
+}
+
+// What is sorted is computed where it is read, roots of negative numbers are NaN, and what reads the places has them all.
+TEST(LinearForms, SortingAmongOthers) {
+  run_kernels::runAll(sorted("2x300", "f32", 1, "", 0, "%r = par.sqrt %a : tensor<2x300xf32>\n", "%r"));
+  run_kernels::runAll(kernel("%a: tensor<3x400xf32>", "(tensor<3x400xi64>, tensor<3x400xf32>)", R"(
+    %s = par.tanh %a : tensor<3x400xf32>
+    %p = par.sorted_position %s dim 1 {descending = true} : tensor<3x400xf32> to tensor<3x400xi64>
+    %i = par.iota dim 1 : tensor<3x400xi64>
+    %0 = par.put_add %i, %p dim 1 size 400 : tensor<3x400xi64>, tensor<3x400xi64> to tensor<3x400xi64>
+    %1 = par.take %s, %0 dim 1 : tensor<3x400xf32>, tensor<3x400xi64> to tensor<3x400xf32>
+    par.return %0, %1 : tensor<3x400xi64>, tensor<3x400xf32>)"));
+}
+
 // Results of so many elements that a GPU has no thread for each.
 TEST(LinearForms, OnABusyGpu) {
   auto large = [](const std::string &updates, const std::string &result, int dim, int size) {
@@ -109,7 +142,7 @@ TEST(LinearForms, IndicesOutside) {
   }
 }
 
-/// Seconds of CPU time of one run on zeros.
+/// Seconds of CPU time of one run.
 double secondsOf(const std::string &text, std::vector<std::vector<double>> operands) {
   LoadedKernels loaded(text);
   EXPECT_TRUE(loaded.handle) << loaded.errors;
@@ -131,6 +164,10 @@ TEST(LinearForms, TakeTimeInProportion) {
                       {many, many, many}),
             0.1);
   EXPECT_LT(secondsOf(cumulative("sum", "131072xf64", 0, ""), {many, many}), 0.1);
+  for (size_t i = 0; i < many.size(); ++i)
+    many[i] = double(i * 2654435761u % 131071);
+  std::vector<double> places(many.size());
+  EXPECT_LT(secondsOf(sorted("131072", "f64", 0, ""), {many, places}), 0.5);
 }
 
 } // namespace

@@ -65,6 +65,16 @@ TEST_F(Costs, ReductionReadsItsOperand) {
   EXPECT_FALSE(cost.fusable);
 }
 
+// Few elements are held each against each, many are sorted: twice as many cost little more than twice as much.
+TEST_F(Costs, SortingGrowsHardlyFasterThanItsElements) {
+  auto flopsOf = [&](int64_t size) {
+    std::string type = "tensor<2x" + std::to_string(size) + "xf32>", to = "tensor<2x" + std::to_string(size) + "xi64>";
+    return costOf("%a: " + type, "%0 = par.sorted_position %a dim 1 : " + type + " to " + to).flops;
+  };
+  EXPECT_EQ(flopsOf(16), 4 * flopsOf(8));
+  EXPECT_LT(flopsOf(1 << 17), 2.2 * double(flopsOf(1 << 16)));
+}
+
 // Booleans take a byte.
 TEST_F(Costs, Booleans) {
   EXPECT_EQ(costOf("%a: tensor<7xf32>", "%0 = par.is_nan %a : tensor<7xf32>").bytes, 7 * 5);

@@ -76,6 +76,31 @@ TEST(Simulator, Attention) {
   EXPECT_EQ(attentionTime("attention_backward_bf16", 0), 2 * 2 * 4 * 8 * (3 * 8 + 2 * 16));
 }
 
+/// A rank that runs generated code of so many operations, which moves 8 bytes.
+static int64_t generatedTime(int64_t flops) {
+  toy::ProgramBuilder b("all", {"compute"});
+  b.buffer("x", BufferKind::Temp, {2});
+  b.block("all");
+  b.kernel("compute", "par_k0", {"w x"});
+  b.program.kernels.back().builtin = false;
+  b.program.kernels.back().flops = flops;
+  b.run("train", "all");
+  Bundle bundle;
+  bundle.programs.push_back(b.program);
+  bundle.manifest.ranks.push_back({0, {0}});
+  Hardware hardware = plainHardware();
+  hardware.f32 = 1000;
+  auto simulation = simulate(bundle, "train", hardware);
+  return simulation ? simulation->step : -1;
+}
+
+// Generated code takes the time of its operations, where that is more than the time of its bytes.
+TEST(Simulator, GeneratedCode) {
+  EXPECT_EQ(generatedTime(0), 8);
+  EXPECT_EQ(generatedTime(5), 8);
+  EXPECT_EQ(generatedTime(1000), 1000);
+}
+
 // One core runs everything one after another; no rank waits for a core if each has its own.
 TEST(Simulator, SharedCores) {
   Bundle bundle = toy::pipeline(2);

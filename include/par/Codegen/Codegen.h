@@ -70,6 +70,8 @@ struct KernelInfo {
   uint64_t scratchBytes = 0;
   uint32_t tiles = 1;
   std::vector<ImmediateInfo> immediates;
+  /// Operations of one launch, by the costs of its ops, and of what the code does instead where that is more.
+  int64_t flops = 0;
   /// cuda: set.
   std::optional<GpuLaunch> launch;
 };

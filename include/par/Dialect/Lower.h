@@ -27,6 +27,10 @@ mlir::Value buildReduction(mlir::OpBuilder &builder, mlir::Location loc, mlir::R
                            mlir::TypedAttr start, mlir::ValueRange inputs,
                            llvm::ArrayRef<mlir::AffineMap> maps, mlir::AffineMap resultMap, ElementBody body);
 
+/// Of a reduction: an element of the result is the number of those along the dim that come before its own in a total order, as
+/// the body decides for any two of them.
+inline constexpr llvm::StringLiteral countsEarlier = "par.counts_earlier";
+
 /// What changes nothing when combined, of an element type; and two elements as a reduction of this kind joins
 /// them.
 mlir::TypedAttr getNeutral(mlir::OpBuilder &builder, ReduceKind kind, mlir::Type type);

@@ -15,11 +15,14 @@ struct Swept : CostOpInterface::ExternalModel<Swept<Op, perElement>, Op> {
   bool isFusable(Operation *) const { return false; }
 };
 
-/// Every element meets every other along the dim.
+/// Elements are sorted along the dim, each step waiting for the one before, or each is held against each in vectors: in
+/// operations of products, which have the peak's speed.
 struct SortedPositionCost : CostOpInterface::ExternalModel<SortedPositionCost, SortedPositionOp> {
   int64_t getFlops(Operation *op) const {
+    constexpr int64_t ofStep = 1024, ofMeeting = 32;
     auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-    return 2 * type.getNumElements() * type.getDimSize(cast<SortedPositionOp>(op).getDim());
+    int64_t size = type.getDimSize(cast<SortedPositionOp>(op).getDim());
+    return type.getNumElements() * std::min(ofStep * 2 * int64_t(llvm::Log2_64_Ceil(std::max<int64_t>(size, 2))), ofMeeting * size);
   }
   bool isFusable(Operation *) const { return false; }
 };

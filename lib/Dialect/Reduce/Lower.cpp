@@ -147,9 +147,10 @@ struct SortedPositionLowering
       return arith::AddIOp::create(nested, loc, args[2],
                                    arith::ExtUIOp::create(nested, loc, nested.getI64Type(), before));
     };
-    return SmallVector<Value>{buildReduction(builder, op->getLoc(), type, builder.getI64IntegerAttr(0),
-                                             {operands[0], operands[0]}, {maps.own, maps.along}, maps.own,
-                                             body)};
+    Value position = buildReduction(builder, op->getLoc(), type, builder.getI64IntegerAttr(0), {operands[0], operands[0]},
+                                    {maps.own, maps.along}, maps.own, body);
+    position.getDefiningOp()->setDiscardableAttr(countsEarlier, builder.getUnitAttr());
+    return SmallVector<Value>{position};
   }
 };
 

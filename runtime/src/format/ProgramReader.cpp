@@ -116,7 +116,7 @@ void Reader::readKernels(const Node &list) {
     kernel.name = node.at("name").name();
     kernels.add(node, kernel.name);
     kernel.builtin = node.has("builtin");
-    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "tiles", "imms", "launch"});
+    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "tiles", "imms", "launch", "flops"});
     kernel.symbol = node.at(kernel.builtin ? "builtin" : "symbol").name();
     for (const Node &pair : node.at("operands").list()) {
       std::vector<Node> parts = pair.list();
@@ -129,6 +129,7 @@ void Reader::readKernels(const Node &list) {
     kernel.imms = node.at("imms").index(1024);
     if (node.has("launch"))
       kernel.launch = launch(node.at("launch"));
+    kernel.flops = node.has("flops") ? node.at("flops").integer() : 0;
     program.kernels.push_back(std::move(kernel));
   }
 }

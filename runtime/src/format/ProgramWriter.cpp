@@ -33,6 +33,8 @@ static void write(Writer &w, const Program &, const Kernel &kernel) {
     w.key("block").numbers(std::vector<uint32_t>(launch.block.begin(), launch.block.end()));
     w.key("shared").number(int64_t(launch.shared)).raw("}");
   }
+  if (kernel.flops)
+    w.key("flops").number(kernel.flops);
   w.raw("}");
 }
 

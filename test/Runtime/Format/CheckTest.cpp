@@ -195,7 +195,7 @@ TEST(Check, Instructions) {
 // A generated kernel of a GPU: what it may ask for, and that it stands in a bundle for that device.
 TEST(Check, Launches) {
   auto launch = [](Program &p) -> Kernel & {
-    p.kernels.push_back({"k", false, "k", {}, 1, 0, {{64, 1, 1}, {256, 1, 1}, 1024}});
+    p.kernels.push_back({"k", false, "k", {}, 1, 0, 0, {{64, 1, 1}, {256, 1, 1}, 1024}});
     return p.kernels.back();
   };
   expectRefused({
@@ -259,7 +259,7 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,4]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,5]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

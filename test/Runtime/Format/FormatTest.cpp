@@ -72,8 +72,8 @@ TEST(Program, RoundTripOfRareParts) {
   p.buffers.back().name = "view\\of/x";
   p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4},
   p.buffers.back().at = {};
-  p.kernels.push_back({"k", true, "axpy", {{Access::ReadWrite, 16}}, 3, 2});
-  p.kernels.push_back({"g", false, "par_k0", {{Access::ReadWrite, 16}}, 1, 0, {{64, 2, 1}, {256, 1, 1}, 4096}});
+  p.kernels.push_back({"k", true, "axpy", {{Access::ReadWrite, 16}}, 3, 0, 2});
+  p.kernels.push_back({"g", false, "par_k0", {{Access::ReadWrite, 16}}, 1, 12345, 0, {{64, 2, 1}, {256, 1, 1}, 4096}});
   Instruction it;
   it.kernel = 0;
   it.operands = {{Access::ReadWrite, uint32_t(p.buffers.size() - 1), {SlotExpr::Mb, -1}}};
@@ -123,7 +123,7 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,4])", R"("par_program":[2,0])",
+      {R"("par_program":[1,5])", R"("par_program":[2,0])",
        "r: par_program: version 2.0, this runtime reads 1.x"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",

@@ -13,7 +13,7 @@ TEST(Verify, Attention) {
   auto attention = [](std::vector<int64_t> sizes, std::vector<std::pair<size_t, int64_t>> changes = {}) {
     Instruction it;
     Program p;
-    p.kernels.push_back({"attend", true, "attention_bf16", {}, 1, 34});
+    p.kernels.push_back({"attend", true, "attention_bf16", {}, 1, 0, 34});
     for (std::string_view name : {"q", "k", "v", "out", "lse", "mask"})
       p.buffers.push_back({.name = std::string(name)});
     sizes.insert(sizes.begin() + 9, 0);

@@ -158,7 +158,7 @@ TEST(Verify, WellFormedTables) {
 TEST(Verify, Builtins) {
   auto softmax = [](Bundle &b) -> std::pair<Kernel &, Instruction &> {
     Program &p = b.programs[0];
-    p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 32}, {Access::Write, 32}}, 1, 2});
+    p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 32}, {Access::Write, 32}}, 1, 0, 2});
     Instruction &it = at(p, "forward", 2);
     it.op = Op::Kernel;
     it.operands.erase(it.operands.begin() + 1);
@@ -229,7 +229,7 @@ TEST(Verify, NarrowConvolutions) {
       it.op = Op::Kernel;
       it.kernel = static_cast<uint32_t>(p.kernels.size());
       p.kernels.push_back(
-          {"windows", true, form, {{Access::Read, 32}, {Access::Read, 64}, {Access::Write, 32}}, 1, 25});
+          {"windows", true, form, {{Access::Read, 32}, {Access::Read, 64}, {Access::Write, 32}}, 1, 0, 25});
       // 2 images of 4 channels, 4 filters, all of one element.
       for (int64_t value : {2, 1, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1})
         it.imms.push_back({value});
@@ -278,7 +278,7 @@ TEST(Verify, OnGpu) {
       Buffer alias = p.buffers[p.findBuffer("x")];
       alias.name = "half", alias.of = p.findBuffer("x"), alias.at.clear(), alias.shape = {1, 4}, alias.offset = offset;
       p.buffers.push_back(alias);
-      p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 16}, {Access::Write, 16}}, 1, 2});
+      p.kernels.push_back({"softmax", true, "softmax", {{Access::Read, 16}, {Access::Write, 16}}, 1, 0, 2});
       Instruction &it = at(p, "forward", 2);
       it.op = Op::Kernel;
       it.operands.erase(it.operands.begin() + 1);

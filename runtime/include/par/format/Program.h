@@ -25,7 +25,7 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes.
-inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 4;
+inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 5;
 /// At most this many queues in a program, and communications in a group.
 inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
@@ -133,6 +133,8 @@ struct Kernel {
   std::string symbol;
   std::vector<KernelOperand> operands;
   uint32_t tiles = 1;
+  /// Operations of one launch of generated code, as the compiler counts them, for who predicts its time; 0: not counted.
+  int64_t flops = 0;
   /// How many immediates it takes.
   uint32_t imms = 0;
   /// Of a generated kernel for a GPU; its `tiles` is 1. The runtime chooses that of a builtin.
