@@ -192,6 +192,10 @@ void checkHypers(const Job &job) {
     }
     if (!known)
       throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
+    // What a double holds exactly, so that a save's seed is the one that was given.
+    if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
+      throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53", std::to_string(value))
+          .exitsWith(exitUsage);
   }
 }
 

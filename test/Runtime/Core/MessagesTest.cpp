@@ -106,6 +106,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
   expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
+  EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "seed=-1"}), 2);
+  expectSays("toy.par: error: --set seed takes a whole number from 0 to 2^53, not \"-1.000000\"");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--set", "train.optimizer.lr=0.5"}), 0);
   EXPECT_NE(out.find("lr 5.0e-01"), std::string::npos) << out;
   EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--export", folder / "none/w.safetensors"}), 1);
