@@ -12,7 +12,7 @@
 #include <cmath>
 namespace par::test {
 
-inline const std::vector<std::vector<int64_t>> meshes{{2}, {4}, {2, 2}};
+inline const std::vector<std::vector<int64_t>> meshes{{2}, {4}, {2, 2}, {3, 2}};
 
 /// "of_2_2"
 inline std::string meshName(const ::testing::TestParamInfo<std::vector<int64_t>> &info) {
