@@ -41,7 +41,8 @@ class Model:
         made = case(size)
         names = {name: self.operand(name, value) for name, value in made.inputs.items()}
         for name, value in made.constants.items():
-            self.initializers.append(numpy_helper.from_array(numpy.asarray(value), name))
+            # Of a node: an initializer of floats is a parameter, which scales of a Resize cannot be.
+            self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.asarray(value))))
             names[name] = name
         outputs = ["" if shape is None else f"y{i}" for i, shape in enumerate(made.outputs)]
         operands = [names[name] for name in made.order or names]
