@@ -55,7 +55,8 @@ def measure(par_run, folder, saves, every=1):
         sys.exit(f"{par_run} ended with {status}")
     steps = [json.loads(line)["ms"] / 1000 for line in metrics.read_text().splitlines()]
     shutil.rmtree(saves, ignore_errors=True)
-    return [after - before - step for before, after, step in zip(lines, lines[1:], steps[1:])], steps[1:], usage.ru_utime + usage.ru_stime
+    each = [after - before - step for before, after, step in zip(lines, lines[1:], steps[1:])]
+    return each, steps[1:], usage.ru_utime + usage.ru_stime
 
 
 def main():
@@ -75,8 +76,8 @@ def main():
         numbers = random.Random(1)
         data = b"".join(encode.struct.pack("<f", numbers.gauss(0, 1)) for _ in range(8 * 1024))
         trials.write_arrays(folder / "x.safetensors", {"x": ("F32", [8, 1024], data)})
-        subprocess.run([pathlib.Path(arguments.bin) / "par-compile", folder / "m.onnx", folder / "m.yaml", "-o", folder / "m.par", "-q"],
-                       check=True)
+        subprocess.run([pathlib.Path(arguments.bin) / "par-compile", folder / "m.onnx", folder / "m.yaml", "-o",
+                        folder / "m.par", "-q"], check=True)
         taken = {par_run: {"save": [], "step": [], "save, CPU": []} for par_run in (arguments.old, arguments.new)}
         for number in range(arguments.rounds):
             for par_run in (arguments.old, arguments.new) if number % 2 == 0 else (arguments.new, arguments.old):

@@ -3,12 +3,12 @@
 
     saves.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or on two, in a
-new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole. Then the job goes on by
---resume auto, at once, and its last save must hold, bit for bit, what a job without kills saves: parameters, optimizer and
-counters. Then one thing is done to a copy of the folder (files of another step, run or rank, a flipped bit, a byte less, another
-bundle's width, another name, other times, a second job, ...), and what reads it must refuse with the folder's name, before
-a step, or, where nothing was damaged, compute the same.
+Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or on
+two, in a new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole. Then the
+job goes on by --resume auto, at once, and its last save must hold, bit for bit, what a job without kills saves: parameters,
+optimizer and counters. Then one thing is done to a copy of the folder (files of another step, run or rank, a flipped bit, a
+byte less, another bundle's width, another name, other times, a second job, ...), and what reads it must refuse with the
+folder's name, before a step, or, where nothing was damaged, compute the same.
 """
 import argparse
 import json
@@ -39,7 +39,8 @@ node e Sub y,x -> d
 node p Mul d,d -> q
 node l ReduceMean q -> loss keepdims=0
 """
-PLANS = {"one": "train: {optimizer: adamw}\n", "two": "train: {optimizer: adamw}\nmesh: {tp: 2}\nshard: {w: {1: tp}, v: {0: tp}}\n"}
+PLANS = {"one": "train: {optimizer: adamw}\n",
+         "two": "train: {optimizer: adamw}\nmesh: {tp: 2}\nshard: {w: {1: tp}, v: {0: tp}}\n"}
 
 
 class Job:
@@ -76,8 +77,8 @@ class Job:
                 sys.exit("a job without kills did not save: " + far.text)
 
     def command(self, name, saves, steps, flags=("--resume", "auto")):
-        return [self.run_tool, str(self.folder / f"{name}.par"), "--data", str(self.folder / "x.safetensors"), "--steps", str(steps),
-                "--save", str(saves), "--save-every", "1", *flags]
+        return [self.run_tool, str(self.folder / f"{name}.par"), "--data", str(self.folder / "x.safetensors"),
+                "--steps", str(steps), "--save", str(saves), "--save-every", "1", *flags]
 
 
 def state(saves, step):
@@ -297,7 +298,9 @@ def damage_copy(job, number, chance, counts, name, saves):
         elif outcome.status != 0 or state(saves, STEPS + 2) != job.expected[name][STEPS + 2]:
             counts.fault("wrong", number, title, outcome.text + "\nit does not go on as without it")
         return
-    there = newest(saves) if newest(saves).exists() else next(p for p in saves.iterdir() if p.name.isdigit() and p.name != str(STEPS - 1))
+    there = newest(saves)
+    if damage is renamed:
+        there = next(path for path in saves.iterdir() if path.name.isdigit() and path.name != str(STEPS - 1))
     how = chance.choice([("--resume", "auto"), ("--resume", str(there)), ("--weights", str(there))])
     if damage is renamed and there.name == "3":
         how = ("--resume", str(there))  # older than the other: that one is the newest

@@ -28,7 +28,7 @@ constexpr uint64_t mostSteps = uint64_t(1) << 40, mostRows = uint64_t(1) << 60;
 /// A value as messages show it; a hostile one may be of any size and depth.
 std::string shown(const json &value) {
   if (value.is_structured())
-    return value.empty() ? "empty" : std::string("an ") + (value.is_array() ? "array of " : "object of ") + std::to_string(value.size());
+    return (value.is_array() ? "an array of " : "an object of ") + std::to_string(value.size());
   std::string text = value.dump();
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
