@@ -44,6 +44,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   propagate.gradientAxes = spread(2);
   propagate.parameterAxes = spread(3);
   propagate.minSize = *plan.zero.minSize;
+  propagate.gatherOnce = *plan.zero.gather == "step";
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [hardware = *plan.target.hardware](OpPassManager &manager) {

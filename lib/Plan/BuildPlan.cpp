@@ -199,6 +199,9 @@ void PlanBuilder::zero(Plan &plan) {
   zero.gather = {"use", Origin::automatic()};
   if (const PlanNode *gather = root.at("zero.gather"); gather && !gather->isWord("auto"))
     zero.gather = {gather->text, gather->origin};
+  if (*zero.gather == "step" && *zero.level < 3)
+    errors.error(zero.gather.origin, PlanMessage::wrongValue, "zero.gather",
+                 formatv("auto or use at level {0}, which keeps parameters whole", *zero.level).str(), "\"step\"");
   zero.minSize = integer("zero.min_size", 1024);
   std::string batch = plan.batch.over->empty() ? "none" : llvm::join(*plan.batch.over, ", ");
   for (const std::string &axis : *zero.over)

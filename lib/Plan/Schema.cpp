@@ -112,7 +112,7 @@ static const PlanKey layoutKeys[] = {
   {"zero", "0|1|2|3|<map>", "0", "shards states, gradients, parameters over data parallelism"},
   {"zero.level", "0|1|2|3", "0", "1: states; 2: gradients too; 3: parameters too"},
   {"zero.over", "<axes>", "(batch.over)", "the axes, of those of batch.over"},
-  {"zero.gather", "auto|use|!step", "auto", "when parameters are gathered: for each use"},
+  {"zero.gather", "auto|use|step", "auto", "when parameters are gathered: for each use, or once a step"},
   {"zero.min_size", "<int>", "1024", "parameters of fewer elements stay whole"},
   {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states"},
   {"offload.what", "<patterns>", "[]", "what lives in host memory: states"},

@@ -2,6 +2,7 @@
 // they stand before anything is propagated, so that the layouts on both sides are kept apart, and go where both sides
 // turn out to lie alike.
 //
+//     %w = par.read @w;  %c = par.reshard %w              used, where that is once a step
 //     %g = par.loop ...                                   accumulated
 //     %r = par.reshard %g;  %u = par.reshard %w           updated
 //     %n = par.run @update(%u, %r, %m)
@@ -34,18 +35,31 @@ void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &
   });
   if (same == known.end()) {
     OpBuilder builder(use.getOwner());
+    if (kind == Border::ReadToUse)
+      builder.setInsertionPointAfterValue(use.get());
     auto dist = cast<DistType>(use.get().getType());
     known.push_back({kind, ReshardOp::create(builder, use.getOwner()->getLoc(), dist.withSharding({}), use.get())});
     same = std::prev(known.end());
   }
-  if (use.getOwner()->isBeforeInBlock(same->reshard))
+  if (use.getOwner()->getBlock() == same->reshard->getBlock() && use.getOwner()->isBeforeInBlock(same->reshard))
     same->reshard->moveBefore(use.getOwner());
   use.set(same->reshard);
 }
 
+/// What a parameter is used as: behind its border, or as it was read.
+Value Propagation::useOf(ReadOp read) {
+  if (VariableOp parameter = ownerOf(read.getVariable()))
+    for (Border &border : borders[parameter.getSymName()])
+      if (border.kind == Border::ReadToUse && border.reshard.getOperand() == read)
+        return border.reshard;
+  return read;
+}
+
 /// Only where layouts are asked for that differ: elsewhere axes are carried on through all that a parameter meets.
 void Propagation::placeBorders() {
-  if (options.parameterAxes == options.stateAxes && options.gradientAxes == options.stateAxes)
+  bool once = options.gatherOnce && !options.parameterAxes.empty();
+  bool apart = options.parameterAxes != options.stateAxes || options.gradientAxes != options.stateAxes;
+  if (!once && !apart)
     return;
   auto isUpdate = [&](Operation *op) {
     auto run = dyn_cast<RunOp>(op);
@@ -59,8 +73,10 @@ void Propagation::placeBorders() {
     if (auto read = dyn_cast<ReadOp>(op)) {
       if (VariableOp parameter = ownerOf(read.getVariable()))
         for (OpOperand *use : uses(read))
-          if (isUpdate(use->getOwner()))
-            addBorder(Border::ReadToUpdate, parameter, *use);
+          if (isUpdate(use->getOwner()) ? apart : once)
+            addBorder(isUpdate(use->getOwner()) ? Border::ReadToUpdate : Border::ReadToUse, parameter, *use);
+    } else if (!apart) {
+      continue;
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       if (VariableOp parameter = ownerOf(write.getVariable()))
         addBorder(Border::UpdateToWrite, parameter, write->getOpOperand(0));
@@ -119,7 +135,8 @@ void Propagation::extendAll(Value value, ArrayRef<Axes> dims) {
 void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   RankedTensorType type = parameter.getTensorType();
   MeshAttr mesh = meshOf(stored);
-  Layout base = layoutOf(stored);
+  Layout base = layoutOf(useOf(stored.getDefiningOp<ReadOp>()));
+  extendAll(stored, base.dims);
   SmallVector<Axes> gradient = base.dims, state = base.dims;
   if (type.getNumElements() >= options.minSize) {
     extendAll(stored, spreadOver(type, base, axesOf(options.parameterAxes), mesh));
@@ -129,6 +146,8 @@ void Propagation::spreadParameter(VariableOp parameter, Value stored) {
     state = spreadOver(type, base, axesOf(options.stateAxes), mesh);
   }
   for (Border &border : borders[parameter.getSymName()]) {
+    if (border.kind == Border::ReadToUse)
+      continue;
     if (border.kind == Border::AccumulatedToUpdate)
       extendAll(border.reshard.getOperand(), gradient);
     extendAll(border.kind == Border::UpdateToWrite ? border.reshard.getOperand() : border.reshard.getResult(), state);

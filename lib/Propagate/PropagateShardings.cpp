@@ -182,8 +182,10 @@ void Propagation::seedPlaces() {
 void Propagation::seedPlan() {
   step.walk([&](ReadOp read) {
     auto variable = symbols.lookup<VariableOp>(read.getVariable());
-    if (variable.getSharding())
+    if (variable.getSharding()) {
       seed(read, *variable.getSharding());
+      seed(useOf(read), *variable.getSharding());
+    }
   });
   for (auto [run, fragment] : runs)
     fragment.walk([&](ConstrainOp constrain) { seed(constrain, constrain.getSharding()); });
@@ -338,7 +340,7 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
         reshard.erase();
       });
       PropagateOptions options{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
-                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize};
+                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce};
       Propagation(step, options, inputs).run();
     }
   }

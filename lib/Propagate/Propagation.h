@@ -17,7 +17,7 @@ struct Layout {
 
 /// Where a parameter goes from one layout to another: between the two no axis is carried on.
 struct Border {
-  enum Kind { ReadToUpdate, AccumulatedToUpdate, UpdateToWrite };
+  enum Kind { ReadToUse, ReadToUpdate, AccumulatedToUpdate, UpdateToWrite };
   Kind kind;
   ReshardOp reshard;
 };
@@ -44,6 +44,7 @@ private:
   void placeBorders();
   void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use);
   VariableOp ownerOf(llvm::StringRef variable);
+  mlir::Value useOf(ReadOp read);
   void spreadParameters();
   void spreadParameter(VariableOp parameter, mlir::Value stored);
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);

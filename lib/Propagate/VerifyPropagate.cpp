@@ -67,9 +67,9 @@ struct VerifyPropagatePass : impl::VerifyPropagatePassBase<VerifyPropagatePass> 
 
 void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
   manager.addPass(createPropagateShardingsPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                                options.stateAxes, options.minSize}));
+                                                options.stateAxes, options.minSize, options.gatherOnce}));
   manager.addPass(createExpandCompositesPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                              options.stateAxes, options.minSize}));
+                                              options.stateAxes, options.minSize, options.gatherOnce}));
   manager.addPass(createVerifyPropagatePass());
 }
 

@@ -135,9 +135,18 @@ bool Activities::joinBeside(RunOp run) {
   Value operand = run.getOperands().front(), result = run.getResult(0);
   if (operand.getDefiningOp<ReadOp>()) {
     auto reader = result.hasOneUse() ? dyn_cast<RunOp>(*result.user_begin()) : RunOp();
-    if (!reader || reader->getBlock() != run->getBlock())
-      return false;
-    ahead[reader].push_back(run);
+    if (reader && reader->getBlock() == run->getBlock()) {
+      ahead[reader].push_back(run);
+      return true;
+    }
+    unsigned stage = stageOf(result);
+    auto prepares = [&](Activity &activity) { return activity.prepares && activity.stages.front() == stage; };
+    auto found = llvm::find_if(list, prepares);
+    Activity &activity =
+        found != list.end() ? *found : append(Activity::Kind::Compute, "prepare", LoopOp(), stage);
+    activity.prepares = true;
+    activity.ops.push_back(run);
+    producers[result] = &activity - list.data();
     return true;
   }
   int64_t index = producer(operand);
@@ -150,7 +159,7 @@ bool Activities::joinBeside(RunOp run) {
 
 /// A reduction of what a loop has summed joins the loop's last activity on its stage; one inside a loop joins
 /// what makes its operand: there it overlaps with compute. A change of layout beside the loops joins what it is for: what
-/// makes its operand, or the one run that reads it.
+/// makes its operand, or the one run that reads it; variables that the loops need so are prepared in one activity.
 bool Activities::joinReduction(RunOp run, LoopOp loop) {
   if (fragmentOf(run).getKind() != FragmentKind::reduce || run.getOperands().empty())
     return false;

@@ -20,6 +20,7 @@ struct Activity {
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
   bool backward = false; ///< runs in the schedule's backward slots
+  bool prepares = false; ///< brings variables into the layout in which a step uses them
 
   bool isCommunication() const { return kind != Kind::Compute; }
   /// Microbatches that it runs for.

@@ -5,8 +5,8 @@
     distributed.py --bin build/bin --models FOLDER --random 100 [--seed 1]
 
 FOLDER is as models.py describes it. Without --random: ten steps under every plan of PLANS; shardings are by a rule that knows
-no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, microbatches, cuts, schedule, recompute, groups
-of batch norm, optimizer), a line each; a plan that the compiler refuses with a located sentence is counted, not failed.
+no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, zero, microbatches, cuts, schedule, recompute,
+groups of batch norm, optimizer), a line each; a plan that the compiler refuses with a located sentence is counted, not failed.
 One rank computes the same: the whole batch as one microbatch, batch norm in as many groups. The bounds are of the order of
 additions, which is all that a plan may change: losses 2e-5, weights 2e-5 of the tensor's largest and 1e-9 more for those whose
 gradient is zero in exact arithmetic. Ten minutes on two cores. Only Python's standard library is used. Exit status 0: all hold.
@@ -114,6 +114,9 @@ PLANS = {
     "tp4": Plan({"tp": 4}),
     "pp4": Plan({"pp": 4}, 4, pipeline="{cuts: auto}"),
     "one-m4": Plan({}, 4, recompute="full"),
+    "dp4-zero1": Plan({"dp": 4}, 2, zero="{level: 1, min_size: 0}", train={"clip": 0.5}),
+    "dp2tp2-zero2": Plan({"dp": 2, "tp": 2}, 2, zero="{level: 2, min_size: 0}"),
+    "pp2dp2-zero3": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, min_size: 0}"),
 }
 
 
@@ -154,6 +157,10 @@ def draw(choose, model, parameters, modules):
         plan.train["clip"] = 1.0
     if choose.random() < 0.2:
         plan.train["freeze"] = "[" + ", ".join(f'"^{name}"' for name, _ in choose.sample(parameters, 2)) + "]"
+    if plan.over and choose.random() < 0.5:
+        over = choose.choice([plan.over, plan.over[:1]])
+        plan.keys["zero"] = flow({"level": choose.choice([1, 2, 3]), "over": f"[{', '.join(over)}]",
+                                  "min_size": choose.choice([0, 0, 1024])})
     return plan
 
 

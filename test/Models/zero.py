@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
 
-    zero.py --bin build/bin [--part numbers|bytes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
+    zero.py --bin build/bin [--part numbers|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
 
 numbers  mlp and gpt2 under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2 with 4 microbatches, and over one of two batch
          axes, sgd and adamw, clipped in half: ten steps equal one rank's within the bounds of distributed.py
@@ -10,7 +10,9 @@ bytes    what a rank of the emitted program sends in a step, by closed form, wit
              0      2 Psi (N-1)/N       all-reduce
              1      2 Psi (N-1)/N       reduce-scatter once, all-gather of the new values
              2  (1+m) Psi (N-1)/N       reduce-scatter in each of m microbatches
-             3  (m + m + m B/Psi) Psi (N-1)/N   gathers forward, and backward of the B elements that it reads
+             3  m Psi + m Psi + m B, times (N-1)/N: gathers forward, and backward of the B elements that it reads
+             3 with gather: step  (1+m) Psi (N-1)/N
+axes     the same where the mesh has two axes
 memory   params, grads and states of a rank: 4 (1 + 1 + 2) Psi bytes in f32 under adamw, and their divisions by N
 saves    a checkpoint of each plan is read by each other one, and the step from there is the same within the bounds
 Only Python's standard library is used. Exit status 0: all hold.
@@ -39,6 +41,9 @@ def cases():
         plans[f"zero{level}-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: %d, min_size: 0}" % level, train={"clip": 0.5})
         plans[f"zero{level}-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero=level, train={"clip": 0.5})
         plans[f"zero{level}-hsdp"] = Plan({"rep": 2, "dp": 2}, 2, over=("rep", "dp"), zero="{level: %d, over: dp}" % level)
+    plans["step-dp4"] = Plan({"dp": 4}, 2, zero="{level: 3, gather: step}")
+    plans["step-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: 3, gather: step, min_size: 0}", train={"clip": 0.5})
+    plans["step-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, gather: step}")
     return plans
 
 
@@ -68,12 +73,14 @@ class Bundle:
         self.parameters = {t["name"]: math.prod(t["stored"]) for t in self.manifest["tensors"] if t["kind"] == "parameter"}
         self.states = {t["name"]: t["of"] for t in self.manifest["tensors"] if t["kind"] == "state"}
 
-    def sent(self):
-        """Elements that a train entry sends by each kind of collective; those of one element (loss, norm) are counted apart."""
+    def sent(self, group=None):
+        """Elements that a train entry sends by each kind of collective, within groups of these ranks alone if some are named;
+        those of one element (loss, norm) are counted apart."""
+        groups = {c["name"]: next(g for g in c["groups"] if 0 in g) for c in self.manifest["communicators"]}
         total = dict.fromkeys(["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "scalars"], 0)
         for block, _, _ in self.program["entries"]["train"]:
             for i in self.program["blocks"][block]:
-                if i["op"] != "coll":
+                if i["op"] != "coll" or (group and groups[i["comm"]] != group):
                     continue
                 ranks = self.members[i["comm"]]
                 if i["kind"] == "all_reduce":
@@ -117,9 +124,9 @@ def check_bytes(runs, claims, options):
     for ranks in options.ranks or (2, 4, 8):
         for microbatches in sorted({1, 8 // ranks}):
             level0 = None
-            for level in (0, 1, 2, 3):
-                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + ADAMW
-                bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level} dp {ranks} m {microbatches}"
+            for level, once in ((0, ""), (1, ""), (2, ""), (3, ""), (3, ", gather: step")):
+                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {{level: {level}{once}}}\n" + ADAMW
+                bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level}{once} dp {ranks} m {microbatches}"
                 sent = bundle.sent()
                 if level == 0:
                     parts, whole = {}, bundle.parameters
@@ -130,7 +137,7 @@ def check_bytes(runs, claims, options):
                 psi, rest, exact = sum(parts.values()), sum(whole.values()), sum(bundle.parameters[name] for name in parts)
                 share = (ranks - 1) / ranks
                 backward = sum(size for name, size in parts.items() if read_backward(name))
-                gathers = {0: 0, 1: psi, 2: psi, 3: microbatches * (psi + backward)}[level]
+                gathers = {0: 0, 1: psi, 2: psi, 3: psi if once else microbatches * (psi + backward)}[level]
                 scatters = psi * (microbatches if level > 1 else 1)
                 claims.hold(f"{title}: all-reduced - 2 {rest} (N-1)/N", abs(sent["all_reduce"] - 2 * rest * share), 0.01)
                 claims.hold(f"{title}: scattered - {scatters} (N-1)/N", abs(sent["reduce_scatter"] - scatters * share), 0.01)
@@ -140,6 +147,32 @@ def check_bytes(runs, claims, options):
                 level0 = total if level == 0 else level0
                 print(f"{title}: {total:.0f} B sent, {total / level0:.3f} of level 0; Psi {exact} + {psi - exact} of padding spread, "
                       f"{rest} whole")
+
+
+def check_two_axes(runs, claims, options):
+    """Rank 0 of 2 x 2: over one of two batch axes shards are summed over the other once a step; beside tensor parallelism what
+    tp leaves of a parameter is spread, and what tp sends stays as it was."""
+    model, microbatches = HERE / "gpt2/model.onnx", 2
+    for title, plan in (("rep 2 x dp 2", "mesh: {rep: 2, dp: 2}\nbatch: {microbatches: 2, over: [rep, dp]}\n"),
+                        ("dp 2 x tp 2", "use: [megatron]\nmesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\n")):
+        title = f"gpt2 zero 3 on {title}"
+        tensor = "tp" in title
+        inner, outer = ([0, 2], [0, 1]) if tensor else ([0, 1], [0, 2])
+        base = Bundle(runs.compile(model, plan + ADAMW))
+        bundle = Bundle(runs.compile(model, plan + f"zero: {{level: 3, over: dp}}\n" + ADAMW))
+        parts = {name: 2 * bundle.local(name) for name in bundle.parameters if bundle.local(name) < base.local(name)}
+        hold_spread(claims, title, bundle, parts)
+        psi, backward = sum(parts.values()), sum(size for name, size in parts.items() if read_backward(name))
+        sent, across = bundle.sent(inner), bundle.sent(outer)
+        claims.equal(f"{title}: scattered", sent["reduce_scatter"], microbatches * psi / 2)
+        claims.equal(f"{title}: gathered", sent["all_gather"], microbatches * (psi + backward) / 2)
+        if tensor:
+            # The norm's scalars are summed over both axes at once.
+            kinds = [kind for kind in across if kind != "scalars"]
+            claims.equal(f"{title}: over tp, as without", *([sent[kind] for kind in kinds] for sent in (across, base.sent(outer))))
+        else:
+            claims.equal(f"{title}: shards summed over rep", across["all_reduce"], psi / 2)
+            claims.equal(f"{title}: nothing else over rep", across["reduce_scatter"] + across["all_gather"], 0)
 
 
 def check_memory(runs, claims, options):
@@ -175,6 +208,8 @@ def check_saves(runs, claims, options):
             plans[name] = CASES[name].of(fake, runs.binaries)[0]
     saved = {}
     for name, plan in plans.items():
+        if options.case and name not in options.case:
+            continue  # of the plans that save; all resume
         folder = runs.work / f"saves-{name}"
         bundle = runs.compile(model, plan + ADAMW)
         lines, weights = runs.train(bundle, data, 4, "--save", folder, "--save-every", "2")
@@ -194,7 +229,7 @@ def check_saves(runs, claims, options):
                     claims.equal(f"{title}: weights are the same bits", weights.read_bytes() == whole, True)
 
 
-PARTS = {"numbers": numbers, "bytes": check_bytes, "memory": check_memory, "saves": check_saves}
+PARTS = {"numbers": numbers, "bytes": check_bytes, "axes": check_two_axes, "memory": check_memory, "saves": check_saves}
 
 
 def main():

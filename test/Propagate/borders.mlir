@@ -3,6 +3,7 @@
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=GRADIENTS
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=PARAMETERS
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp min-size=61' --par-verify-propagate | FileCheck %s --check-prefix=SMALL
+// RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp gather-once' --par-verify-propagate | FileCheck %s --check-prefix=ONCE
 // RUN: not par-opt %S/Inputs/tied.mlir --par-propagate-shardings=state-axes=ep 2>&1 | FileCheck %s --check-prefix=AXIS
 // AXIS: error: states are over axis "ep", which no stage's mesh has
 
@@ -35,3 +36,10 @@
 // SMALL-NOT: state of @table {{.*}} at {{.*}}"dp"
 // SMALL: par.reshard {{.*}}unreduced={"dp", "tp"}> to <tensor<10x6xf32>, @s0, [{}, {}]>
 // SMALL-NOT: par.reshard %{{.*}} : <tensor<10x6xf32>
+
+// ONCE-LABEL: par.step @train
+// ONCE: %[[SHARD:.*]] = par.read @table : !par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+// ONCE: %[[USED:.*]] = par.reshard %[[SHARD]] : <tensor<10x6xf32>, @s0, [{"dp"}, {}]> to <tensor<10x6xf32>, @s0, [{}, {}]>
+// ONCE: par.loop
+// ONCE: par.run @train.s0.forward({{.*}}%[[USED]]
+// ONCE: par.run @train.s0.update({{.*}}%[[SHARD]]

@@ -18,6 +18,7 @@ struct PropagateOptions {
   llvm::SmallVector<std::string> gradientAxes;  ///< spread what a loop accumulates of a gradient
   llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
   int64_t minSize = 0;                          ///< parameters of fewer elements stay as they are
+  bool gatherOnce = false;                      ///< spread parameters are gathered once a step, not for each use
 };
 void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions &options);
 

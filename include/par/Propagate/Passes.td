@@ -12,7 +12,7 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     par.reshard; summands that are sums over the same axes are added before they are reduced. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
     op's rule carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states
     are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
-    no axis crosses: read to update, accumulated to update, update to write.
+    no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step.
     Fails: if an axis is in no stage's mesh.
 
     ```
@@ -34,6 +34,7 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+    Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
   ];
 }
 
@@ -55,6 +56,7 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+    Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
   ];
 }
 
