@@ -1,6 +1,6 @@
-// A path between shardings as ops. A collective that cuts one dim or joins one, over axes in the mesh's order, is
-// the op with that dim. Any other works on blocks: the axes of its group become dims of the blocks' numbers in
-// front, are one dim there for the collective, and go from there to where they belong:
+// A path between shardings as ops. A collective that cuts one dim or joins one, over axes in the mesh's
+// order, is the op with that dim. Any other works on blocks: the axes of its group become dims of the blocks'
+// numbers in front, are one dim there for the collective, and go from there to where they belong:
 //
 //     [R * s, n] cut over "b", "a" (mesh: "a", "b")  ->  [b, a, s, n]  ->  [a, b, s, n]  ->  [a * b, s, n]
 #include "par/Partition/Reshard.h"
@@ -56,8 +56,8 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
   for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
     problem.axes.push_back({name.str(), size});
   for (int64_t dim = 0; dim < global.getRank(); ++dim)
-    problem.dims.push_back({std::max<int64_t>(global.getDimSize(dim), 1),
-                            numbersOf(from.getAxes(dim), mesh), numbersOf(to.getAxes(dim), mesh)});
+    problem.dims.push_back({std::max<int64_t>(global.getDimSize(dim), 1), numbersOf(from.getAxes(dim), mesh),
+                            numbersOf(to.getAxes(dim), mesh)});
   for (StringAttr axis : from.getUnreduced())
     if (!llvm::is_contained(to.getUnreduced(), axis))
       llvm::append_range(problem.sums, numbersOf({axis}, mesh));
@@ -248,7 +248,7 @@ void Resharder::slice(const BlockAxes &cut, const ReshardState &after) {
 
 void Resharder::allReduce(ArrayAttr group) {
   give(AllReduceOp::create(builder, loc, TypeRange{value.getType()}, value,
-                             ReduceKindAttr::get(builder.getContext(), ReduceKind::sum), group));
+                           ReduceKindAttr::get(builder.getContext(), ReduceKind::sum), group));
 }
 
 void Resharder::reduceScatter(ArrayAttr group, const BlockAxes &cut) {
@@ -256,9 +256,9 @@ void Resharder::reduceScatter(ArrayAttr group, const BlockAxes &cut) {
   if (!dim)
     blocksToFront(cut);
   give(ReduceScatterOp::create(builder, loc,
-                                 TypeRange{typeWith(std::nullopt, dim.value_or(0), sizeOf(sortedAxes(cut)))},
-                                 value, ReduceKindAttr::get(builder.getContext(), ReduceKind::sum),
-                                 builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
+                               TypeRange{typeWith(std::nullopt, dim.value_or(0), sizeOf(sortedAxes(cut)))},
+                               value, ReduceKindAttr::get(builder.getContext(), ReduceKind::sum),
+                               builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
   if (!dim)
     value = buildReshape(builder, loc, value, typeOf(value).getShape().drop_front());
 }
@@ -270,8 +270,8 @@ void Resharder::allToAll(ArrayAttr group, const BlockAxes &cut, const BlockAxes 
     blocksToFront(cut);
   RankedTensorType type = plain ? typeWith(concat, split, sizeOf(sortedAxes(cut))) : typeOf(value);
   give(AllToAllOp::create(builder, loc, TypeRange{type}, value,
-                            builder.getDenseI64ArrayAttr(plain ? *split : 0),
-                            builder.getDenseI64ArrayAttr(plain ? *concat : 0), group));
+                          builder.getDenseI64ArrayAttr(plain ? *split : 0),
+                          builder.getDenseI64ArrayAttr(plain ? *concat : 0), group));
   if (!plain)
     blocksFromFront(joined);
 }
@@ -283,9 +283,9 @@ void Resharder::allGather(ArrayAttr group, const BlockAxes &joined) {
     shape.insert(shape.begin(), 1);
     value = buildReshape(builder, loc, value, shape);
   }
-  give(AllGatherOp::create(
-      builder, loc, TypeRange{typeWith(dim.value_or(0), std::nullopt, sizeOf(sortedAxes(joined)))}, value,
-      builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
+  give(AllGatherOp::create(builder, loc,
+                           TypeRange{typeWith(dim.value_or(0), std::nullopt, sizeOf(sortedAxes(joined)))},
+                           value, builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
   if (!dim)
     blocksFromFront(joined);
 }

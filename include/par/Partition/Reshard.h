@@ -13,8 +13,8 @@ class ReshardPaths {
 public:
   explicit ReshardPaths(const Hardware &hardware) : hardware(hardware) {}
 
-  /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so do
-  /// those that only `to` has: see buildReshard.
+  /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so
+  /// do those that only `to` has: see buildReshard.
   const ReshardPath &find(mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
   const Hardware &machine() const { return hardware; }
 
@@ -24,10 +24,10 @@ private:
 };
 
 /// Builds, on shards, the change from one sharding to another on the same mesh, by the cheapest sequence of
-/// collectives (ReshardProblem): each moves all its axes at once, over a group in the mesh's order, so that one
-/// set of axes is one communicator; what a dim or its order wants otherwise is a transpose beside it. A new sum
-/// over an axis is the value on the axis' first ranks and zero elsewhere. `global` is the value's global type.
-/// Returns a value of the target's local type.
+/// collectives (ReshardProblem): each moves all its axes at once, over a group in the mesh's order, so that
+/// one set of axes is one communicator; what a dim or its order wants otherwise is a transpose beside it. A
+/// new sum over an axis is the value on the axis' first ranks and zero elsewhere. `global` is the value's
+/// global type. Returns a value of the target's local type.
 mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local,
                          mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh,
                          ReshardPaths &paths);
