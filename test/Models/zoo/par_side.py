@@ -48,11 +48,11 @@ def compile_model(binaries, folder, name, plan, *flags):
     return bundle, time.monotonic() - begin
 
 
-def run_steps(binaries, folder, bundle, steps, data="data.safetensors"):
-    """Metrics of each step from the model's own weights."""
+def run_steps(binaries, folder, bundle, steps, *flags, data="data.safetensors"):
+    """Metrics of each step, from the model's own weights unless `flags` say others."""
     metrics = bundle.with_suffix(".jsonl")
     metrics.unlink(missing_ok=True)
-    call(*run_command(binaries, folder, bundle, steps, metrics, data))
+    call(*run_command(binaries, folder, bundle, steps, metrics, data), *flags)
     return read_metrics(metrics)
 
 

@@ -4,6 +4,7 @@
     torch_side.py NAME FOLDER export      model.onnx, data.safetensors, and what `first` writes
     torch_side.py NAME FOLDER first       first.json: first loss and norm of its gradient
     torch_side.py NAME FOLDER exact       exact.json: the same in float64, and in float32 with sums in another order
+    torch_side.py NAME FOLDER nudge       nudged-weights.safetensors: the last bit of every weight is another
     torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
 
 NAME@plans is the recipe as the plans run it.
@@ -80,6 +81,14 @@ def exact(recipe, folder):
     (folder / "exact.json").write_text(json.dumps(found))
 
 
+def nudge(recipe, folder):
+    from safetensors.torch import save_file
+    weights = {name: (values.detach().contiguous().view(torch.int32) ^ 1).view(torch.float32).clone()
+               for name, values in build(recipe).named_parameters(remove_duplicate=False)}
+    save_file(weights, str(folder / "nudged-weights.safetensors"))
+    (folder / "nudge.json").write_text(json.dumps({"weights": len(weights)}))
+
+
 def eager(recipe, folder):
     torch.set_num_threads(1)
     module, arrays = build(recipe), data(recipe, STEPS)
@@ -99,7 +108,7 @@ def eager(recipe, folder):
 
 def main():
     name, folder, what = sys.argv[1:]
-    {"export": export, "first": first, "exact": exact, "eager": eager}[what](find(name), pathlib.Path(folder))
+    {"export": export, "first": first, "exact": exact, "nudge": nudge, "eager": eager}[what](find(name), pathlib.Path(folder))
 
 
 if __name__ == "__main__":
