@@ -69,3 +69,10 @@ function(par_phase name)
   par_library(Par${name} LIBS ${ARG_LIBS})
   set_property(GLOBAL APPEND PROPERTY PAR_LIBRARIES Par${name})
 endfunction()
+
+# par_reads_files(NAME files...): these files of a library open what users name, with the runtime's par/format. The others
+# do not see its headers.
+function(par_reads_files name)
+  set_source_files_properties(${ARGN} PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/runtime/include)
+  target_link_libraries(${name} INTERFACE $<LINK_ONLY:par_format>)
+endfunction()

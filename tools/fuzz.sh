@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes what users bring for SECONDS (60):
-#   tools/fuzz.sh model|plan|save [SECONDS] [FOLDER...]
+#   tools/fuzz.sh model|plan|save|manifest [SECONDS] [FOLDER...]
 # builds the fuzzer with the address and undefined-behaviour sanitizers in build-fuzz/ and runs it from the corpus of the
 # repository and the files of the folders, e.g. ONNX's node tests. New inputs go to build-fuzz/corpus-NAME, what breaks Par to
 # build-fuzz/found-NAME-*.
@@ -9,7 +9,7 @@
 # (build/bin): a crash, a hang and a difference from one rank are printed with their seed and kept in build-fuzz/found-program.
 set -euo pipefail
 case "${1:-}" in
-model | plan | save | program) what=$1 ;;
+model | plan | save | manifest | program) what=$1 ;;
 *) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
 esac
 seconds=${2:-60}
@@ -23,9 +23,9 @@ fi
 [ -f "$build/build.ninja" ] || cmake -G Ninja -S "$root" -B "$build" -DPAR_FUZZ=ON >/dev/null
 ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/build.log" >&2; exit 1; }
 mkdir -p "$build/corpus-$what"
-declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="")
+declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="" [manifest]="")
 export UBSAN_OPTIONS=print_stacktrace=1
 options=(-max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -max_len=60000 -print_final_stats=1)
-[ "$what" = plan ] && options+=(-dict="$root/test/Fuzz/plan.dict")
+[ -f "$root/test/Fuzz/$what.dict" ] && options+=(-dict="$root/test/Fuzz/$what.dict")
 # shellcheck disable=SC2086  # a list of folders
 exec "$build/bin/par-fuzz-$what" "${options[@]}" -artifact_prefix="$build/found-$what-" "$build/corpus-$what" ${seeds[$what]} "$@"

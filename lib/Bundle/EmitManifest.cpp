@@ -119,8 +119,6 @@ std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) con
   if (auto gzip = dict ? dict.getAs<BoolAttr>("gzip") : BoolAttr(); !dict || (gzip && gzip.getValue()))
     return std::nullopt;
   StringRef file = dict.getAs<StringAttr>("file").getValue();
-  if (file.consume_front(options.modelFolder))
-    file = file.ltrim('/');
   auto number = [&](StringRef key) { return static_cast<uint64_t>(dict.getAs<IntegerAttr>(key).getInt()); };
   auto type = dict.getAs<TypeAttr>("dtype");
   return format::Source{file.str(), number("offset"), number("length"),

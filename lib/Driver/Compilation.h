@@ -35,6 +35,7 @@ private:
   /// A finding at the place of a plan's value; at the model where the value was derived.
   Finding findingAt(const Origin &where) const;
   bool readModel();
+  void warnOfMissingData();
   bool readPlanFor();
   bool import();
   bool runPhase(const Phase &phase);

@@ -8,6 +8,7 @@
 #include "par/Split/Passes.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -67,6 +68,23 @@ void Compilation::sayTime(StringRef name) {
   saidCpu = cpu;
 }
 
+/// Says which files of external data are not there: planning needs no weights, training does.
+void Compilation::warnOfMissingData() {
+  llvm::MapVector<StringRef, unsigned> missing;
+  for (const onnx::Tensor &tensor : onnxModel->initializers)
+    if (tensor.storage == onnx::Storage::Absent && !tensor.file.empty())
+      ++missing[tensor.file];
+  for (auto [file, tensors] : missing) {
+    Finding finding;
+    finding.file = options.model;
+    finding.warning = true;
+    finding.message = ("its external data \"" + file + "\" are not there; it is compiled without the weights in them (" +
+                       Twine(tensors) + (tensors == 1 ? " tensor" : " tensors") + "), which par-run looks for again")
+                          .str();
+    sink(finding);
+  }
+}
+
 bool Compilation::readModel() {
   std::string reason;
   onnxModel = onnx::readModel(options.model, reason);
@@ -74,6 +92,7 @@ bool Compilation::readModel() {
     report(options.model, reason);
     return false;
   }
+  warnOfMissingData();
   model.names = collectNames(*onnxModel);
   return true;
 }

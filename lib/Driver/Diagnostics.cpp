@@ -1,9 +1,9 @@
 #include "Diagnostics.h"
 
 #include "par/Import/Provenance.h"
+#include "par/format/PlainFile.h"
 
 #include "mlir/IR/Location.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -16,11 +16,11 @@ PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, Findin
 /// A line of a file with a caret, if the file can be read.
 static std::string showLine(FileLineColLoc place) {
   std::string shown;
-  auto buffer = llvm::MemoryBuffer::getFile(place.getFilename().getValue());
-  if (!buffer || place.getLine() == 0)
+  auto text = format::readPlainFile(place.getFilename().getValue().str());
+  if (!text || place.getLine() == 0)
     return shown;
   SmallVector<StringRef> lines;
-  (*buffer)->getBuffer().split(lines, '\n');
+  StringRef(*text).split(lines, '\n');
   if (place.getLine() > lines.size() || place.getColumn() == 0)
     return shown;
   llvm::raw_string_ostream os(shown);

@@ -2,10 +2,9 @@
 
 #include "par/Import/Import.h"
 #include "par/Split/Passes.h"
+#include "par/format/PlainFile.h"
 #include "par/format/Sha256.h"
 
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -62,17 +61,16 @@ static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
 
 std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef path, const StepFacts &facts,
                                            std::string &reason) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = format::MappedPlainFile::open(path.str());
   if (!file) {
-    reason = file.getError().message();
+    reason = file.message();
     return std::nullopt;
   }
   const Plan &plan = model.plan;
   BundleOptions options;
-  StringRef bytes = (*file)->getBuffer();
+  std::string_view bytes = file->bytes();
   options.model = {path.str(), bytes.size(), // as it was named: where par-run looks first
-                   format::sha256({bytes.data(), bytes.size()})};
-  options.modelFolder = llvm::sys::path::parent_path(path).str();
+                   format::sha256(bytes)};
   llvm::raw_string_ostream os(options.plan);
   plan.print(os, /*origins=*/true);
   // Ranks compare the plan and the model that it was completed for.

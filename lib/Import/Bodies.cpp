@@ -54,7 +54,8 @@ FailureOr<std::vector<GraphValue>> GraphImporter::importBody(const onnx::Graph &
     if (std::optional<std::string> bytes = readTensor(model, tensor, reason))
       known = StaticTensor::ofBytes(tensor.type, tensor.dims, *bytes);
     if (!known)
-      return caller.error() << "initializer \"" << tensor.name << "\" of its body has no value that can be held";
+      return caller.error() << "initializer \"" << tensor.name << "\" of its body has no value that can be held"
+                            << (reason.empty() ? "" : ": " + reason);
     values[tensor.name] = GraphValue{std::make_shared<StaticTensor>(std::move(*known)), {}, {}, false};
   }
   if (failed(importInner(body.nodes, caller)))

@@ -2,6 +2,7 @@
 #include "GraphImporter.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 namespace par {
 
@@ -275,10 +276,12 @@ static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tenso
 GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKind kind) {
   RankedTensorType type = typeOf(tensor.type, tensor.dims);
   DictionaryAttr source;
-  if (tensor.storage == onnx::Storage::InModel || tensor.storage == onnx::Storage::External) {
-    StringRef file = tensor.storage == onnx::Storage::InModel ? StringRef(model.path) : StringRef(tensor.file);
+  // Data that are not there now may be there when the program runs: par-run looks again.
+  bool inModel = tensor.storage == onnx::Storage::InModel;
+  if (inModel || (tensor.storage != onnx::Storage::Inline && !tensor.file.empty())) {
+    StringRef file = inModel ? llvm::sys::path::filename(model.path) : StringRef(tensor.file);
     source = builder.getDictionaryAttr({builder.getNamedAttr("file", builder.getStringAttr(file)),
-                                        builder.getNamedAttr("gzip", builder.getBoolAttr(model.compressed)),
+                                        builder.getNamedAttr("gzip", builder.getBoolAttr(inModel && model.compressed)),
                                         builder.getNamedAttr("length", builder.getI64IntegerAttr(tensor.length)),
                                         builder.getNamedAttr("offset", builder.getI64IntegerAttr(tensor.offset))});
   }

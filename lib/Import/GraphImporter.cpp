@@ -192,6 +192,12 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     if (attribute.isReference)
       return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute \"" << attribute.s
                               << "\", and the graph is no function";
+  for (const onnx::Attribute &attribute : node.attributes)
+    if (attribute.tensor && attribute.tensor->storage != onnx::Storage::Inline && !attribute.tensor->file.empty())
+      return importer.error() << "its \"" << attribute.name << "\" is external data in \"" << attribute.tensor->file << "\", "
+                              << (attribute.tensor->storage == onnx::Storage::Absent
+                                      ? "which is not there, and must be known when compiling"
+                                      : "which is too large for an attribute; export it as an initializer");
   if (node.domain.empty() && opset < 7 && !isAgeless(node.opType))
     return importer.error() << "op " << node.opType << " of opset " << opset
                             << " is not supported; export the model again with opset 7 or later";

@@ -1,9 +1,9 @@
 #include "par/Interpreter/Interpreter.h"
 
+#include "par/format/PlainFile.h"
+#include "par/format/SafetensorsHeader.h"
+
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace llvm::support;
@@ -11,21 +11,23 @@ using namespace llvm::support;
 namespace par::interp {
 namespace {
 
-/// An element type of the format: its bytes, and what it is here.
-struct Element {
-  Type type;
-  unsigned bytes = 0;
-};
-
-Element elementOf(StringRef name, MLIRContext *context) {
+/// The type of an array's elements here; none for those that are not read.
+Type elementOf(format::DType type, MLIRContext *context) {
   Builder builder(context);
-  return llvm::StringSwitch<Element>(name)
-      .Case("F32", {builder.getF32Type(), 4})
-      .Case("F64", {builder.getF64Type(), 8})
-      .Case("I32", {builder.getI32Type(), 4})
-      .Case("I64", {builder.getI64Type(), 8})
-      .Case("BOOL", {builder.getI1Type(), 1})
-      .Default({});
+  switch (type) {
+  case format::DType::F32:
+    return builder.getF32Type();
+  case format::DType::F64:
+    return builder.getF64Type();
+  case format::DType::I32:
+    return builder.getI32Type();
+  case format::DType::I64:
+    return builder.getI64Type();
+  case format::DType::I1:
+    return builder.getI1Type();
+  default:
+    return {};
+  }
 }
 
 int64_t integerAt(const char *at, unsigned bytes) {
@@ -39,75 +41,43 @@ double floatAt(const char *at, unsigned bytes) {
                     : llvm::bit_cast<double>(endian::read64le(at));
 }
 
-/// Numbers of a JSON array, none of them negative; nullopt if it is none.
-std::optional<SmallVector<int64_t>> numbers(const llvm::json::Array *array) {
-  SmallVector<int64_t> result;
-  for (const llvm::json::Value &value : array ? *array : llvm::json::Array()) {
-    std::optional<int64_t> number = value.getAsInteger();
-    if (!number || *number < 0)
-      return std::nullopt;
-    result.push_back(*number);
-  }
-  return array ? std::optional(result) : std::nullopt;
-}
-
-/// One entry of the header over the bytes that follow it.
-std::optional<Tensor> readArray(const llvm::json::Object &entry, StringRef body, MLIRContext *context) {
-  Element element = elementOf(entry.getString("dtype").value_or(""), context);
-  auto shape = numbers(entry.getArray("shape")), range = numbers(entry.getArray("data_offsets"));
-  if (!element.type || !shape || !range || range->size() != 2)
+std::optional<Tensor> readArray(const format::SafetensorsEntry &entry, StringRef file, MLIRContext *context) {
+  Type element = elementOf(entry.type, context);
+  if (!element)
     return std::nullopt;
-  int64_t begin = (*range)[0], end = (*range)[1], size = element.bytes;
-  for (int64_t dim : *shape)
-    if (llvm::MulOverflow(size, dim, size))
-      return std::nullopt;
-  if (begin > end || end > static_cast<int64_t>(body.size()) || end - begin != size)
-    return std::nullopt;
-  Tensor tensor(RankedTensorType::get(*shape, element.type));
+  Tensor tensor(RankedTensorType::get(entry.shape, element));
+  unsigned bytes = format::sizeOf(entry.type);
   for (int64_t i = 0, n = tensor.getSize(); i < n; ++i) {
-    const char *at = body.data() + begin + i * element.bytes;
+    const char *at = file.data() + entry.begin + i * bytes;
     if (tensor.isFloat())
-      tensor.mutableFloats()[i] = floatAt(at, element.bytes);
+      tensor.mutableFloats()[i] = floatAt(at, bytes);
     else
-      tensor.mutableInts()[i] = integerAt(at, element.bytes);
+      tensor.mutableInts()[i] = integerAt(at, bytes);
   }
   return tensor;
 }
 
 } // namespace
 
-/// The format is a header's length in 8 bytes, the header in JSON, then the arrays' bytes, little-endian.
-std::optional<Named> readValues(StringRef file, MLIRContext *context, std::string &reason) {
-  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    reason = buffer.getError().message();
+std::optional<Named> readValues(StringRef path, MLIRContext *context, std::string &reason) {
+  auto file = format::MappedPlainFile::open(path.str());
+  if (!file) {
+    reason = file.message();
     return std::nullopt;
   }
-  StringRef bytes = (*buffer)->getBuffer();
-  uint64_t length = bytes.size() < 8 ? 0 : endian::read64le(bytes.data());
-  if (bytes.size() < 8 || length > bytes.size() - 8) {
-    reason = "is no safetensors file: of " + std::to_string(bytes.size()) + " bytes the header would take " +
-             std::to_string(length);
-    return std::nullopt;
-  }
-  llvm::Expected<llvm::json::Value> header = llvm::json::parse(bytes.substr(8, length));
-  if (!header || !header->getAsObject()) {
-    reason = header ? "the header is no JSON object" : llvm::toString(header.takeError());
+  auto header = format::readSafetensors(file->bytes());
+  if (!header) {
+    reason = header.message();
     return std::nullopt;
   }
   Named values;
-  for (const auto &[name, entry] : *header->getAsObject()) {
-    if (name == "__metadata__")
-      continue;
-    const llvm::json::Object *object = entry.getAsObject();
-    std::optional<Tensor> array;
-    if (object)
-      array = readArray(*object, bytes.drop_front(8 + length), context);
+  for (const format::SafetensorsEntry &entry : header->arrays) {
+    std::optional<Tensor> array = readArray(entry, file->bytes(), context);
     if (!array) {
-      reason = "array \"" + name.str() + "\" is not of F32, F64, I32, I64 or BOOL or does not fit its bytes";
+      reason = "array \"" + entry.name + "\" is not of F32, F64, I32, I64 or BOOL";
       return std::nullopt;
     }
-    values[name.str()] = *array;
+    values[entry.name] = *array;
   }
   return values;
 }

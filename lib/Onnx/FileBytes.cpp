@@ -1,57 +1,27 @@
 #include "FileBytes.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <new>
 #include <stdexcept>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 namespace par::onnx {
-namespace {
-
-struct Descriptor {
-  int fd;
-  explicit Descriptor(const std::string &path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd < 0)
-      throw std::runtime_error("cannot be opened: " + std::string(std::strerror(errno)));
-  }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() { ::close(fd); }
-  uint64_t size() const {
-    struct stat status;
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-      throw std::runtime_error("is not a regular file");
-    return status.st_size;
-  }
-};
-
-} // namespace
 
 std::shared_ptr<const FileBytes> FileBytes::open(const std::string &path, uint64_t limit, bool &compressed) {
-  Descriptor file(path);
-  uint64_t size = file.size();
-  if (size == 0)
+  auto mapped = format::MappedPlainFile::open(path);
+  if (!mapped)
+    throw std::runtime_error("cannot be opened: " + mapped.message());
+  std::string_view content = mapped->bytes();
+  if (content.empty())
     throw std::runtime_error("is empty");
   // protobuf refuses 2 GiB without a word, so the size is looked at first.
-  if (size >= limit)
-    throw std::runtime_error("is " + std::to_string(size) +
+  if (content.size() >= limit)
+    throw std::runtime_error("is " + std::to_string(content.size()) +
                              " bytes; a model file holds less than 2 GiB: export it with external data");
   std::shared_ptr<FileBytes> bytes(new FileBytes);
-  bytes->mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (bytes->mapping == MAP_FAILED) {
-    bytes->mapping = nullptr;
-    throw std::runtime_error("cannot be mapped: " + std::string(std::strerror(errno)));
-  }
-  bytes->mappedSize = size;
-  bytes->data = static_cast<const char *>(bytes->mapping);
-  bytes->size = size;
-  compressed = size >= 2 && (unsigned char)bytes->data[0] == 0x1f && (unsigned char)bytes->data[1] == 0x8b;
+  bytes->mapped = std::move(*mapped);
+  bytes->content = content;
+  compressed = content.starts_with("\x1f\x8b");
   if (compressed)
     bytes->inflateAll(limit);
   return bytes;
@@ -61,8 +31,8 @@ void FileBytes::inflateAll(uint64_t limit) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK)
     throw std::bad_alloc(); // all that is left to it
-  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(data));
-  stream.avail_in = size;
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(content.data()));
+  stream.avail_in = content.size();
   std::string chunk(1 << 20, 0);
   int status = Z_OK;
   while (status == Z_OK && inflated.size() < limit) {
@@ -77,13 +47,7 @@ void FileBytes::inflateAll(uint64_t limit) {
                              " bytes or more; a model file holds less: export it with external data");
   if (status != Z_STREAM_END)
     throw std::runtime_error("is a damaged gzip file");
-  data = inflated.data();
-  size = inflated.size();
-}
-
-FileBytes::~FileBytes() {
-  if (mapping)
-    ::munmap(mapping, mappedSize);
+  content = inflated;
 }
 
 std::string resolveExternal(const std::string &modelPath, const std::string &location) {
@@ -97,32 +61,31 @@ std::string resolveExternal(const std::string &modelPath, const std::string &loc
   if (relative.is_absolute() || climbs)
     throw std::runtime_error("external data \"" + location + "\" lies outside the model's folder");
   std::error_code failure;
-  fs::path folder = fs::absolute(modelPath).parent_path();
-  fs::path file = folder / relative;
-  if (!fs::exists(file, failure))
-    return "";
-  fs::path real = fs::canonical(file, failure), root = fs::canonical(folder, failure);
-  if (failure || std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
-    throw std::runtime_error("external data \"" + location + "\" is a link out of the model's folder");
-  return real.string();
+  fs::path named = fs::absolute(modelPath), target = fs::canonical(named, failure);
+  for (const fs::path &folder : {named.parent_path(), target.parent_path()}) {
+    fs::path file = folder / relative;
+    if (folder.empty() || !fs::exists(file, failure))
+      continue;
+    fs::path real = fs::canonical(file, failure), root = fs::canonical(folder, failure);
+    if (failure || std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
+      throw std::runtime_error("external data \"" + location + "\" is a link out of the model's folder");
+    return real.string();
+  }
+  return "";
 }
 
-uint64_t fileSize(const std::string &path) { return Descriptor(path).size(); }
+format::PlainFile openExternal(const std::string &path, const std::string &location) {
+  auto file = format::PlainFile::open(path);
+  if (!file)
+    throw std::runtime_error("external data \"" + location + "\" cannot be opened: " + file.message());
+  return std::move(*file);
+}
 
-std::string readRange(const std::string &path, uint64_t offset, uint64_t length) {
-  Descriptor file(path);
-  uint64_t size = file.size();
-  if (offset > size || length > size - offset)
-    throw std::runtime_error("\"" + path + "\" has " + std::to_string(size) + " bytes, wanted " +
-                             std::to_string(length) + " at " + std::to_string(offset));
+std::string readRange(const std::string &path, const std::string &location, uint64_t offset, uint64_t length) {
+  format::PlainFile file = openExternal(path, location);
   std::string bytes(length, 0);
-  for (uint64_t done = 0; done < length;) {
-    ssize_t count = ::pread(file.fd, bytes.data() + done, length - done, offset + done);
-    if (count <= 0)
-      throw std::runtime_error("\"" + path + "\" cannot be read behind byte " + std::to_string(offset + done) + ": " +
-                               (count ? std::strerror(errno) : "it ends there"));
-    done += count;
-  }
+  if (format::Status status = file.read(offset, bytes.data(), length); !status)
+    throw std::runtime_error("external data \"" + location + "\" " + status.message());
   return bytes;
 }
 

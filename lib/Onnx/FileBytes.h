@@ -1,6 +1,8 @@
 #ifndef PAR_LIB_ONNX_FILEBYTES_H
 #define PAR_LIB_ONNX_FILEBYTES_H
 
+#include "par/format/PlainFile.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,26 +16,25 @@ class FileBytes {
 public:
   /// Throws std::runtime_error with the reason.
   static std::shared_ptr<const FileBytes> open(const std::string &path, uint64_t limit, bool &compressed);
-  ~FileBytes();
-  std::string_view view() const { return {data, size}; }
+  std::string_view view() const { return content; }
 
 private:
   FileBytes() = default;
   void inflateAll(uint64_t limit);
-  const char *data = nullptr;
-  size_t size = 0;
-  void *mapping = nullptr;
-  size_t mappedSize = 0;
+  format::MappedPlainFile mapped;
   std::string inflated;
+  std::string_view content; ///< of one of the two
 };
 
-/// Resolves the location of external data inside the model's folder. Throws std::runtime_error on an absolute path,
-/// on `..` and on a symbolic link that leads out; returns "" if there is no such file.
+/// Resolves the location of external data inside the model's folder, or, where it is not there and the model is a link,
+/// inside the folder of what it leads to. Throws std::runtime_error on an absolute path, on `..` and on a symbolic link
+/// that leads out; returns "" if there is no such file.
 std::string resolveExternal(const std::string &modelPath, const std::string &location);
 
+/// Opens external data; throws std::runtime_error that names `location`.
+format::PlainFile openExternal(const std::string &path, const std::string &location);
 /// Reads `length` bytes at `offset`; throws std::runtime_error if the file is shorter.
-std::string readRange(const std::string &path, uint64_t offset, uint64_t length);
-uint64_t fileSize(const std::string &path);
+std::string readRange(const std::string &path, const std::string &location, uint64_t offset, uint64_t length);
 
 } // namespace par::onnx
 

@@ -12,6 +12,8 @@
 namespace par::onnx {
 namespace {
 
+/// Of an attribute's external data.
+constexpr uint64_t heldBytes = 64 << 20;
 constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 1, newestOpset = 27;
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
@@ -91,7 +93,7 @@ void convertExternal(const ::onnx::TensorProto &proto, const std::string &modelP
   tensor.storage = resolved.empty() ? Storage::Absent : Storage::External;
   if (resolved.empty())
     return;
-  uint64_t size = fileSize(resolved);
+  uint64_t size = openExternal(resolved, tensor.file).size();
   if (tensor.offset > size || tensor.length > size - tensor.offset)
     fail("external data of \"" + tensor.name + "\" ends at " + std::to_string(tensor.offset + tensor.length) +
          ", \"" + tensor.file + "\" has " + std::to_string(size) + " bytes");
@@ -154,6 +156,12 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   case ::onnx::AttributeProto::TENSOR:
     result.kind = Attribute::TensorValue;
     result.tensor = convert(proto.t(), modelPath, nullptr);
+    // Small enough to be held with the node, as folding wants it; what is larger no op of ours takes.
+    if (result.tensor->storage == Storage::External && result.tensor->length <= heldBytes) {
+      result.tensor->bytes = readRange(resolveExternal(modelPath, result.tensor->file), result.tensor->file,
+                                       result.tensor->offset, result.tensor->length);
+      result.tensor->storage = Storage::Inline;
+    }
     break;
   case ::onnx::AttributeProto::GRAPH:
     result.kind = Attribute::GraphValue;
@@ -348,7 +356,7 @@ std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, 
     case Storage::Inline: return tensor.bytes;
     case Storage::InModel: return std::string(model.bytes->view().substr(tensor.offset, tensor.length));
     case Storage::External:
-      return readRange(resolveExternal(model.path, tensor.file), tensor.offset, tensor.length);
+      return readRange(resolveExternal(model.path, tensor.file), tensor.file, tensor.offset, tensor.length);
     case Storage::Absent: break;
     }
     fail("the data of \"" + tensor.name + "\" is absent (\"" + tensor.file + "\")");

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Tree.h"
+#include "par/format/PlainFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -67,14 +67,13 @@ void PlanLayers::addFile(StringRef path) {
     errors.error(Origin{Origin::File, path.str(), 1, 1}, PlanMessage::useCycle, path);
     return;
   }
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer) {
-    errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path,
-                 buffer.getError().message());
+  auto text = format::readPlainFile(path.str());
+  if (!text) {
+    errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path, text.message());
     return;
   }
   reading.push_back(real.str().str());
-  if (auto layer = parsePlanYaml((*buffer)->getBuffer(), path, Origin::File, errors))
+  if (auto layer = parsePlanYaml(*text, path, Origin::File, errors))
     addLayer(std::move(*layer), sys::path::parent_path(path));
   reading.pop_back();
 }

@@ -1,8 +1,8 @@
 #include "par/Simulator/Hardware.h"
+#include "par/format/PlainFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/YAMLTraits.h"
 
@@ -122,10 +122,10 @@ llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
                                                                     }),
                                                     ", ") +
                                          ", or name a .yaml file");
-  auto buffer = llvm::MemoryBuffer::getFile(nameOrPath, /*IsText=*/true);
-  if (!buffer)
-    return hardwareError(nameOrPath, buffer.getError().message());
-  return parse((*buffer)->getBuffer(), nameOrPath);
+  auto text = format::readPlainFile(nameOrPath.str());
+  if (!text)
+    return hardwareError(nameOrPath, text.message());
+  return parse(*text, nameOrPath);
 }
 
 Hardware Hardware::onThisHost() const {

@@ -29,12 +29,21 @@ class Bundle:
     @functools.cached_property
     def manifest(self):
         """manifest.json as Python values."""
-        return json.loads((self.path / "manifest.json").read_text())
+        try:
+            return json.loads(self._text("manifest.json"))
+        except ValueError as error:
+            raise Error(f"not a bundle: {error}", file=str(self.path / "manifest.json")) from None
 
     @property
     def plan(self):
         """The completed plan that the bundle was compiled for, as text."""
-        return (self.path / "plan.yaml").read_text()
+        return self._text("plan.yaml")
+
+    def _text(self, name):
+        """The content of a file of the bundle; what else may stand in its place (a pipe) is not waited for."""
+        if not (self.path / name).is_file():
+            raise Error("cannot open: not a plain file", file=str(self.path / name))
+        return (self.path / name).read_text()
 
     def run(self, **options):
         """Trains or evaluates the bundle: par.run."""

@@ -11,14 +11,15 @@ def verify(bundle):
     """Proves that the communication of all ranks matches and cannot deadlock, and that memory is used as it should be.
 
     bundle: a Bundle or a folder. Runs the program par-verify. Returns a dict of what was counted (programs, ranks,
-    communications, ...). Raises par.Error: code 3 with a shortest counterexample in its notes, 1 where it is no bundle.
+    communications, ...). Raises par.Error: code 3 with a shortest counterexample in its notes, 1 where it is no bundle
+    or one that cannot be read as its manifest says.
     """
     done = subprocess.run([str(find("bin/par-verify")), os.fspath(bundle), "--json"], capture_output=True, text=True)
-    if done.returncode not in (0, 3):
+    if not done.stdout:
         raise from_text(done.stderr, done.returncode)
     verdict = json.loads(done.stdout)
     if not verdict["proved"]:
-        raise Error(f"{verdict['message']} ({verdict['property']})", code=3, notes=verdict["notes"], file=verdict["bundle"])
+        raise Error(f"{verdict['message']} ({verdict['property']})", code=done.returncode, notes=verdict["notes"], file=verdict["bundle"])
     return {name: value for name, value in verdict.items() if name not in ("bundle", "proved")}
 
 

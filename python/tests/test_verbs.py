@@ -180,7 +180,7 @@ class Verbs(unittest.TestCase):
         program = broken.path / "role-0.json"
         program.write_text(program.read_text() + " ")
         error = self.refused(par.verify, broken)
-        self.assertEqual((error.code, error.file), (3, str(broken.path)))
+        self.assertEqual((error.code, error.file), (1, str(broken.path)))
         error = self.refused(par.verify, self.folder)
         self.assertEqual((error.code, error.message), (1, "not a bundle: it has no manifest.json"))
 

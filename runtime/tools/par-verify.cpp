@@ -18,7 +18,7 @@ using namespace par::verify;
 static constexpr const char *kUsage =
     "usage: par-verify BUNDLE [--rank R] [--json]\n"
     "Proves a bundle's communication and memory from its files alone.\n"
-    "exit status: 0 proved, 3 counterexample, 1 not a bundle, 2 wrong arguments\n";
+    "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
 
 int main(int argc, char **argv) {
   std::string folder;
@@ -61,5 +61,5 @@ int main(int argc, char **argv) {
   Verdict verdict = verifyBundle(folder, options);
   std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
   std::fputs(text.c_str(), verdict || json ? stdout : stderr);
-  return verdict ? 0 : 3;
+  return verdict ? 0 : verdict.read ? 3 : 1;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr const char *tables = R"ir(
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.stage @s1 <"dp"=2> ranks [2, 3]
-par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "/models/m.onnx", offset = 16 : i64, length = 48 : i64}
+par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "m.onnx", offset = 16 : i64, length = 48 : i64}
 par.variable @step counter : tensor<f32> value dense<2.0> : tensor<f32>
 par.variable @lr hyper : tensor<f32> value dense<0.125> : tensor<f32>
 par.kernel @mul(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {implementation = "generated", tied = array<i64: -1>} {
@@ -174,7 +174,6 @@ TEST_F(EmitBundle, isProved) {
 
 TEST_F(EmitBundle, manifestSaysWhereThingsLie) {
   BundleOptions options;
-  options.modelFolder = "/models";
   options.aliases["w"] = {"head"};
   options.inputLimits["x"].limit = 7;
   FailureOr<format::Bundle> bundle = emit(programs, options);

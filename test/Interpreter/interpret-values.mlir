@@ -14,7 +14,7 @@
 // RUN: %python %S/Inputs/write-values.py %t.half '{"w": ["F16", [2], "h", [1, 2]]}'
 // RUN: not par-opt %s --par-interpret='values=%t.half' -o /dev/null 2>&1 | FileCheck %s --check-prefix=ARRAY
 // RUN: %python %S/Inputs/write-values.py %t.long '{"w": ["F32", [3], "f", [1, 2]]}'
-// RUN: not par-opt %s --par-interpret='values=%t.long' -o /dev/null 2>&1 | FileCheck %s --check-prefix=ARRAY
+// RUN: not par-opt %s --par-interpret='values=%t.long' -o /dev/null 2>&1 | FileCheck %s --check-prefix=LONG
 
 // CHECK: step call 0 output "y" tensor<f32> 3
 // CHECK-NEXT: step call 1 output "y" tensor<f32> 0
@@ -24,10 +24,11 @@
 // ABSENT: error: input "x", 'tensor<2xf32>', is not in the files of values
 // VARIABLE: error: variable "w" has no value, and is not in the files of values
 // NONE: error: {{.*}}.none: No such file or directory
-// FORMAT: error: {{.*}}interpret-values.mlir: is no safetensors file: of {{[0-9]+}} bytes the header would take {{[0-9]+}}
+// FORMAT: error: {{.*}}interpret-values.mlir: header of {{[0-9]+}} bytes does not fit into the file of {{[0-9]+}}
 // INTEGERS: error: input "x", 'tensor<2xf32>', has another element type in the files of values
 // SHAPE: error: variable "w", 'tensor<2xf32>', is 'tensor<3xf32>' in the files of values
-// ARRAY: error: {{.*}}: array "w" is not of F32, F64, I32, I64 or BOOL or does not fit its bytes
+// LONG: error: {{.*}}.long: tensor "w" says bytes [0, {{[0-9]+}}) of {{[0-9]+}}, and its shape needs {{[0-9]+}}
+// ARRAY: error: {{.*}}: array "w" is not of F32, F64, I32, I64 or BOOL
 par.variable @w parameter : tensor<2xf32>
 par.step @step(%x: tensor<2xf32>) -> tensor<f32> attributes {inputs = ["x"], outputs = ["y"]} {
   %w = par.read @w : tensor<2xf32>

@@ -24,8 +24,6 @@ struct InputLimits {
 /// What the bundle says and the module does not.
 struct BundleOptions {
   format::ModelFile model;
-  /// Folder of the model; files of initial values are named relative to it.
-  std::string modelFolder;
   /// The completed plan as text (plan.yaml), and the hash that ranks compare.
   std::string plan, planHash;
   std::optional<format::LrSchedule> lr;

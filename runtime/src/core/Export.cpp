@@ -89,7 +89,7 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
       beside.insert(tensor.source->file);
   }
   for (const std::string &file : beside)
-    copies.push_back({folderOf(model) / file, folderOf(path) / file, file});
+    copies.push_back({besideModel(model, file), folderOf(path) / file, file});
   std::error_code ignored;
   for (const ModelCopy &copy : copies)
     if (fs::equivalent(copy.from, copy.to, ignored))

@@ -166,6 +166,15 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
   return model.string();
 }
 
+fs::path besideModel(const fs::path &model, const std::string &file) {
+  std::error_code failure;
+  fs::path beside = model.parent_path() / file;
+  if (fs::exists(beside, failure) || !fs::is_symlink(model, failure))
+    return beside;
+  fs::path target = fs::canonical(model, failure).parent_path() / file;
+  return fs::exists(target, failure) ? target : beside;
+}
+
 WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
   store.place = (fs::path(bundle) / format::kConstantsFile).string();
@@ -185,6 +194,9 @@ WeightStore openConstants(const format::Manifest &manifest, const std::string &b
   return store;
 }
 
+/// Exporters and par-compile know compressed models by their names too.
+static bool isCompressed(const std::string &model) { return model.ends_with(".gz"); }
+
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
@@ -192,16 +204,20 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && (tensor.source || tensor.value); });
   if (!any)
-    throw Failure::at(bundle, Message::noWeights, manifest.model.name);
+    throw Failure::at(bundle, isCompressed(manifest.model.name) ? Message::weightsCompressed : Message::noWeights,
+                      manifest.model.name);
   fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
   store.place = model.string();
   std::map<std::string, std::shared_ptr<MappedFile>> open;
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.source || tensor.kind == TensorKind::Copy)
       continue;
-    fs::path path =
-        model.filename() == tensor.source->file ? model : model.parent_path() / tensor.source->file;
+    bool own = model.filename() == tensor.source->file;
+    fs::path path = own ? model : besideModel(model, tensor.source->file);
     auto &file = open[path.string()];
+    std::error_code failure;
+    if (!file && !own && !fs::exists(path, failure))
+      throw Failure::at(bundle, Message::dataMissing, path.string(), model.string(), tensor.name);
     if (!file)
       file = std::make_shared<MappedFile>(path.string());
     uint64_t offset = tensor.source->offset, length = tensor.source->length;

@@ -1,15 +1,16 @@
 #include "par/cpu/KernelObject.h"
 
 #include "par/core/Failure.h"
+#include "par/format/PlainFile.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace par::cpu {
 
@@ -68,11 +69,16 @@ struct Elf {
 
 } // namespace
 
-void checkKernelObject(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Failure::at(path, Message::cannotOpen, std::strerror(errno));
-  std::string content{std::istreambuf_iterator<char>(file), {}};
+namespace {
+
+std::string readObject(const std::string &path) {
+  auto content = format::readPlainFile(path);
+  if (!content)
+    throw Failure::at(path, Message::cannotOpen, content.message());
+  return std::move(*content);
+}
+
+void checkObject(const std::string &path, const std::string &content) {
   Elf elf{std::as_bytes(std::span(content)), path};
   auto header = elf.at<Elf64_Ehdr>(0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -97,18 +103,43 @@ void checkKernelObject(const std::string &path) {
     throw Failure::at(path, Message::notElf);
 }
 
+/// A file in memory with these bytes.
+int copyOf(const std::string &path, const std::string &content) {
+  int file = memfd_create("par-kernels", MFD_CLOEXEC);
+  for (size_t done = 0; file >= 0 && done < content.size();) {
+    ssize_t count = write(file, content.data() + done, content.size() - done);
+    if (count < 0 && errno != EINTR) {
+      close(file);
+      file = -1;
+    }
+    done += count > 0 ? static_cast<size_t>(count) : 0;
+  }
+  if (file < 0)
+    throw Failure::at(path, Message::cannotOpen, std::strerror(errno));
+  return file;
+}
+
+} // namespace
+
+void checkKernelObject(const std::string &path) { checkObject(path, readObject(path)); }
+
 KernelObject::KernelObject(const std::string &path) : path(path) {
-  checkKernelObject(path);
-  // With a slash, or dlopen would search the system's folders.
-  std::string absolute = std::filesystem::absolute(path).string();
-  handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    throw Failure::at(path, Message::cannotOpen, dlerror());
+  std::string content = readObject(path);
+  checkObject(path, content);
+  copy = copyOf(path, content);
+  handle = dlopen(("/proc/self/fd/" + std::to_string(copy)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle)
+    return;
+  std::string reason = dlerror();
+  close(copy);
+  throw Failure::at(path, Message::cannotOpen, reason);
 }
 
 KernelObject::~KernelObject() {
   if (handle)
     dlclose(handle);
+  if (copy >= 0)
+    close(copy);
 }
 
 kernels::KernelFunction KernelObject::function(const std::string &symbol, const std::string &kernel) const {

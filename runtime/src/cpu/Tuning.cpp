@@ -1,6 +1,7 @@
 #include "par/cpu/Tuning.h"
 
 #include "par/cpu/Machine.h"
+#include "par/format/PlainFile.h"
 
 #include <filesystem>
 #include <fstream>
@@ -20,9 +21,10 @@ std::string tuningFile(std::string folder) {
   return folder + ".tuning.json";
 }
 
+/// What is known; a file that cannot be read or is none of ours counts as none: the products are timed again.
 json readTuning(const std::string &path) {
-  std::ifstream in(path);
-  json all = json::parse(in, nullptr, false);
+  auto text = format::readPlainFile(path);
+  json all = text ? json::parse(*text, nullptr, false) : json();
   return all.is_object() ? all : json::object();
 }
 

@@ -1,13 +1,12 @@
 #include "par/cuda/Kernels.h"
 
 #include "par/core/Failure.h"
+#include "par/format/PlainFile.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace par::cuda {
 
@@ -16,22 +15,19 @@ using core::Message;
 
 namespace {
 
-/// A file's bytes with a zero behind them, as PTX text needs; nothing if there is no such file.
-std::optional<std::string> readFile(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+/// A file's bytes with a zero behind them, as PTX text needs.
+std::string readFile(const std::string &path) {
+  auto bytes = format::readPlainFile(path);
+  if (!bytes)
+    throw Failure::at(path, Message::cannotOpen, bytes.message());
+  return std::move(*bytes);
 }
 
 /// The image of the builtins: the runtime's own, or a file that the environment names (a runtime that was
 /// built without nvcc can be given one).
 std::string builtinImage() {
-  if (const char *file = std::getenv("PAR_CUDA_BUILTINS"); file && *file) {
-    if (auto image = readFile(file))
-      return *image;
-    throw Failure::at(file, Message::cannotOpen, "the builtin kernels");
-  }
+  if (const char *file = std::getenv("PAR_CUDA_BUILTINS"); file && *file)
+    return readFile(file);
   std::span<const std::byte> image = kernels::cudaImage();
   if (image.empty())
     throw Failure::at("", Message::cudaNoBuiltins);
@@ -46,10 +42,10 @@ Kernels::Kernels(const Gpu &gpu, const core::DeviceOptions &options) : gpu(gpu),
     return;
   std::filesystem::path in(folder);
   std::string cubin = in / ("kernels-sm" + std::to_string(gpu.sm()) + ".cubin"), ptx = in / "kernels.ptx";
-  if (auto image = readFile(cubin))
-    generated = load(*image, cubin);
-  else if (auto text = readFile(ptx))
-    generated = load(*text, ptx);
+  if (std::filesystem::exists(cubin))
+    generated = load(readFile(cubin), cubin);
+  else if (std::filesystem::exists(ptx))
+    generated = load(readFile(ptx), ptx);
   else
     throw Failure::at(ptx, Message::cannotOpen, "a bundle for cuda has its kernels there");
 }

@@ -1,6 +1,7 @@
 #include "cuda/TuningFile.h"
 
 #include "par/core/Failure.h"
+#include "par/format/PlainFile.h"
 
 #include <cerrno>
 #include <charconv>
@@ -88,11 +89,11 @@ private:
 };
 
 json parse(const std::string &path) {
-  std::ifstream in(path);
-  if (!in)
-    throw Failure::at(path, Message::cannotOpen, strerror(errno));
+  auto text = format::readPlainFile(path);
+  if (!text)
+    throw Failure::at(path, Message::cannotOpen, text.message());
   try {
-    return json::parse(in);
+    return json::parse(*text);
   } catch (const json::parse_error &error) {
     throw Failure::at(path, Message::tuningBroken, "byte " + std::to_string(error.byte) + " is not JSON's");
   }

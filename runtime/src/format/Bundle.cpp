@@ -7,20 +7,21 @@
 #include "par/format/Bundle.h"
 #include "Check.h"
 #include "Json.h"
+#include "par/format/PlainFile.h"
 #include "par/format/Sha256.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace par::format;
 namespace fs = std::filesystem;
 
-static constexpr Word kManifest = "manifest.json", kProvenance = "provenance.json";
+static constexpr Word kManifest = "manifest.json", kProvenance = "provenance.json", kKernelObject = "kernels-x86.so";
 
 static std::string roleFile(size_t role) { return "role-" + std::to_string(role) + ".json"; }
 static Error system(const std::string &path, const char *what) {
@@ -47,40 +48,11 @@ static Status writeFile(const std::string &path, std::string_view bytes) {
   return ::close(fd) == 0 && ok ? Status() : Status(system(path, "write"));
 }
 
-/// Calls `take` with pieces of the file; regular files only.
-template <typename Take>
-static Status readPieces(const std::string &path, Take take) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return system(path, "open");
-  struct stat info;
-  Status status;
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    status = Error{path + ": not a file"};
-  std::string piece(1 << 20, '\0');
-  while (status) {
-    ssize_t n = ::read(fd, piece.data(), piece.size());
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      status = system(path, "read");
-    if (n <= 0)
-      break;
-    if (!take(std::string_view(piece.data(), size_t(n))))
-      status = Error{path + ": more than 256 MiB"};
-  }
-  ::close(fd);
-  return status;
-}
-
+/// The content of a text of the bundle.
 static Expected<std::string> readText(const std::string &path) {
-  std::string text;
-  Status status = readPieces(path, [&](std::string_view piece) {
-    text += piece;
-    return text.size() <= (size_t(256) << 20);
-  });
-  if (!status)
-    return status.error();
+  Expected<std::string> text = readPlainFile(path);
+  if (!text)
+    return Error{path + ": cannot open: " + text.message()};
   return text;
 }
 
@@ -190,20 +162,47 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
 
 /// Size and hash are what the manifest says.
 static Status checkFile(const std::string &folder, const File &file) {
-  Sha256 hash;
-  uint64_t size = 0;
-  Status status = readPieces(folder + "/" + file.name, [&](std::string_view piece) {
-    size += piece.size();
-    hash.update(piece);
-    return true;
-  });
-  if (!status)
-    return status;
-  if (size != file.size)
-    return Error{file.name + ": " + std::to_string(size) + " bytes, the manifest says " +
+  Expected<PlainFile> opened = PlainFile::open(folder + "/" + file.name);
+  if (!opened)
+    return Error{folder + "/" + file.name + ": cannot open: " + opened.message()};
+  if (opened->size() != file.size)
+    return Error{file.name + ": " + std::to_string(opened->size()) + " bytes, the manifest says " +
                  std::to_string(file.size)};
+  Sha256 hash;
+  std::string piece(std::min<uint64_t>(file.size, 1 << 20), '\0');
+  for (uint64_t at = 0; at < file.size; at += piece.size()) {
+    piece.resize(std::min<uint64_t>(piece.size(), file.size - at));
+    if (Status status = opened->read(at, piece.data(), piece.size()); !status)
+      return Error{file.name + ": " + status.message()};
+    hash.update(piece);
+  }
   if (hash.finish() != file.sha256)
     return Error{file.name + ": its SHA-256 is not that of the manifest"};
+  return {};
+}
+
+/// The manifest lists, and so gives the hashes of, whatever the bundle is run from.
+static Status checkListed(const Bundle &bundle) {
+  const Manifest &manifest = bundle.manifest;
+  auto has = [&](Word begin, Word end) {
+    return std::any_of(manifest.files.begin(), manifest.files.end(), [&](const File &file) {
+      return file.name.starts_with(begin) && file.name.ends_with(end);
+    });
+  };
+  auto missing = [](const std::string &what) {
+    return Error{std::string(kManifest) + ": files: " + what + " is missing"};
+  };
+  for (uint32_t role = 0; role < manifest.roles; ++role)
+    if (!has(roleFile(role), roleFile(role)))
+      return missing(roleFile(role));
+  if (!has(kProvenance, kProvenance))
+    return missing(std::string(kProvenance));
+  bool cuda = manifest.device == "cuda";
+  bool kernels = cuda ? has("kernels.ptx", "kernels.ptx") || has("kernels-sm", ".cubin") : has(kKernelObject, kKernelObject);
+  for (const Program &program : bundle.programs)
+    for (const Kernel &kernel : program.kernels)
+      if (!kernel.builtin && !kernels)
+        return missing((cuda ? "kernels.ptx" : std::string(kKernelObject)) + ", which holds kernel '" + kernel.name + "',");
   return {};
 }
 
@@ -217,6 +216,8 @@ Expected<Bundle> par::format::readPrograms(const std::string &folder) {
     return manifest.error();
   if (bundleHashOf(manifest->files) != manifest->bundleHash)
     return Error{manifestName + ": bundle: the hash of its files is not " + manifest->bundleHash};
+  if (manifest->files.empty())
+    return Error{manifestName + ": files: none is listed, so nothing is hashed"};
   Bundle bundle;
   bundle.manifest = std::move(*manifest);
   for (const File &file : bundle.manifest.files) {
@@ -242,6 +243,8 @@ Expected<Bundle> par::format::readPrograms(const std::string &folder) {
   if (!provenance)
     return provenance.error();
   bundle.provenance = std::move(*provenance);
+  if (Status listed = checkListed(bundle); !listed)
+    return listed.error();
   return bundle;
 }
 

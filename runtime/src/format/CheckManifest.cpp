@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Check.h"
 
+#include <cstdio>
 #include <set>
 #include <unordered_set>
 
@@ -22,10 +23,14 @@ struct ManifestChecker {
   Status ranks() const;
   Status communicators() const;
   Status layout(const Layout &layout, const std::string &place) const;
+  Status input(const Input &input) const;
   Status limits(const Input &input) const;
+  Status whole(const Layout &layout, bool microbatched, const std::vector<int64_t> &shape,
+               const std::string &place) const;
   Status output(const Output &output) const;
   Status files() const;
   Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
+  Status text(const std::string &name, const std::string &place) const;
   Status names() const;
   Status tensors() const;
   Status value(const Tensor &tensor, int64_t elements) const;
@@ -90,12 +95,28 @@ Status ManifestChecker::communicators() const {
   return {};
 }
 
-/// Rectangles lie inside the global shape and no larger than the local one; no rank has two.
+/// Product of dims, -1 when it does not fit 47 bits.
+static int64_t elementsOf(const std::vector<int64_t> &shape) {
+  int64_t n = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0 || (dim > 0 && n > (int64_t(1) << 47) / dim))
+      return -1;
+    n *= dim;
+  }
+  return n;
+}
+
+/// Rectangles lie inside the global shape and no larger than the local one, each element is in one of them, and no rank
+/// has two.
 Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
   size_t dims = layout.shape.size();
   if (layout.local.size() != dims)
     return fail(place, "global and local shape have different numbers of dims");
-  std::vector<uint32_t> all;
+  int64_t all = elementsOf(layout.shape), held = 0;
+  if (all < 0 || elementsOf(layout.local) < 0)
+    return fail(place, "more than 2^47 elements");
+  std::set<std::vector<int64_t>> starts;
+  std::vector<uint32_t> holders;
   for (const Rectangle &part : layout.parts) {
     if (part.start.size() != dims || part.size.size() != dims)
       return fail(place, "a rectangle has not " + number(int64_t(dims)) + " dims");
@@ -105,9 +126,44 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
         return fail(place, "in dim " + number(int64_t(i)) + ", [" + number(part.start[i]) + ", +" +
                                number(part.size[i]) + ") is not in the global " + number(layout.shape[i]) +
                                " or longer than the local " + number(layout.local[i]));
-    all.insert(all.end(), part.ranks.begin(), part.ranks.end());
+    holders.insert(holders.end(), part.ranks.begin(), part.ranks.end());
+    int64_t elements = elementsOf(part.size);
+    if ((held += elements) > all)
+      break; // said below
+    // Shards stand at multiples of the local shape: so two with different starts do not overlap.
+    for (size_t i = 0; elements > 0 && i < dims; ++i)
+      if (part.start[i] % layout.local[i])
+        return fail(place, "in dim " + number(int64_t(i)) + ", " + number(part.start[i]) +
+                               " is not a multiple of the local " + number(layout.local[i]));
+    if (elements > 0 && !starts.insert(part.start).second)
+      return fail(place, "two rectangles begin at one place");
   }
-  return all.empty() ? fail(place, "no rank holds it") : members(all, place);
+  if (held != all)
+    return fail(place, "its rectangles hold " + number(held) + " elements, the whole has " + number(all));
+  return holders.empty() ? fail(place, "no rank holds it") : members(holders, place);
+}
+
+/// `shape` is that of all microbatches, of which the layout is one.
+Status ManifestChecker::whole(const Layout &layout, bool microbatched, const std::vector<int64_t> &shape,
+                              const std::string &place) const {
+  std::vector<int64_t> all = layout.shape;
+  bool fits = !microbatched || (!all.empty() && !__builtin_mul_overflow(all[0], int64_t(manifest.microbatches), &all[0]));
+  if (!fits || all != shape)
+    return fail(place, "its shape is not that of its layout in " +
+                           number(microbatched ? int64_t(manifest.microbatches) : int64_t(1)) + " microbatches");
+  return {};
+}
+
+/// An input's layout is that of one microbatch of it, and its rows are those of the batch.
+Status ManifestChecker::input(const Input &input) const {
+  std::string place = "inputs." + input.name;
+  if (Status status = layout(input.layout, place); !status)
+    return status;
+  if (Status status = whole(input.layout, input.microbatched, input.shape, place); !status)
+    return status;
+  if (input.microbatched && uint64_t(input.shape[0]) != manifest.batch)
+    return fail(place, number(input.shape[0]) + " rows for a batch of " + number(int64_t(manifest.batch)));
+  return limits(input);
 }
 
 /// A result's layout is that of one microbatch of it.
@@ -117,14 +173,11 @@ Status ManifestChecker::output(const Output &output) const {
     return status;
   if (Status status = layout(output.layout, place); !status)
     return status;
-  std::vector<int64_t> whole = output.layout.shape;
-  if (output.microbatched && !whole.empty())
-    whole[0] *= int64_t(manifest.microbatches);
-  if (whole != output.shape || (output.microbatched && whole.empty()))
-    return fail(place, "its shape is not that of its layout in " + number(int64_t(manifest.microbatches)) +
-                           " microbatches");
-  if (output.batchDim < 0 || output.batchDim >= std::max<int64_t>(1, int64_t(whole.size())))
-    return fail(place, "its batch is dim " + number(output.batchDim) + " of " + number(int64_t(whole.size())));
+  if (Status status = whole(output.layout, output.microbatched, output.shape, place); !status)
+    return status;
+  int64_t dims = int64_t(output.shape.size());
+  if (output.batchDim < 0 || output.batchDim >= std::max<int64_t>(1, dims))
+    return fail(place, "its batch is dim " + number(output.batchDim) + " of " + number(dims));
   return {};
 }
 
@@ -133,8 +186,10 @@ Status ManifestChecker::files() const {
   std::unordered_set<std::string> seen;
   for (const File &file : manifest.files) {
     if (file.name.empty() || file.name[0] == '.' ||
-        file.name.find_first_of("/\\\0", 0, 3) != std::string::npos)
+        file.name.find_first_of("/\\") != std::string::npos)
       return fail("files", "'" + file.name + "' is not the plain name of a file");
+    if (Status status = text(file.name, "files"); !status)
+      return status;
     if (!seen.insert(file.name).second)
       return fail("files", "'" + file.name + "' stands there twice");
   }
@@ -153,7 +208,38 @@ static const std::string *repeated(const std::vector<T> &table) {
   return nullptr;
 }
 
+/// A name without zeros, line ends and whatever else would change what a message, a path or a line of hashes says.
+Status ManifestChecker::text(const std::string &name, const std::string &place) const {
+  for (unsigned char c : name)
+    if (c < ' ' || c == 127) {
+      char code[5];
+      std::snprintf(code, sizeof code, "0x%02x", c);
+      return fail(place, std::string("a name holds the control character ") + code);
+    }
+  return name.empty() ? Status(fail(place, "an empty name")) : Status();
+}
+
 Status ManifestChecker::names() const {
+  std::vector<std::pair<std::string, const char *>> all{{manifest.model.name, "model"}};
+  for (const Tensor &tensor : manifest.tensors) {
+    all.push_back({tensor.name, "tensors"});
+    for (const auto *others : {&tensor.aliases, &tensor.transposed})
+      for (const std::string &other : *others)
+        all.push_back({other, "tensors"});
+    if (tensor.source)
+      all.push_back({tensor.source->file, "tensors"});
+  }
+  for (const Input &input : manifest.inputs)
+    all.push_back({input.name, "inputs"});
+  for (const Output &output : manifest.outputs)
+    all.push_back({output.name, "outputs"});
+  for (const Hyper &hyper : manifest.hypers)
+    all.push_back({hyper.name, "hypers"});
+  for (const std::string &need : manifest.needs)
+    all.push_back({need, "needs"});
+  for (const auto &[name, place] : all)
+    if (Status status = text(name, place); !status)
+      return status;
   if (const std::string *name = repeated(manifest.tensors))
     return fail("tensors", "'" + *name + "' stands there twice");
   if (const std::string *name = repeated(manifest.inputs))
@@ -167,17 +253,6 @@ Status ManifestChecker::names() const {
   if (const std::string *name = repeated(manifest.mesh))
     return fail("mesh", "'" + *name + "' stands there twice");
   return {};
-}
-
-/// Product of dims, -1 when it does not fit 47 bits.
-static int64_t elementsOf(const std::vector<int64_t> &shape) {
-  int64_t n = 1;
-  for (int64_t dim : shape) {
-    if (dim < 0 || (dim > 0 && n > (int64_t(1) << 47) / dim))
-      return -1;
-    n *= dim;
-  }
-  return n;
 }
 
 /// A value in the bundle lies inside the file of constants. Bundles in memory have no files.
@@ -245,12 +320,9 @@ Status par::format::checkManifest(const Manifest &manifest, const std::string &w
                      &ManifestChecker::names, &ManifestChecker::tensors})
     if (Status status = (checker.*check)(); !status)
       return status;
-  for (const Input &input : manifest.inputs) {
-    if (Status status = checker.layout(input.layout, "inputs." + input.name); !status)
+  for (const Input &input : manifest.inputs)
+    if (Status status = checker.input(input); !status)
       return status;
-    if (Status status = checker.limits(input); !status)
-      return status;
-  }
   for (const Output &output : manifest.outputs)
     if (Status status = checker.output(output); !status)
       return status;

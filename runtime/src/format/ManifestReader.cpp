@@ -171,6 +171,8 @@ static void read(const Node &root, Manifest &manifest) {
              "microbatches",  "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
   manifest.planHash = root.at("plan").text();
+  if (manifest.planHash.find_first_not_of("0123456789abcdef") != std::string::npos)
+    root.at("plan").fail("'" + manifest.planHash + "' is no hash in lower-case hex digits");
   File model = readFile(root.at("model"));
   manifest.model = {model.name, model.size, model.sha256};
   for (const Node &file : root.at("files").list())

@@ -60,9 +60,10 @@ void par::format::readVersion(const Node &node) {
   std::vector<int64_t> version = node.integers();
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
-  else if (version[0] != kFormatMajor)
+  else if (version[0] != kFormatMajor || version[1] < 0 || version[1] > kFormatMinor)
     node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) +
-              ", this runtime reads " + std::to_string(kFormatMajor) + ".x");
+              ", this runtime reads " + std::to_string(kFormatMajor) + ".0 to " + std::to_string(kFormatMajor) + "." +
+              std::to_string(kFormatMinor));
 }
 
 void Reader::readBuffers(const Node &list) {

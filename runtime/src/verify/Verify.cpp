@@ -117,6 +117,7 @@ Verdict par::verify::verifyBundle(const std::string &folder, const Options &opti
     verdict.proof.hashed = true;
     return verdict;
   }
+  verdict.read = false;
   verdict.counterexample = Counterexample{Property::WellFormed, bundle.message(), {}};
   return verdict;
 }

@@ -7,6 +7,7 @@
 #include "Model.h"
 #include "format/Check.h"
 
+#include <map>
 #include <set>
 
 using namespace par;
@@ -36,6 +37,7 @@ private:
   Found feed(uint32_t role, const Run &run, uint32_t n);
   Found fetch(uint32_t role, const Run &run, uint32_t n);
   Found complete();
+  Found allFed();
 
   Counterexample fail(const std::string &message) const { return {Property::WellFormed, message, {}}; }
   Counterexample fail(uint32_t role, const Run &run, uint32_t n, const std::string &message) const {
@@ -317,6 +319,22 @@ Found WellFormed::complete() {
   return std::nullopt;
 }
 
+/// An entry that takes an input takes all microbatches of it.
+Found WellFormed::allFed() {
+  std::map<std::pair<std::string, std::string>, std::set<int64_t>> fed;
+  for (const Program &program : bundle.programs)
+    for (const Entry &entry : program.entries)
+      for (const Run &run : entry.runs)
+        for (const Instruction &it : program.blocks[run.block].instructions)
+          if (it.op == Op::Feed)
+            fed[{entry.name, it.name}].insert(run.microbatch);
+  for (const auto &[place, microbatches] : fed)
+    if (manifest.findInput(place.second)->microbatched && microbatches.size() != manifest.microbatches)
+      return fail("entry " + place.first + " takes " + number(microbatches.size()) + " of " +
+                  number(manifest.microbatches) + " microbatches of input '" + place.second + "'");
+  return std::nullopt;
+}
+
 Found WellFormed::run() {
   if (Status sound = checkManifest(manifest, "manifest.json"); !sound)
     return fail(sound.message());
@@ -347,6 +365,8 @@ Found WellFormed::run() {
     if (Found found = unrun(bundle.programs[role]))
       return found;
   }
+  if (Found found = allFed())
+    return found;
   return complete();
 }
 

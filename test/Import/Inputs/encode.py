@@ -3,7 +3,7 @@
     input x f32[8,seq]            output y f32[8]           init w i64[2] = 3 4
     input x f32 (of no rank)      input x sequence (no tensor)
     loose w f32[2] = 3 4 (an init of f32 or f16 whose elements stand one by one in the fields of their type)
-    absent w f32[2,2] file.bin    module blocks.0.mlp       source nets.py:91
+    absent w f32[2,2] file.bin (external data)   module blocks.0.mlp       source nets.py:91
     node NAME DOMAIN::OP x,,w -> y,z axis=1 pads=[0,1] alpha=0.5 mode="constant" value=f32[2]{1,2}
     node NAME OP x -> - (no output) axis=@name (of an attribute of the function)
     ir 10                         opset 20                  function local::f
@@ -54,6 +54,11 @@ def loose(name, text, values):
     return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + b"".join(each)
 
 
+def external(name, text, file):
+    """A tensor whose bytes are those that another file begins with."""
+    return tensor(name, text, []).replace(block(9, b""), b"") + metadata(13, "location", file) + number(14, 1)
+
+
 def value_info(name, text):
     if text == "sequence":
         return block(1, name) + block(2, block(4, block(1, block(1, number(1, 1)))))
@@ -77,6 +82,9 @@ def attribute(text):
         return block(1, name) + block(4, value.strip('"')) + number(20, 3)
     if value.startswith("["):
         return block(1, name) + b"".join(number(8, int(v)) for v in value[1:-1].split(",") if v) + number(20, 7)
+    if "]@" in value: # external data: value=f32[2]@w.bin
+        kind, file = value.split("@")
+        return block(1, name) + block(5, external("", kind, file)) + number(20, 4)
     if "{" in value:
         kind, values = value[:-1].split("{")
         return block(1, name) + block(5, tensor("", kind, values.split(","))) + number(20, 4)
@@ -119,7 +127,7 @@ def encode(lines):
             graph += block(5, loose(name, kind, values))
         elif key == "absent":
             name, kind, file = rest.split()
-            graph += block(5, tensor(name, kind, []).replace(block(9, b""), b"") + metadata(13, "location", file) + number(14, 1))
+            graph += block(5, external(name, kind, file))
         elif key == "node":
             graph += block(nodes, node(rest, module, source))
         elif key == "module":

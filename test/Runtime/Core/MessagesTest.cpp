@@ -216,6 +216,31 @@ TEST_F(Mistakes, ofAModelFileThatChanged) {
   expectSays("no weights: squares.onnx is neither here nor beside the bundle; give --weights FILE, or --init");
 }
 
+TEST_F(Mistakes, ofDataBesideTheModel) {
+  format::Bundle bundle = toy::training();
+  std::string real = folder / "real", link = folder / "squares.onnx", data = folder / "squares.bin";
+  std::filesystem::create_directory(real);
+  std::ofstream(real + "/squares.onnx") << "model";
+  std::filesystem::create_symlink("real/squares.onnx", link);
+  bundle.manifest.model = {link, 5, format::sha256("model")};
+  bundle.manifest.tensors[0].source = format::Source{"squares.bin", 0, 256, format::DType::F32};
+  std::string toy = write(bundle);
+  EXPECT_EQ(run({toy, "--text", text()}), 1);
+  expectSays("no weights: " + data + ", the external data of " + link + ", is not there (\"w\" lies in it); give --weights "
+             "FILE, or --init");
+  std::ofstream(real + "/squares.bin") << std::string(256, '\0');
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << "a model that is a link finds its data: " << err;
+  std::filesystem::remove(real + "/squares.bin");
+  ASSERT_EQ(mkfifo(data.c_str(), 0600), 0);
+  EXPECT_EQ(run({toy, "--text", text()}), 1);
+  expectSays(data + ": error: cannot open: a pipe, not a plain file");
+  bundle.manifest.model.name = "squares.onnx.gz";
+  bundle.manifest.tensors[0].source.reset();
+  EXPECT_EQ(run({write(bundle, "packed"), "--text", text()}), 1);
+  expectSays("packed.par: error: no weights: those in squares.onnx.gz are compressed and cannot be mapped; compile the "
+             "unpacked file, give --weights FILE, or --init to start from train.init");
+}
+
 TEST_F(Mistakes, ofData) {
   std::string toy = write(toy::training());
   auto data = [&](const std::string &file) { return run({toy, "--init", "--order", "sequential", "--data", file}); };
@@ -276,6 +301,12 @@ TEST_F(Mistakes, ofText) {
   bundle.manifest.text->mode = format::TextFeed::Unknown;
   EXPECT_EQ(run({write(bundle, "unknown"), "--init", "--text", text()}), 2);
   expectSays("whether labels are the next tokens or the same is not known; say --labels next or --labels same");
+  bundle.manifest.text->mode = format::TextFeed::Next;
+  bundle.manifest.inputs[1].type = core::DType::F32;
+  bundle.programs[0].buffers[3].type = core::DType::F32;
+  EXPECT_EQ(run({write(bundle, "unlike"), "--init", "--text", text()}), 1);
+  expectSays("--text feeds windows of one length, and input \"input_ids\" is i64[2, 16], \"labels\" is f32[2, 16]; give --data");
+  bundle = toy::training();
   bundle.manifest.text.reset();
   EXPECT_EQ(run({write(bundle, "none"), "--init", "--text", text()}), 1);
   expectSays("this bundle has no input that takes tokens; --text needs one");

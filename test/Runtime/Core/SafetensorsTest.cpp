@@ -3,8 +3,8 @@
 #include "par/core/Failure.h"
 #include "par/core/Safetensors.h"
 
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <gtest/gtest.h>
 
@@ -107,13 +107,13 @@ TEST(Safetensors, readsAHundredThousandTensorsAtOnce) {
   std::vector<ArrayHeader> headers;
   for (int i = 0; i < 100'000; ++i)
     headers.push_back({"layer." + std::to_string(i) + ".weight", DType::F32, {1}});
-  auto began = std::chrono::steady_clock::now();
+  std::clock_t began = std::clock(); // of this process: other ones do not count
   SafetensorsWriter(path, headers, true).sync();
   SafetensorsReader reader(path);
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  double took = double(std::clock() - began) / CLOCKS_PER_SEC;
   EXPECT_EQ(reader.arrays().size(), headers.size());
-  // Well under a second alone; a quadratic one takes half a minute.
-  EXPECT_LT(took.count(), 5);
+  // It takes about one second; a quadratic one half a minute.
+  EXPECT_LT(took, 5);
 }
 
 } // namespace

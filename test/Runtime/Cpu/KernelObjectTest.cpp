@@ -67,6 +67,21 @@ TEST(KernelObject, survivesTornFiles) {
   }
 }
 
+// What runs is what was checked, whatever becomes of the file; two objects at once are two.
+TEST(KernelObject, runsACopyOfItsFile) {
+  TemporaryFolder folder;
+  std::filesystem::copy_file(object("good"), folder / "k.so");
+  cpu::KernelObject kernels(folder / "k.so"), other(object("good"));
+  std::filesystem::resize_file(folder / "k.so", 100);
+  kernels::KernelFunction scale = kernels.function("scale", "k0");
+  EXPECT_NE(scale, other.function("scale", "k0"));
+  float in = 4, out = 0;
+  uint64_t three = 3;
+  void *operands[] = {&in, &out};
+  scale(operands, &three, 0, 1);
+  EXPECT_EQ(out, 12);
+}
+
 TEST(KernelObject, namesAMissingKernel) {
   cpu::KernelObject kernels(object("good"));
   try {

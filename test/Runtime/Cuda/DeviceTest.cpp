@@ -365,7 +365,7 @@ TEST_F(DeviceTest, saysWhereItStands) {
 TEST_F(DeviceTest, saysThatItHasNoBuiltins) {
   setenv("PAR_CUDA_BUILTINS", "/nowhere", 1);
   EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
-            "/nowhere: error: cannot open: the builtin kernels");
+            "/nowhere: error: cannot open: No such file or directory");
   unsetenv("PAR_CUDA_BUILTINS");
   if (kernels::cudaImage().empty())
     EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),

@@ -124,7 +124,9 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
       {R"("par_program":[1,5])", R"("par_program":[2,0])",
-       "r: par_program: version 2.0, this runtime reads 1.x"},
+       "r: par_program: version 2.0, this runtime reads 1.0 to 1.5"},
+      {R"("par_program":[1,5])", R"("par_program":[1,6])",
+       "r: par_program: version 1.6, this runtime reads 1.0 to 1.5"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",
        "r: blocks.sendact[1]: communicator 'pf' is bound to queue 'forward', not 'data'"},
@@ -218,9 +220,9 @@ TEST(Bundle, WriteReadReplace) {
               std::filesystem::remove(manifest);
               std::filesystem::create_directory(manifest);
             }),
-            folder + "/manifest.json: not a file");
+            folder + "/manifest.json: cannot open: a folder, not a plain file");
   EXPECT_EQ(messageOf([](const std::string &manifest) { std::filesystem::resize_file(manifest, (256 << 20) + 1); }),
-            folder + "/manifest.json: more than 256 MiB");
+            folder + "/manifest.json: cannot open: 268435457 bytes, at most 268435456 are read");
   Expected<Bundle> changed = readBundle(folder);
   ASSERT_FALSE(changed);
   EXPECT_EQ(changed.message(), "kernels-x86.so: its SHA-256 is not that of the manifest");
@@ -270,6 +272,14 @@ TEST(Manifest, Refusals) {
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].transposed = {"w1"}; }),
             "m: tensors.w0: 'w1' is no transposed matrix with a name of its own");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[1].name = "w0"; }), "m: tensors: 'w0' stands there twice");
+  EXPECT_EQ(refused([](Manifest &m) { m.planHash = "none"; }), "m: plan: 'none' is no hash in lower-case hex digits");
+  EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].name = std::string("w\0", 2); }),
+            "m: tensors: a name holds the control character 0x00");
+  EXPECT_EQ(refused([](Manifest &m) { m.inputs[0].name = "x\nerror: y"; }),
+            "m: inputs: a name holds the control character 0x0a");
+  EXPECT_EQ(refused([](Manifest &m) { m.files = {{"a\nb 1 2", 1, sha256("")}}; }),
+            "m: files: a name holds the control character 0x0a");
+  EXPECT_EQ(refused([](Manifest &m) { m.model.name = ""; }), "m: model: an empty name");
   EXPECT_EQ(refused([](Manifest &m) { m.files = {{"../x", 1, sha256("")}}; }),
             "m: files: '../x' is not the plain name of a file");
   EXPECT_EQ(refused([](Manifest &m) { m.model.sha256 = "abc"; }),

@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ToyBundles.h"
+#include "par/format/Sha256.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,5 +65,42 @@ TEST(Tool, ExitStatusAndText) {
   std::filesystem::resize_file(folder + "/role-1.json", 100);
   EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "),
             std::string::npos);
+  EXPECT_EQ(call(folder).first, 1) << "what cannot be read is no bundle, and nothing was refuted";
+  std::filesystem::remove_all(folder);
+}
+
+// What a bundle is run from is listed, and so hashed; who changes the list has to say so.
+TEST(Tool, ListsWhatItIsRunFrom) {
+  std::string folder = std::filesystem::temp_directory_path() / ("par-listed-" + std::to_string(getpid()));
+  format::Bundle bundle = toy::stack({});
+  bundle.blobs = {{"kernels-x86.so", "code"}};
+  format::Expected<format::Manifest> manifest = format::writeBundle(folder, bundle);
+  ASSERT_TRUE(manifest);
+  auto with = [&](auto keep) {
+    format::Manifest changed = *manifest;
+    std::erase_if(changed.files, [&](const format::File &file) { return !keep(file.name); });
+    std::string lines;
+    for (const format::File &file : changed.files)
+      lines += file.name + " " + std::to_string(file.size) + " " + file.sha256 + "\n";
+    changed.bundleHash = format::sha256(lines);
+    std::ofstream(folder + "/manifest.json") << format::writeManifest(changed);
+    return call(folder);
+  };
+  EXPECT_EQ(with([](const std::string &) { return true; }).first, 0);
+  EXPECT_EQ(with([](const std::string &) { return false; }),
+            std::pair(1, folder + ": error: manifest.json: files: none is listed, so nothing is hashed (V1)\n"));
+  EXPECT_EQ(with([](const std::string &name) { return name != "provenance.json"; }),
+            std::pair(1, folder + ": error: manifest.json: files: provenance.json is missing (V1)\n"));
+  EXPECT_EQ(with([](const std::string &name) { return name != "role-1.json"; }),
+            std::pair(1, folder + ": error: manifest.json: files: role-1.json is missing (V1)\n"));
+  EXPECT_EQ(with([](const std::string &name) { return name != "kernels-x86.so"; }).first, 0) << "it calls no kernel of it";
+  for (format::Program &program : bundle.programs)
+    for (format::Kernel &kernel : program.kernels)
+      kernel.builtin = false;
+  manifest = format::writeBundle(folder, bundle);
+  ASSERT_TRUE(manifest);
+  auto [status, text] = with([](const std::string &name) { return name != "kernels-x86.so"; });
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(text.find(folder + ": error: manifest.json: files: kernels-x86.so, which holds kernel '"), 0u) << text;
   std::filesystem::remove_all(folder);
 }

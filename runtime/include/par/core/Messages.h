@@ -60,6 +60,10 @@ struct MessageText {
   M(unsupportedInstruction, "{}: {} is not supported yet")                                                             \
   /* weights */                                                                                                        \
   M(noWeights, "no weights: {} was compiled without them; give --weights FILE, or --init to start from train.init")    \
+  M(weightsCompressed, "no weights: those in {} are compressed and cannot be mapped; compile the unpacked file, give "  \
+                       "--weights FILE, or --init to start from train.init")                                           \
+  M(dataMissing, "no weights: {}, the external data of {}, is not there (\"{}\" lies in it); give --weights FILE, or "  \
+                 "--init")                                                                                             \
   M(modelMissing, "no weights: {} is neither here nor beside the bundle; give --weights FILE, or --init")              \
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
   M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
@@ -77,6 +81,7 @@ struct MessageText {
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
+  M(labelsUnlike, "--text feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")            \
   M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
   M(textVocabulary, "byte {} at {} is outside of the model's {} symbols")                                              \
   M(textTooShort, "{} bytes are fewer than one batch of {} windows of {}")                                             \

@@ -5,6 +5,7 @@
 #include "par/core/Safetensors.h"
 #include "par/format/Manifest.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -77,6 +78,9 @@ std::string describeNaN(const WeightStore &store);
 /// it is another one.
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed);
+/// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside what
+/// it leads to.
+std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle);

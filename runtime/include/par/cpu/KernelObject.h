@@ -1,6 +1,7 @@
 // The compiled kernels of a bundle. The object is checked before it is loaded: it must be a shared object for this
-// machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. (Running a bundle
-// still is running its author's code.)
+// machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. What is loaded is a copy in
+// memory of the bytes that were checked: a file that changes or becomes shorter meanwhile changes nothing. (Running a
+// bundle still is running its author's code.)
 #pragma once
 
 #include "par/kernels/Builtins.h"
@@ -18,6 +19,7 @@ public:
   KernelObject &operator=(KernelObject &&other) noexcept {
     std::swap(handle, other.handle);
     std::swap(path, other.path);
+    std::swap(copy, other.copy);
     return *this;
   }
   ~KernelObject();
@@ -27,6 +29,7 @@ public:
 private:
   void *handle = nullptr;
   std::string path;
+  int copy = -1; ///< the file in memory; open as long as the object is loaded, for dlopen knows objects by their names
 };
 
 /// Throws core::Failure unless the bytes of `path` are a kernel object as described above.

@@ -40,6 +40,8 @@ struct Counterexample {
 struct Verdict {
   Proof proof;
   std::optional<Counterexample> counterexample;
+  /// False: the folder is no bundle that could be read, so that nothing was proved or refuted.
+  bool read = true;
   explicit operator bool() const { return !counterexample; }
 };
 
