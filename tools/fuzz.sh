@@ -1,29 +1,33 @@
 #!/usr/bin/env bash
 # Fuzzes what users bring for SECONDS (60):
-#   tools/fuzz.sh model|plan|save|manifest [SECONDS] [FOLDER...]
+#   tools/fuzz.sh model|plan|save|manifest|protocol [SECONDS] [FOLDER...]
 # builds the fuzzer with the address and undefined-behaviour sanitizers in build-fuzz/ and runs it from the corpus of the
-# repository and the files of the folders, e.g. ONNX's node tests. New inputs go to build-fuzz/corpus-NAME, what breaks Par to
-# build-fuzz/found-NAME-*.
+# repository and the files of the folders, e.g. ONNX's node tests; `protocol` is both sides of what ranks say to each other, and
+# needs the runtime alone. New inputs go to build-fuzz/corpus-NAME, what breaks Par to build-fuzz/found-NAME-* (of protocol:
+# in build-fuzz/runtime).
 #   tools/fuzz.sh program [SECONDS] [BIN]
 # draws a random small graph and a random plan, again and again, and runs both through the par-compile and par-run of BIN
 # (build/bin): a crash, a hang and a difference from one rank are printed with their seed and kept in build-fuzz/found-program.
 set -euo pipefail
 case "${1:-}" in
-model | plan | save | manifest | program) what=$1 ;;
-*) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
+model | plan | save | manifest | protocol | program) what=$1 ;;
+*) sed -n '2,10s/^# //p' "$0" >&2; exit 2 ;;
 esac
 seconds=${2:-60}
 shift $(($# > 2 ? 2 : $#))
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build-fuzz
+build=$root/build-fuzz source=$root
 if [ "$what" = program ]; then
   seed=$((RANDOM * 32768 + RANDOM))
   exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --timeout 600 --keep "$build/found-program"
 fi
-[ -f "$build/build.ninja" ] || cmake -G Ninja -S "$root" -B "$build" -DPAR_FUZZ=ON >/dev/null
+[ "$what" = protocol ] && build=$build/runtime source=$root/runtime
+mkdir -p "$build"
+[ -f "$build/build.ninja" ] || cmake -G Ninja -S "$source" -B "$build" -DPAR_FUZZ=ON \
+  -DCMAKE_CXX_COMPILER="${CXX:-clang++-22}" -DCMAKE_C_COMPILER="${CC:-clang-22}" >/dev/null
 ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/build.log" >&2; exit 1; }
 mkdir -p "$build/corpus-$what"
-declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="" [manifest]="")
+declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="" [manifest]="" [protocol]="")
 export UBSAN_OPTIONS=print_stacktrace=1
 options=(-max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -max_len=60000 -print_final_stats=1)
 [ -f "$root/test/Fuzz/$what.dict" ] && options+=(-dict="$root/test/Fuzz/$what.dict")

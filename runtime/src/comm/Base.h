@@ -31,6 +31,7 @@ public:
   bool startStep(uint64_t step) override;
   void requestStop() override { board.stop(); }
   bool stopped() const override { return hasStopped; }
+  bool stopRequested() const override { return board.stops(); }
   void at(std::string_view instruction) override { board[me].instruction.set(instruction); }
   void entry(std::string_view name) override { board[me].entry.set(name); }
   void saved(std::string_view path) override { board.saved.set(path); }

@@ -102,9 +102,24 @@ void Board::stop() {
   uint32_t no = 0;
   if (!stopping.compare_exchange_strong(no, 1))
     return;
+  allowed.store(lastStep());
+  stopping.store(2);
+}
+
+void Board::note(const Signal &signal) {
+  uint64_t none = 0;
+  signalled.compare_exchange_strong(none, uint64_t(uint32_t(signal.pid)) << 32 | uint64_t(signal.rank + 1) << 8 |
+                                              uint64_t(signal.number));
+}
+
+Signal Board::signal() const {
+  uint64_t bits = signalled.load();
+  return {int(bits & 255), int(bits >> 8 & 0xffffff) - 1, int32_t(bits >> 32)};
+}
+
+uint64_t Board::lastStep() {
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank)
     most = std::max(most, (*this)[rank].startedSteps.load());
-  allowed.store(most);
-  stopping.store(2);
+  return most;
 }

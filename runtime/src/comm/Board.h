@@ -83,6 +83,13 @@ struct alignas(64) RankBoard {
   Waiting waiting() const;
 };
 
+/// A signal that asked the job to stop, and the process that got it.
+struct Signal {
+  int number = 0; ///< 0: none came
+  int rank = -1;  ///< -1: par-run
+  int32_t pid = 0;
+};
+
 /// Shared by the job. Made in zeroed memory of bytesFor(world) bytes.
 class Board {
 public:
@@ -108,11 +115,14 @@ public:
   /// Lets started steps finish and refuses later ones.
   void stop();
   bool stops() const { return stopping.load() != 0; }
+  /// The largest step that any rank has started + 1; 0: none.
+  uint64_t lastStep();
 
   /// Tenths of a second after which ranks that all wait, and of whom none moves, are in a deadlock.
   std::atomic<uint32_t> deadlockAfter{100};
-  /// The signal that asked the job to stop, 0 if none did.
-  std::atomic<int32_t> signal{0};
+  /// Notes a signal that asks the job to stop; the first one stays.
+  void note(const Signal &signal);
+  Signal signal() const;
   /// The newest complete save, "" if none.
   SharedText<256> saved;
   /// par-run's parent process where it started the ranks; 0 where a launcher did.
@@ -125,6 +135,7 @@ private:
   std::atomic<int32_t> exitCode{0};
   std::atomic<uint32_t> stopping{0}; ///< 0 no, 1 being agreed on, 2 after `allowed` steps
   std::atomic<uint64_t> allowed{0};
+  std::atomic<uint64_t> signalled{0}; ///< pid, rank + 1 and number, in 32, 24 and 8 bits
   alignas(64) SharedText<1024> text;
 };
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The parent forks the ranks and stays: it hosts the rendezvous, beats, and watches its children. Everything
-// that they share is inherited and has no name, so that nothing is left, however they end; they end with the
-// parent.
+// that they share is inherited and has no name, so that nothing is left, however they end, and no stranger can
+// reach it: the job listens nowhere. They end with the parent.
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Diagnosis.h"
@@ -23,6 +23,7 @@
 #include <cstring>
 #include <iostream>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,15 +36,13 @@ namespace {
 struct Job {
   Job(const Launch &launch, uint32_t world)
       : launch(launch), world(world), files(SharedFiles::create(world)),
-        memory(files.board.map(Board::bytesFor(world))), board(*Board::make(memory.bytes.data(), world)),
-        token(randomHex(16)) {}
+        memory(files.board.map(Board::bytesFor(world))), board(*Board::make(memory.bytes.data(), world)) {}
 
   const Launch &launch;
   uint32_t world;
   SharedFiles files;
   Mapping memory;
   Board &board;
-  std::string token;
 };
 
 /// Blocks the signals that end a job until the destructor.
@@ -52,8 +51,8 @@ public:
   SignalsHeld() {
     sigset_t held;
     sigemptyset(&held);
-    sigaddset(&held, SIGINT);
-    sigaddset(&held, SIGTERM);
+    for (int signal : endingSignals)
+      sigaddset(&held, signal);
     sigprocmask(SIG_BLOCK, &held, &before);
   }
   ~SignalsHeld() { release(); }
@@ -64,15 +63,23 @@ private:
 };
 
 /// All that a child does.
-int childMain(Job &job, uint32_t rank, uint16_t port, const std::function<int(Control &)> &rankMain) {
+int childMain(Job &job, uint32_t rank, int socket, const std::function<int(Control &)> &rankMain) {
   Pulse pulse(job.board, rank, job.launch.timeout, job.launch.bundle);
-  Place place;
-  place.port = port;
-  Join join{job.token, hostName(), "-n", "-n", rank, job.world, uint64_t(getpid())};
+  Join join{hostName(), "-n", "-n", rank, job.world, uint64_t(getpid())};
+  Connection connection(socket);
+  connection.trust();
+  auto look = [&] {
+    if (job.board.aborted())
+      throw Aborted(job.board.message());
+  };
   try {
-    Joined joined = joinHost(place, join, job.launch.joinTimeout);
-    RemoteControl control(job.board, job.launch.bundle, rank, rank, std::move(joined.connection), job.files);
+    std::optional<Joined> joined = enrol(std::move(connection), join, job.launch.joinTimeout, look);
+    if (!joined)
+      throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank));
+    RemoteControl control(job.board, job.launch.bundle, rank, rank, std::move(joined->connection), job.files);
     return runRank(control, job.board, rankMain);
+  } catch (const Aborted &) {
+    return job.board.code();
   } catch (const std::exception &error) {
     if (job.board.claim())
       printLine(errorLine(job.launch.bundle, error.what()));
@@ -84,6 +91,7 @@ int childMain(Job &job, uint32_t rank, uint16_t port, const std::function<int(Co
 struct Child {
   pid_t pid = 0;
   int process = -1; ///< pidfd; -1 when reaped
+  int socket = -1;  ///< the parent's end of its connection, until the host has it
 };
 
 /// The parent's side.
@@ -126,6 +134,7 @@ void Parent::watch(Host &host) {
   for (std::vector<int> alive = living(); !alive.empty(); alive = living()) {
     host.step(100, alive);
     job.board.parentBeat.store(now());
+    endIfSignalled(job.board, job.launch.bundle);
     patience.look();
     reap();
     judge();
@@ -177,24 +186,36 @@ void Parent::endLingering() {
         kill(child.pid, SIGKILL);
 }
 
-static Child forkRank(Job &job, uint32_t rank, const Listener &listener, SignalsHeld &held,
+static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &held,
                       const std::function<int(Control &)> &rankMain) {
   pid_t parent = getpid();
+  auto rank = uint32_t(before.size());
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw LaunchError(exitRankLost, say(Sentence::cannotFork, rank, std::strerror(errno)));
   // A child that is stopped before its first beat is judged from here on.
   job.board[rank].beat.store(now());
   pid_t pid = fork();
   if (pid < 0)
     throw LaunchError(exitRankLost, say(Sentence::cannotFork, rank, std::strerror(errno)));
-  if (pid > 0)
-    return {pid, int(syscall(SYS_pidfd_open, pid, 0))};
+  if (pid > 0) {
+    close(ends[1]);
+    return {pid, int(syscall(SYS_pidfd_open, pid, 0)), ends[0]};
+  }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(exitRankLost);
+  // The parent alone holds its ends: a rank's connection ends with the parent or the rank.
+  for (const Child &other : before) {
+    close(other.socket);
+    close(other.process);
+  }
+  close(ends[0]);
   // Ctrl-C reaches the whole group of processes; the parent decides what it means.
-  Interrupt interrupt(job.board);
+  Interrupt interrupt(job.board, int(rank));
   signal(SIGINT, SIG_IGN);
   held.release();
-  int code = childMain(job, rank, listener.port(), rankMain);
+  int code = childMain(job, rank, ends[1], rankMain);
   std::cout.flush();
   fflush(nullptr);
   _exit(code);
@@ -203,7 +224,6 @@ static Child forkRank(Job &job, uint32_t rank, const Listener &listener, Signals
 int par::comm::runForked(const Launch &launch, uint32_t world,
                          const std::function<int(Control &)> &rankMain) {
   Job job(launch, world);
-  Listener listener = Listener::loopback();
   job.board.parent.store(getpid());
   job.board.parentBeat.store(now());
   job.board.deadlockAfter.store(uint32_t(launch.timeout * 20));
@@ -213,19 +233,21 @@ int par::comm::runForked(const Launch &launch, uint32_t world,
   std::vector<Child> children;
   SignalsHeld held;
   try {
-    for (uint32_t rank = 0; rank < world; ++rank)
-      children.push_back(forkRank(job, rank, listener, held, rankMain));
+    while (children.size() < world)
+      children.push_back(forkRank(job, children, held, rankMain));
   } catch (...) {
     for (const Child &child : children)
       kill(child.pid, SIGKILL);
     throw;
   }
-  Interrupt interrupt(job.board);
+  Interrupt interrupt(job.board, -1);
   held.release();
-  Host host(std::move(listener), launch.bundle, job.token, launch.joinTimeout, job.board, nullptr);
+  Host host(std::nullopt, {launch.bundle, launch.joinTimeout}, job.board);
+  for (Child &child : children)
+    host.adopt(std::exchange(child.socket, -1));
   Parent parent(job, std::move(children));
   parent.watch(host);
   if (job.board.aborted())
     return job.board.code();
-  return parent.code() ? parent.code() : interruptCode(job.board);
+  return parent.code() ? parent.code() : interruptCode(job.board, launch.bundle);
 }

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Host.h"
 #include "comm/Diagnosis.h"
+#include "comm/Interrupt.h"
 #include "par/comm/Sentences.h"
-#include "par/format/Sha256.h"
 
 #include <algorithm>
 
@@ -40,67 +40,95 @@ SharedFiles SharedFiles::from(const std::vector<int> &descriptors) {
   return files;
 }
 
-std::string par::comm::greetingOf(const std::string &token) { return format::sha256("greeting " + token); }
+namespace {
+
+/// Texts of a join are printed: short ones without control characters.
+const std::string &printable(const std::string &text) {
+  if (text.size() > 255 || std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; }))
+    throw std::runtime_error(say(Sentence::truncated));
+  return text;
+}
+
+std::string processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
+
+/// Time in which those who watch the ranks say better what became of one that has hung up.
+constexpr int64_t leaveTime = 3'000'000'000;
+
+} // namespace
 
 std::string Join::write() const {
   Writer writer;
-  writer.text(token).text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid);
+  writer.text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid);
   return writer.take();
 }
 
 Join Join::read(std::string_view bytes) {
   Reader reader(bytes);
   Join join;
-  join.token = reader.text();
-  join.host = reader.text();
-  join.rankSource = reader.text();
-  join.worldSource = reader.text();
+  join.host = printable(reader.text());
+  join.rankSource = printable(reader.text());
+  join.worldSource = printable(reader.text());
   join.rank = reader.number();
   join.world = reader.number();
   join.pid = reader.number();
   return join;
 }
 
-Host::Host(Listener listener, std::string bundle, std::string token, double joinTimeout, Board &board,
-           const SharedFiles *pass)
-    : listener(std::move(listener)), bundle(std::move(bundle)), token(std::move(token)),
-      deadline(now() + int64_t(joinTimeout * 1e9)), board(board), pass(pass), members(board.world()) {
-  if (pass)
-    local.emplace(Listener::local(localName));
+Host::Host(std::optional<Listener> listener, Hosting given, Board &board)
+    : hosting(std::move(given)), board(board), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
+      members(board.world()) {
+  if (hosting.pass || !hosting.token.empty())
+    passage.emplace(hosting.token, hosting.key);
+  if (listener)
+    door.emplace(std::move(*listener), hosting.key, hosting.token.empty() ? "" : passage->name());
+}
+
+void Host::adopt(int socket) {
+  peers.push_back(std::make_unique<Peer>(Connection(socket)));
+  peers.back()->connection.trust();
 }
 
 void Host::step(int milliseconds, const std::vector<int> &also) {
-  std::vector<pollfd> polled{{listener.socket(), POLLIN, 0}};
-  if (local)
-    polled.push_back({local->socket(), POLLIN, 0});
+  std::vector<pollfd> polled;
+  if (door)
+    door->watch(polled);
+  if (passage)
+    polled.push_back({passage->socket(), POLLIN, 0});
   for (const std::unique_ptr<Peer> &peer : peers)
     polled.push_back(
         {peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
   for (int fd : also)
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
-  if (polled[0].revents)
-    accept();
-  if (local && polled[1].revents) {
-    int socket = local->accept();
-    if (socket >= 0 && sameUser(socket))
-      sendDescriptors(socket, pass->descriptors());
-    close(socket);
-  }
-  for (const std::unique_ptr<Peer> &peer : peers) {
-    peer->connection.pump();
-    while (std::optional<Message> message = peer->connection.next())
-      handle(*peer, *message);
-    if (peer->refused && !peer->connection.pending())
-      peer->connection.close();
+  if (door)
+    for (Connection &known : door->admit(members.size() - joined()))
+      peers.push_back(std::make_unique<Peer>(std::move(known)));
+  if (passage)
+    passage->serve(hosting.pass ? hosting.pass->descriptors() : std::vector<int>());
+  for (size_t i = 0; i < peers.size(); ++i) {
+    Peer &peer = *peers[i];
+    peer.connection.pump();
+    while (std::optional<Message> message = peer.connection.next())
+      handle(peer, *message);
+    if (peer.refused && !peer.connection.pending())
+      peer.connection.close();
   }
   exchange();
-  std::erase_if(peers, [&](const std::unique_ptr<Peer> &peer) {
-    if (!peer->connection.open())
-      std::replace(members.begin(), members.end(), peer.get(), static_cast<Peer *>(nullptr));
-    return !peer->connection.open();
-  });
+  forgetClosed();
   watchJoining();
+  watchLeaving();
+}
+
+void Host::forgetClosed() {
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    if (members[rank] && !members[rank]->connection.open()) {
+      members[rank] = nullptr;
+      if (started && !leftAt && !board[rank].finished.load()) {
+        leftAt = now();
+        leaver = rank;
+      }
+    }
+  std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
 }
 
 bool Host::quiet() const {
@@ -108,20 +136,12 @@ bool Host::quiet() const {
                       [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
 }
 
-void Host::accept() {
-  int socket = listener.accept();
-  if (socket < 0)
-    return;
-  peers.push_back(std::make_unique<Peer>(socket));
-  peers.back()->connection.send({Message::greeting, greetingOf(token)});
-}
-
 // Whoever sends bytes that are not ours is hung up on.
 void Host::handle(Peer &peer, const Message &message) {
   try {
     if (message.kind == Message::join && !peer.join) {
       admit(peer, Join::read(message.body));
-    } else if (message.kind == Message::value && peer.join && !peer.value) {
+    } else if (message.kind == Message::value && started && peer.join && !peer.value) {
       Reader reader(message.body);
       uint64_t sharing = reader.number(), root = reader.number();
       std::string label = reader.text();
@@ -136,60 +156,86 @@ void Host::handle(Peer &peer, const Message &message) {
   }
 }
 
+std::string Host::objection(const Join &join) const {
+  if (join.world != board.world())
+    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, board.world(), join.worldSource);
+  if (!hosting.refusal.empty())
+    return hosting.refusal;
+  if (join.host != hostName())
+    return say(Sentence::severalHosts, join.rank, join.host, hostName());
+  if (join.rank >= board.world())
+    return say(Sentence::rankTooLarge, join.rank, board.world(), join.rankSource);
+  if (Peer *other = members[join.rank])
+    return say(Sentence::sameRank, join.rank, processOf(*other->join), processOf(join), join.rankSource);
+  return "";
+}
+
 void Host::admit(Peer &peer, const Join &join) {
-  if (join.token != token)
-    return refuse(peer, 2, errorLine(bundle, say(Sentence::otherJob)));
+  peer.join = join;
   if (board.aborted())
     return refuse(peer, board.code(), board.message());
-  auto process = [](const Join &j) { return "pid " + std::to_string(j.pid) + " on " + j.host; };
-  peer.join = join;
-  if (join.world != board.world())
-    return fail(2, say(Sentence::worldsDiffer, join.rank, process(join), join.world, board.world(),
-                       join.worldSource));
-  if (join.host != hostName())
-    return fail(2, say(Sentence::severalHosts, join.rank, join.host, hostName()));
-  if (join.rank >= board.world())
-    return fail(2, say(Sentence::rankTooLarge, join.rank, board.world(), join.rankSource));
-  if (Peer *other = members[join.rank]) {
-    std::string message =
-        say(Sentence::sameRank, join.rank, process(*other->join), process(join), join.rankSource);
+  if (std::string message = objection(join); !message.empty()) {
     // A job that is complete goes on without the newcomer.
-    return joined == board.world() ? refuse(peer, 2, errorLine(bundle, message)) : fail(2, message);
+    if (started)
+      return refuse(peer, 2, errorLine(hosting.bundle, message));
+    moreMayCome = true;
+    return fail(2, message);
   }
   members[join.rank] = &peer;
-  ++joined;
-  peer.connection.send({Message::welcome, localName});
+  if (joined() == members.size())
+    start();
+}
+
+uint32_t Host::joined() const {
+  return uint32_t(std::count_if(members.begin(), members.end(), [](Peer *peer) { return peer != nullptr; }));
+}
+
+void Host::start() {
+  started = true;
+  for (Peer *peer : members)
+    peer->connection.send({Message::welcome, passage ? passage->name() : ""});
 }
 
 void Host::refuse(Peer &peer, int code, const std::string &line) {
-  Writer writer;
-  writer.number(uint64_t(code)).text(line);
-  peer.connection.send({Message::refuse, writer.take()});
+  peer.connection.send({Message::refuse, Writer().number(uint64_t(code)).text(line).take()});
   peer.refused = true;
+  ++refusals;
 }
 
 void Host::fail(int code, const std::string &message) {
-  std::string line = errorLine(bundle, message);
+  std::string line = errorLine(hosting.bundle, message);
   if (board.claim())
     printLine(line);
   board.abort(code, line);
-  for (const std::unique_ptr<Peer> &peer : peers)
-    if (peer->join && std::find(members.begin(), members.end(), peer.get()) == members.end())
-      refuse(*peer, code, line);
 }
 
+// Ranks that wait for the others know nothing of the board yet: what ends the job is told to each.
 void Host::watchJoining() {
-  if (joined == board.world() || board.aborted() || now() < deadline)
+  if (started)
     return;
-  std::string missing;
-  for (uint32_t rank = 0; rank < members.size(); ++rank)
-    if (!members[rank])
-      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-  fail(exitRankLost, say(Sentence::ranksMissing, joined, board.world(), missing));
+  endIfSignalled(board, hosting.bundle);
+  if (!board.aborted() && now() >= deadline) {
+    std::string missing;
+    for (uint32_t rank = 0; rank < members.size(); ++rank)
+      if (!members[rank])
+        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    std::string others = door && door->refused() ? say(Sentence::strangersCame, door->refused()) : "";
+    fail(exitRankLost, say(Sentence::ranksMissing, joined(), board.world(), missing, others));
+  }
+  if (!board.aborted())
+    return;
+  for (const std::unique_ptr<Peer> &peer : peers)
+    if (peer->join && !peer->refused)
+      refuse(*peer, board.code(), board.message());
+}
+
+void Host::watchLeaving() {
+  if (leftAt && !board.aborted() && !board[leaver].finished.load() && now() - leftAt > leaveTime)
+    fail(exitRankLost, say(Sentence::rankHungUp, leaver));
 }
 
 void Host::exchange() {
-  if (std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
+  if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
     return;
   const Value &first = *members[0]->value;
   for (uint32_t rank = 1; rank < members.size(); ++rank) {

@@ -6,18 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A single-threaded star, driven by step(): par-run's parent process drives it in its main loop, rank 0 of a
-// launcher's job in a thread.
+// launcher's job in a thread. A rank belongs to the job when all have come: until then it may leave and come
+// again, and what is wrong with one is told to all that are there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_SRC_COMM_HOST_H
 #define PAR_SRC_COMM_HOST_H
 
 #include "comm/Base.h"
+#include "comm/Door.h"
 #include "comm/Memory.h"
-#include "comm/Socket.h"
-#include "comm/Wire.h"
-
-#include <poll.h>
+#include "comm/Passage.h"
 
 namespace par::comm {
 
@@ -32,29 +31,44 @@ struct SharedFiles {
   static SharedFiles from(const std::vector<int> &descriptors);
 };
 
-/// What a host that knows the job's token says to whoever connects: it shows a rank that this is its job's
-/// host, and does not tell a stranger the token, which a rank must show in turn.
-std::string greetingOf(const std::string &token);
-
 /// What a rank says when it joins.
 struct Join {
-  std::string token, host, rankSource, worldSource;
+  std::string host, rankSource, worldSource;
   uint64_t rank = 0, world = 0, pid = 0;
 
   std::string write() const;
+  /// Throws std::runtime_error on texts that no rank says.
   static Join read(std::string_view bytes);
+};
+
+/// Who hosts, and what for.
+struct Hosting {
+  std::string bundle;
+  double joinTimeout = 60;
+  std::string key{};                   ///< what ranks must know that come by the door
+  std::string token{};                 ///< what the passage gives away
+  const SharedFiles *pass = nullptr;   ///< what the passage passes; null where ranks inherit it
+  std::string refusal{};               ///< not "": what every rank is told, as rank 0 was started wrong
 };
 
 class Host {
 public:
-  /// `pass`: descriptors that ranks may fetch over a local socket; null where they have inherited them.
-  Host(Listener listener, std::string bundle, std::string token, double joinTimeout, Board &board,
-       const SharedFiles *pass);
+  /// Hosts whoever comes to `listener`; without one, whom adopt() brings.
+  Host(std::optional<Listener> listener, Hosting hosting, Board &board);
+
+  /// A rank's connection that needs to show nothing: it was inherited.
+  void adopt(int socket);
 
   /// Waits up to `milliseconds` for something to do (or for one of `also` to become readable) and does it.
   void step(int milliseconds, const std::vector<int> &also = {});
   /// True when everything queued has been sent.
   bool quiet() const;
+  /// Ranks that have been told that there is no job, or why it ends before it began.
+  size_t told() const { return refusals; }
+  /// Whether all ranks have come.
+  bool complete() const { return started; }
+  /// Whether somebody may still come who should be told why the job ended before it began.
+  bool owesWords() const { return moreMayCome && refusals < board.world(); }
 
 private:
   struct Value {
@@ -63,30 +77,37 @@ private:
     std::string label, bytes;
   };
   struct Peer {
-    explicit Peer(int socket) : connection(socket) {}
+    explicit Peer(Connection connection) : connection(std::move(connection)) {}
     Connection connection;
     std::optional<Join> join;
     std::optional<Value> value;
     bool refused = false; ///< hung up on when it has been told
   };
 
-  void accept();
   void handle(Peer &peer, const Message &message);
   void admit(Peer &peer, const Join &join);
+  /// What speaks against this rank in this job, "" for nothing.
+  std::string objection(const Join &join) const;
   void exchange();
   void fail(int code, const std::string &message);
   void refuse(Peer &peer, int code, const std::string &line);
+  void forgetClosed();
+  void start();
   void watchJoining();
+  void watchLeaving();
+  uint32_t joined() const;
 
-  Listener listener;
-  std::string bundle, token, localName;
-  std::optional<Listener> local;
-  int64_t deadline;
+  Hosting hosting;
   Board &board;
-  const SharedFiles *pass;
+  std::optional<Passage> passage;
+  std::optional<Door> door;
+  int64_t deadline;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<Peer *> members; ///< by rank
-  uint32_t joined = 0;
+  bool started = false, moreMayCome = false;
+  int64_t leftAt = 0; ///< when a rank of the complete job was seen to have hung up
+  uint32_t leaver = 0;
+  size_t refusals = 0;
 };
 
 } // namespace par::comm

@@ -1,7 +1,12 @@
-//===- Interrupt.h - what Ctrl-C does --------------------------------------===//
+//===- Interrupt.h - what Ctrl-C and schedulers' signals do ----------------===//
 //
 // Part of Par, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// SIGINT, SIGTERM and SIGHUP. Before the first step nothing is lost: the job ends at once. From then on it ends
+// after the step, with its save. Whatever happens, a line says who got the signal and what became of it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_SRC_COMM_INTERRUPT_H
@@ -9,19 +14,46 @@
 
 #include "comm/Board.h"
 
+#include <array>
+#include <csignal>
+#include <thread>
+
 namespace par::comm {
 
-/// While it lives, the first SIGINT or SIGTERM in this process lets the job finish its step, the second ends
-/// the process at once. One at a time in a process.
+/// The signals that ask a job to end.
+inline constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
+
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP in this process asks the job to end, and a second SIGINT
+/// or SIGTERM ends the process at once. `rank`: which one this process is, -1 where it is par-run with all of
+/// them. One at a time in a process.
 class Interrupt {
 public:
-  explicit Interrupt(Board &board);
+  Interrupt(Board &board, int rank);
   Interrupt(const Interrupt &) = delete;
   ~Interrupt();
+
+private:
+  std::array<struct sigaction, 4> before;
 };
 
-/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none.
-int interruptCode(const Board &board);
+/// Ends a job that got a signal before its first step, and says so; to be called often by who watches the job.
+void endIfSignalled(Board &board, const std::string &bundle);
+
+/// Calls endIfSignalled() while it lives, and ends the process where its other threads do not: for jobs without
+/// a Pulse.
+class SignalWatch {
+public:
+  SignalWatch(Board &board, std::string bundle);
+  ~SignalWatch();
+
+private:
+  std::atomic<bool> ending{false};
+  std::thread thread;
+};
+
+/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none. Says what the job did, if
+/// nobody has.
+int interruptCode(Board &board, const std::string &bundle);
 
 } // namespace par::comm
 

@@ -11,15 +11,19 @@
 #include "comm/Pulse.h"
 #include "comm/Remote.h"
 #include "par/comm/Sentences.h"
-#include "par/format/Sha256.h"
 
-#include <csignal>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
 #include <unistd.h>
 
 using namespace par;
 using namespace par::comm;
 
 namespace {
+
+/// How long ranks that come late are told why there is no job.
+constexpr int64_t wordsTime = 3'000'000'000;
 
 /// Drives the host until the last answers have been sent.
 class HostThread {
@@ -34,8 +38,10 @@ private:
   void loop() {
     while (!ending.load())
       host.step(50);
-    int64_t deadline = now() + 2'000'000'000;
-    while (!host.quiet() && now() < deadline)
+    int64_t began = now();
+    while (host.owesWords() && now() - began < wordsTime)
+      host.step(50);
+    while (!host.quiet() && now() - began < wordsTime)
       host.step(50);
   }
 
@@ -51,19 +57,9 @@ struct Shared {
   Board *board = nullptr;
 };
 
-/// Ranks of one job have it, others hardly.
-std::string tokenOf(const Place &place) {
-  const char *secret = std::getenv("PAR_TOKEN");
-  return format::sha256("par " + place.job + "\n" + (secret ? secret : ""));
-}
-
-Shared fetch(const std::string &localName, uint32_t world) {
-  int socket = connectLocal(localName);
-  if (socket < 0)
-    throw LaunchError(exitRankLost, say(Sentence::notPassed));
+Shared fetch(const Joined &joined, uint32_t world) {
   Shared shared;
-  shared.files = SharedFiles::from(receiveDescriptors(socket, world + 2));
-  close(socket);
+  shared.files = SharedFiles::from(fetchDescriptors(joined.passage, joined.key, world + 2));
   shared.memory = shared.files.board.map(Board::bytesFor(world));
   shared.board = reinterpret_cast<Board *>(shared.memory.bytes.data());
   return shared;
@@ -71,43 +67,97 @@ Shared fetch(const std::string &localName, uint32_t world) {
 
 int runJoined(const Launch &launch, const Place &place, Shared &shared, Connection connection,
               const std::function<int(Control &)> &rankMain) {
-  Interrupt interrupt(*shared.board);
   Pulse pulse(*shared.board, place.rank, launch.timeout, launch.bundle);
   RemoteControl control(*shared.board, launch.bundle, place.rank, place.localRank, std::move(connection),
                         shared.files);
   int code = runRank(control, *shared.board, rankMain);
   if (shared.board->aborted())
     return shared.board->code();
-  return code ? code : interruptCode(*shared.board);
+  return code ? code : interruptCode(*shared.board, launch.bundle);
+}
+
+/// What ranks say when they join.
+Join joinOf(const Place &place) {
+  return {hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
+}
+
+/// What a host of this job does: with PAR_TOKEN, or a secret of its own for ranks of its user.
+Hosting hostingOf(const Launch &launch, const Place &place) {
+  std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(kProofBytes) : "";
+  Hosting hosting{launch.bundle, launch.joinTimeout};
+  hosting.key = keyOf(token.empty() ? own : token, place.job);
+  hosting.token = own;
+  return hosting;
+}
+
+Shared makeShared(const Launch &launch, uint32_t world) {
+  Shared shared{SharedFiles::create(world), {}, nullptr};
+  shared.memory = shared.files.board.map(Board::bytesFor(world));
+  shared.board = Board::make(shared.memory.bytes.data(), world);
+  shared.board->deadlockAfter.store(uint32_t(launch.timeout * 20));
+  return shared;
+}
+
+/// Rank 0 comes to its own host through no door.
+int runHosting(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
+  Listener listener = Listener::rendezvous(place);
+  Shared shared = makeShared(launch, place.world);
+  Interrupt interrupt(*shared.board, 0);
+  Hosting hosting = hostingOf(launch, place);
+  hosting.pass = &shared.files;
+  Host host(std::move(listener), hosting, *shared.board);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw LaunchError(exitRankLost, say(Sentence::cannotListen, "a local socket", std::strerror(errno)));
+  host.adopt(ends[0]);
+  HostThread thread(host);
+  Connection connection(ends[1]);
+  connection.trust();
+  std::optional<Joined> joined = enrol(std::move(connection), joinOf(place), launch.joinTimeout, [] {});
+  if (!joined)
+    throw LaunchError(exitRankLost, say(Sentence::hostHungUp, place.rank));
+  return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
 }
 
 } // namespace
 
 int par::comm::runLaunched(const Launch &launch, const Place &place,
                            const std::function<int(Control &)> &rankMain) {
-  Join join{tokenOf(place), hostName(),  place.rankSource,  place.worldSource,
-            place.rank,     place.world, uint64_t(getpid())};
   try {
-    if (place.rank != 0) {
-      Joined joined = joinHost(place, join, launch.joinTimeout);
-      Shared shared = fetch(joined.localName, place.world);
-      return runJoined(launch, place, shared, std::move(joined.connection), rankMain);
-    }
-    Listener listener = Listener::rendezvous(place);
-    Place found = place;
-    found.port = listener.port();
-    found.agentStore = false;
-    Shared shared{SharedFiles::create(place.world), {}, nullptr};
-    shared.memory = shared.files.board.map(Board::bytesFor(place.world));
-    shared.board = Board::make(shared.memory.bytes.data(), place.world);
-    shared.board->deadlockAfter.store(uint32_t(launch.timeout * 20));
-    Host host(std::move(listener), launch.bundle, join.token, launch.joinTimeout, *shared.board,
-              &shared.files);
-    HostThread thread(host);
-    Joined joined = joinHost(found, join, launch.joinTimeout);
+    if (place.rank == 0)
+      return runHosting(launch, place, rankMain);
+    Joined joined = joinHost(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout);
+    Shared shared = fetch(joined, place.world);
+    Interrupt interrupt(*shared.board, int(place.rank));
     return runJoined(launch, place, shared, std::move(joined.connection), rankMain);
   } catch (const Refused &refused) {
-    printLine(refused.what());
+    // Rank 0's host has said it already, in this process; every other rank says it where it was started.
+    if (place.rank != 0)
+      printLine(refused.what());
     return refused.code;
+  }
+}
+
+void par::comm::tellOthers(const Launch &launch, const Place &place, const LaunchError &wrong) {
+  try {
+    if (place.rank != 0) {
+      joinHost(place, tokenOfEnvironment(), joinOf(place), double(wordsTime) / 1e9);
+      return;
+    }
+    Mapping memory = mapPrivate(Board::bytesFor(place.world));
+    Board &board = *Board::make(memory.bytes.data(), place.world);
+    board.claim();
+    Hosting hosting = hostingOf(launch, place);
+    hosting.refusal = wrong.what();
+    Host host(Listener::rendezvous(place), hosting, board);
+    for (int64_t began = now(); host.told() + 1 < place.world && now() - began < wordsTime;)
+      host.step(50);
+    for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
+      host.step(50);
+  } catch (const Refused &refused) {
+    if (errorLine(launch.bundle, wrong.what()) != refused.what())
+      printLine(refused.what());
+  } catch (const std::runtime_error &) {
+    // What is wrong with this rank has been said; nobody is there to hear it.
   }
 }

@@ -157,7 +157,8 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
   Mapping memory = mapPrivate(Board::bytesFor(world));
   Board &board = *Board::make(memory.bytes.data(), world);
   board.deadlockAfter.store(uint32_t(launch.timeout * 20));
-  Interrupt interrupt(board);
+  Interrupt interrupt(board, -1);
+  SignalWatch watch(board, launch.bundle);
   Hub hub(board);
   std::vector<int> codes(world);
   auto body = [&](uint32_t rank) {
@@ -173,5 +174,5 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
   if (board.aborted())
     return board.code();
   int code = *std::max_element(codes.begin(), codes.end());
-  return code ? code : interruptCode(board);
+  return code ? code : interruptCode(board, launch.bundle);
 }

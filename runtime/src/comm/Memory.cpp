@@ -12,6 +12,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace par::comm;
@@ -58,4 +59,10 @@ void SharedFile::resize(size_t bytes) {
     throw std::runtime_error(say(Sentence::cannotShare, bytes, std::strerror(errno)));
 }
 
-Mapping SharedFile::map(size_t bytes) const { return mapPages(bytes, MAP_SHARED, fd); }
+Mapping SharedFile::map(size_t bytes) const {
+  // Pages beyond the end of the file would end this process when they are touched.
+  struct stat file{};
+  if (fstat(fd, &file) != 0 || uint64_t(file.st_size) < bytes)
+    throw std::runtime_error(say(Sentence::sharedTooSmall, file.st_size, bytes));
+  return mapPages(bytes, MAP_SHARED, fd);
+}

@@ -35,11 +35,11 @@ const std::string *find(const Environment &environment, const char *name) {
   return it == environment.end() || it->second.empty() ? nullptr : &it->second;
 }
 
-uint32_t numberOf(const std::string &name, const std::string &text, uint32_t limit) {
+uint32_t numberOf(const std::string &name, const std::string &text, uint32_t least, uint32_t limit) {
   uint32_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value > limit)
-    throw LaunchError(2, say(Sentence::notANumber, name, text, limit));
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > limit)
+    throw LaunchError(2, say(Sentence::notANumber, name, text, least, limit));
   return value;
 }
 
@@ -73,12 +73,12 @@ std::optional<Place> fromLauncher(const Launcher &launcher, const Environment &e
   if (!world)
     throw LaunchError(2, say(Sentence::setAndNotSet, launcher.rank, launcher.world));
   Place place;
-  place.rank = place.localRank = numberOf(launcher.rank, *rank, maxWorld);
-  place.world = numberOf(launcher.world, *world, maxWorld);
+  place.rank = place.localRank = numberOf(launcher.rank, *rank, 0, maxWorld);
+  place.world = numberOf(launcher.world, *world, 0, maxWorld);
   place.rankSource = launcher.rank;
   place.worldSource = launcher.world;
   if (const std::string *local = find(environment, launcher.localRank))
-    place.localRank = numberOf(launcher.localRank, *local, maxWorld);
+    place.localRank = numberOf(launcher.localRank, *local, 0, maxWorld);
   for (const char *job : launcher.jobs)
     if (const std::string *name = find(environment, job); name && place.job.empty())
       place.job = *name;
@@ -100,13 +100,13 @@ void readMaster(Place &place, const Launch &launch, const Environment &environme
     if (colon == std::string::npos || colon == 0)
       throw LaunchError(2, say(Sentence::badMaster, launch.master));
     place.host = launch.master.substr(0, colon);
-    place.port = uint16_t(numberOf("the port of --master", launch.master.substr(colon + 1), 65535));
+    place.port = uint16_t(numberOf("the port of --master", launch.master.substr(colon + 1), 1, 65535));
     return;
   }
   const std::string *address = find(environment, "MASTER_ADDR"), *port = find(environment, "MASTER_PORT");
   if (address && port) {
     place.host = *address;
-    place.port = uint16_t(numberOf("MASTER_PORT", *port, 65535));
+    place.port = uint16_t(numberOf("MASTER_PORT", *port, 1, 65535));
     const std::string *agent = find(environment, "TORCHELASTIC_USE_AGENT_STORE");
     place.agentStore = agent && *agent == "True";
     return;
@@ -146,7 +146,7 @@ std::optional<Place> par::comm::findPlace(const Launch &launch, const Environmen
   check(*place);
   if (launch.n)
     throw LaunchError(2, say(Sentence::countUnderLauncher, *launch.n, place->worldSource));
-  if (place->world > 1)
+  if (place->world > 1 || !launch.master.empty())
     readMaster(*place, launch, environment);
   return place;
 }

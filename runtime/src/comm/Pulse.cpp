@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Pulse.h"
 #include "comm/Diagnosis.h"
+#include "comm/Interrupt.h"
 #include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"
 
@@ -67,6 +68,7 @@ void Pulse::loop() {
   while (!wake.wait_for(lock, tick, [this] { return ending; })) {
     patience.look();
     board[rank].beat.store(now());
+    endIfSignalled(board, bundle);
     if (board.aborted()) {
       // The main thread leaves at its next poll; a long kernel or a stuck read would keep it.
       if (!abortSeen)

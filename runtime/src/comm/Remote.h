@@ -14,7 +14,8 @@ namespace par::comm {
 /// A connection that has been welcomed.
 struct Joined {
   Connection connection;
-  std::string localName; ///< where the host passes its descriptors on
+  std::string passage; ///< where the host passes its descriptors on; "" where they were inherited
+  std::string key;     ///< the job's
 };
 
 /// The host refused this rank; what() is the line to print.
@@ -22,9 +23,16 @@ struct Refused : LaunchError {
   using LaunchError::LaunchError;
 };
 
-/// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. Throws
-/// LaunchError or Refused.
-Joined joinHost(const Place &place, const Join &join, double timeout);
+Refused readRefusal(const std::string &body);
+
+/// Joins over a connection to this job's host and waits until all ranks have come; nullopt where the host hangs
+/// up. `look` is called often and may throw. Throws LaunchError or Refused.
+std::optional<Joined> enrol(Connection connection, const Join &join, double timeout,
+                            const std::function<void()> &look);
+
+/// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
+/// where it is not set. Throws LaunchError or Refused.
+Joined joinHost(const Place &place, const std::string &token, const Join &join, double timeout);
 
 /// The control plane of a rank that is a process.
 class RemoteControl final : public BoardControl {
@@ -42,6 +50,8 @@ protected:
                                     uint32_t root) override;
 
 private:
+  Message awaitValues();
+
   uint32_t local;
   Connection connection;
   SharedFiles &files;

@@ -15,28 +15,7 @@ using namespace par::comm;
 
 namespace {
 
-/// Error 13.
-void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
-  if (world == launch.bundleRanks)
-    return;
-  std::string mesh = launch.mesh.empty() ? "" : " (" + launch.mesh + ")";
-  throw LaunchError(
-      2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
-}
-
-int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
-  checkWorld(launch, place.world,
-             "the launcher started " + std::to_string(place.world) + " (" + place.worldSource + ")");
-  if (place.world == 1)
-    return runThreads(launch, 1, rankMain);
-  if (launch.transport == Transport::inproc)
-    throw LaunchError(2, say(Sentence::threadsUnderLauncher, place.worldSource));
-  return runLaunched(launch, place, rankMain);
-}
-
-} // namespace
-
-std::map<std::string, std::string> par::comm::environmentOfProcess() {
+std::map<std::string, std::string> environmentOfProcess() {
   std::map<std::string, std::string> result;
   for (char **entry = environ; *entry; ++entry) {
     std::string_view text = *entry;
@@ -47,10 +26,42 @@ std::map<std::string, std::string> par::comm::environmentOfProcess() {
   return result;
 }
 
-int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
-  std::optional<Place> place;
+/// Error 13.
+void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
+  if (world == launch.bundleRanks)
+    return;
+  std::string mesh = launch.mesh.empty() ? "" : " (" + launch.mesh + ")";
+  throw LaunchError(
+      2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
+}
+
+int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
   try {
-    place = findPlace(launch, environmentOfProcess());
+    checkWorld(launch, place.world,
+               "the launcher started " + std::to_string(place.world) + " (" + place.worldSource + ")");
+  } catch (const LaunchError &wrong) {
+    printLine(errorLine(launch.bundle, wrong.what()));
+    if (place.port != 0)
+      tellOthers(launch, place, wrong);
+    return wrong.code;
+  }
+  if (place.world == 1)
+    return runThreads(launch, 1, rankMain);
+  if (launch.transport == Transport::inproc)
+    throw LaunchError(2, say(Sentence::threadsUnderLauncher, place.worldSource));
+  return runLaunched(launch, place, rankMain);
+}
+
+} // namespace
+
+std::optional<Place> par::comm::placeOfProcess(const Launch &launch) {
+  return findPlace(launch, environmentOfProcess());
+}
+
+int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
+  try {
+    std::optional<Place> place = placeOfProcess(launch);
+    endOnSignals(launch.bundle, describeProcess(place));
     if (place)
       return runPlaced(launch, *place, rankMain);
     uint32_t world = launch.n.value_or(launch.bundleRanks);
@@ -59,9 +70,7 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
       return runThreads(launch, world, rankMain);
     return runForked(launch, world, rankMain);
   } catch (const LaunchError &error) {
-    // What all ranks find out by themselves, one says.
-    if (!place || place->rank == 0 || error.code == exitRankLost)
-      printLine(errorLine(launch.bundle, error.what()));
+    printLine(errorLine(launch.bundle, error.what()));
     return error.code;
   } catch (const std::exception &error) {
     printLine(errorLine(launch.bundle, error.what()));

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <netdb.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -32,7 +34,7 @@ std::shared_ptr<addrinfo> resolve(const std::string &host, uint16_t port, bool p
   return {result, freeaddrinfo};
 }
 
-int newSocket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+int newSocket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 /// A listening socket, or -1 with errno.
 int listenAt(const addrinfo &address) {
@@ -46,13 +48,37 @@ int listenAt(const addrinfo &address) {
   return -1;
 }
 
-sockaddr_un localAddress(const std::string &name, socklen_t &size) {
-  sockaddr_un address{};
+/// False where the name is longer than an address holds.
+bool localAddress(const std::string &name, sockaddr_un &address, socklen_t &size) {
+  address = {};
+  if (name.size() >= sizeof address.sun_path)
+    return false;
   address.sun_family = AF_UNIX;
   // A leading zero: the abstract name space, which ends with its last socket.
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   size = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return address;
+  return true;
+}
+
+/// Whether a connection that has been begun is made within `milliseconds`.
+bool connects(int fd, int milliseconds) {
+  pollfd polled{fd, POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return poll(&polled, 1, milliseconds) == 1 &&
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+/// Takes over the descriptors of a message; false where they are not all.
+bool takeDescriptors(msghdr &message, std::vector<int> &descriptors) {
+  for (cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+      continue;
+    size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int), old = descriptors.size();
+    descriptors.resize(old + n);
+    std::memcpy(descriptors.data() + old, CMSG_DATA(header), n * sizeof(int));
+  }
+  return !(message.msg_flags & MSG_CTRUNC);
 }
 
 // The kernel passes at most 253 descriptors in one message.
@@ -92,19 +118,10 @@ Listener Listener::rendezvous(const Place &place) {
       2, say(Sentence::cannotListen, place.host + ":" + std::to_string(place.port), std::strerror(error)));
 }
 
-Listener Listener::loopback() {
-  std::shared_ptr<addrinfo> address = resolve("127.0.0.1", 0, true);
-  int fd = address ? listenAt(*address) : -1;
-  if (fd < 0)
-    throw LaunchError(2, say(Sentence::cannotListen, "127.0.0.1", std::strerror(errno)));
-  return Listener(fd);
-}
-
-Listener Listener::local(std::string &name) {
-  name = "par-" + randomHex(16);
-  socklen_t size;
-  sockaddr_un address = localAddress(name, size);
-  int fd = newSocket(AF_UNIX);
+Listener Listener::local(const std::string &name) {
+  socklen_t size = 0;
+  sockaddr_un address;
+  int fd = localAddress(name, address, size) ? newSocket(AF_UNIX) : -1;
   if (bind(fd, reinterpret_cast<sockaddr *>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0)
     throw LaunchError(2, say(Sentence::cannotListen, "a local socket", std::strerror(errno)));
   return Listener(fd);
@@ -119,25 +136,30 @@ uint16_t Listener::port() const {
 
 int Listener::accept() const { return accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); }
 
-int par::comm::connectTo(const std::string &host, uint16_t port) {
+int par::comm::connectTo(const std::string &host, uint16_t port, int milliseconds) {
   std::shared_ptr<addrinfo> address = resolve(host, port, false);
-  if (!address)
+  int fd = address ? newSocket(address->ai_family) : -1;
+  if (fd < 0)
     return -1;
-  int fd = newSocket(address->ai_family);
-  if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+  if (connect(fd, address->ai_addr, address->ai_addrlen) == 0 ||
+      (errno == EINPROGRESS && connects(fd, milliseconds)))
     return fd;
   close(fd);
   return -1;
 }
 
 int par::comm::connectLocal(const std::string &name) {
-  socklen_t size;
-  sockaddr_un address = localAddress(name, size);
-  int fd = newSocket(AF_UNIX);
-  if (connect(fd, reinterpret_cast<sockaddr *>(&address), size) == 0)
-    return fd;
-  close(fd);
-  return -1;
+  socklen_t size = 0;
+  sockaddr_un address;
+  int fd = localAddress(name, address, size) ? newSocket(AF_UNIX) : -1;
+  if (fd < 0)
+    return -1;
+  if (connect(fd, reinterpret_cast<sockaddr *>(&address), size) != 0) {
+    close(fd);
+    return -1;
+  }
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
 }
 
 bool par::comm::sameUser(int socket) {
@@ -177,15 +199,13 @@ std::vector<int> par::comm::receiveDescriptors(int socket, size_t count) {
     message.msg_iovlen = 1;
     message.msg_control = space.data();
     message.msg_controllen = space.size();
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) <= 0)
-      throw std::runtime_error(say(Sentence::notPassed));
-    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-        continue;
-      size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int), old = descriptors.size();
-      descriptors.resize(old + n);
-      std::memcpy(descriptors.data() + old, CMSG_DATA(header), n * sizeof(int));
-    }
+    size_t before = descriptors.size();
+    bool came = recvmsg(socket, &message, MSG_CMSG_CLOEXEC) > 0 && takeDescriptors(message, descriptors);
+    if (came && descriptors.size() > before && descriptors.size() <= count)
+      continue;
+    for (int descriptor : descriptors)
+      close(descriptor);
+    throw std::runtime_error(say(Sentence::notPassed));
   }
   return descriptors;
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Wire.h"
+#include "comm/Board.h"
 #include "par/comm/Sentences.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -35,7 +37,7 @@ struct Header {
 static_assert(sizeof(Header) == 8);
 constexpr std::array<char, 2> mark{'P', 'R'};
 
-// Beyond this a message is not one of ours; weights travel in files, not here.
+// Beyond this a message is not one of ours, even of a rank; weights travel in files, not here.
 constexpr size_t maxMessage = size_t(1) << 28;
 
 } // namespace
@@ -80,7 +82,7 @@ Connection::Connection(int socket) : fd(socket) {
 }
 
 Connection::Connection(Connection &&other) noexcept
-    : fd(std::exchange(other.fd, -1)), out(std::move(other.out)), in(std::move(other.in)),
+    : fd(std::exchange(other.fd, -1)), trusted(other.trusted), out(std::move(other.out)), in(std::move(other.in)),
       partial(std::move(other.partial)), ready(std::move(other.ready)) {}
 
 Connection::~Connection() { close(); }
@@ -118,10 +120,11 @@ void Connection::write() {
   out.erase(0, done);
 }
 
-// Takes at most a few frames at a time, so that one busy rank does not keep the host from the others.
+// Takes at most a few frames at a time, so that one busy rank does not keep the host from the others; of strangers
+// no more than a buffer.
 void Connection::read() {
   std::array<char, 65536> buffer;
-  for (int i = 0; i < 64 && fd >= 0; ++i) {
+  for (int i = 0; i < (trusted ? 64 : 1) && fd >= 0; ++i) {
     ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
     if (n > 0)
       in.append(buffer.data(), size_t(n));
@@ -145,7 +148,7 @@ bool Connection::takeFrame() {
     return false;
   std::memcpy(&header, in.data(), sizeof header);
   if (header.mark != mark || header.bytes > kMaxFrame - sizeof header || header.kind > Message::values ||
-      partial.size() + header.bytes > maxMessage) {
+      header.more > 1 || partial.size() + header.bytes > (trusted ? maxMessage : kMaxStranger)) {
     in.clear();
     close();
     return false;
@@ -163,4 +166,18 @@ std::optional<Message> Connection::next() {
   while (!ready && takeFrame())
     ;
   return std::exchange(ready, std::nullopt);
+}
+
+std::optional<Message> Connection::await(int milliseconds) {
+  int64_t deadline = now() + int64_t(milliseconds) * 1'000'000;
+  for (;;) {
+    if (std::optional<Message> message = next())
+      return message;
+    int64_t left = (deadline - now()) / 1'000'000;
+    if (!open() || left <= 0)
+      return std::nullopt;
+    pollfd polled{fd, short(pending() ? POLLIN | POLLOUT : POLLIN), 0};
+    poll(&polled, 1, int(std::min<int64_t>(left, 50)));
+    pump();
+  }
 }

@@ -32,6 +32,8 @@ public:
   explicit Reader(std::string_view bytes) : rest(bytes) {}
   uint64_t number();
   std::string text();
+  /// Bytes that are left.
+  size_t left() const { return rest.size(); }
 
 private:
   std::string_view rest;
@@ -40,17 +42,21 @@ private:
 /// Bytes of a frame, header included, at most.
 inline constexpr size_t kMaxFrame = 1 << 20;
 
+/// Bytes of a message of somebody who has not shown the job's secret, at most.
+inline constexpr size_t kMaxStranger = 512;
+
 /// What is said on a connection. Longer messages travel as several frames.
 struct Message {
   enum Kind : uint8_t {
-    greeting, ///< host to whoever connects: that it knows the token, so that another job's port is not taken
-              ///< for ours
-    join,     ///< rank to host
-    welcome,  ///< host to rank
-    refuse,   ///< host to rank: exit code, message
-    value,    ///< rank to host: its part of an exchange
-    values,   ///< host to rank: what it gets of the exchange
-  } kind = greeting;
+    challenge, ///< host to whoever connects (Door.cpp)
+    proof,     ///< rank to host: that it knows the job's secret
+    admitted,  ///< host to rank: that it knows it, too
+    join,      ///< rank to host
+    welcome,   ///< host to rank, when all have come
+    refuse,    ///< host to rank: exit code, message
+    value,     ///< rank to host: its part of an exchange
+    values,    ///< host to rank: what it gets of the exchange
+  } kind = challenge;
   std::string body;
 };
 
@@ -74,6 +80,10 @@ public:
   void pump();
   /// The next whole message, if one has come.
   std::optional<Message> next();
+  /// The next message, if one comes within `milliseconds` and before the end of the stream.
+  std::optional<Message> await(int milliseconds);
+  /// Who is at the other end has shown the job's secret and may send more than kMaxStranger bytes.
+  void trust() { trusted = true; }
 
 private:
   void write();
@@ -81,6 +91,7 @@ private:
   bool takeFrame();
 
   int fd;
+  bool trusted = false;
   std::string out, in, partial;
   std::optional<Message> ready;
 };

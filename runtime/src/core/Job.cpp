@@ -169,13 +169,14 @@ comm::Launch launchOf(const Job &job) {
   launch.world = job.options.world;
   launch.master = job.options.master;
   launch.timeout = job.options.timeout;
+  launch.joinTimeout = job.options.joinTimeout;
   return launch;
 }
 
 /// Whether this process is to be rank 0, or to start it. What is wrong with the place, run() says.
 bool hasRankZero(const Job &job) {
   try {
-    auto place = comm::findPlace(launchOf(job), comm::environmentOfProcess());
+    auto place = comm::placeOfProcess(launchOf(job));
     return !place || place->rank == 0;
   } catch (const comm::LaunchError &) {
     return false;
@@ -229,12 +230,18 @@ uint64_t Job::rowsOf(const Dataset *data) const {
   return !isSampled() ? bundle.manifest.batch : data ? data->rows() : 0;
 }
 
+/// As typed, without a slash at its end.
+static std::string nameOf(const RunOptions &options) {
+  std::string name = options.bundle;
+  while (name.size() > 1 && name.back() == '/')
+    name.pop_back();
+  return name;
+}
+
 Job prepareJob(const RunOptions &options) {
   Job job;
   job.options = options;
-  job.name = options.bundle;
-  while (job.name.size() > 1 && job.name.back() == '/')
-    job.name.pop_back();
+  job.name = nameOf(options);
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);
   checkHypers(job);
@@ -267,6 +274,11 @@ Job prepareJob(const RunOptions &options) {
 int runTool(const RunOptions &options) {
   signal(SIGXFSZ, SIG_IGN); // a file that may not grow further is an error of its writer, as a full disk is
   try {
+    // Who this process is comes before everything about its files.
+    Job none;
+    none.options = options;
+    std::optional<comm::Place> place = comm::placeOfProcess(launchOf(none));
+    comm::endOnSignals(nameOf(options), comm::describeProcess(place));
     Job job = prepareJob(options);
     return comm::run(launchOf(job), [&job](comm::Control &control) {
       try {
@@ -278,6 +290,9 @@ int runTool(const RunOptions &options) {
   } catch (const Failure &failure) {
     std::cerr << failure.what() << std::endl;
     return failure.exitCode();
+  } catch (const comm::LaunchError &error) {
+    std::cerr << Failure(nameOf(options), error.what()).what() << std::endl;
+    return error.code;
   } catch (const std::exception &error) {
     std::cerr << error.what() << std::endl;
     return exitError;

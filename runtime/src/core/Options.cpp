@@ -6,9 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <thread>
 
 namespace par::core {
 namespace {
+
+constexpr uint64_t threadsOfCore = 4;
 
 template <typename... Values>
 [[noreturn]] void refuse(Message message, const Values &...values) {
@@ -37,6 +40,14 @@ double seconds(const std::string &flag, const std::string &text) {
   if (value < 1)
     refuse(Message::flagBad, flag, "a number of at least 1", text);
   return value;
+}
+
+/// More threads than cores can use are a mistake; ten thousands of them stop a machine.
+int threadCount(const std::string &text) {
+  uint64_t value = wholeNumber("--threads", text, 1), cores = std::max(1u, std::thread::hardware_concurrency());
+  if (value > threadsOfCore * cores)
+    refuse(Message::tooManyThreads, value, threadsOfCore * cores, threadsOfCore, cores);
+  return static_cast<int>(value);
 }
 
 const std::string &oneOf(const std::string &flag, const std::string &text, std::initializer_list<const char *> words,
@@ -85,12 +96,14 @@ const std::vector<Flag> &flags() {
       {"--interleavings", "N", "with --device sim: orders in which each run of an entry is played; default 20",
        COUNT("--interleavings", interleavings, 1)},
       {"--sim-seed", "S", "with --device sim: the seed of these orders; default 1", COUNT("--sim-seed", simSeed, 0)},
-      {"--threads", "N", "threads of each rank", COUNT("--threads", threads, 1)},
+      {"--threads", "N", "threads of each rank", [](RunOptions &o, const std::string &v) { o.threads = threadCount(v); }},
       {"--rank", "R", "this process's rank, with --world and --master", COUNT("--rank", rank, 0)},
       {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
       {"--master", "HOST:PORT", "where rank 0 listens", TEXT(master)},
       {"--timeout", "S", "seconds without a heartbeat until a rank counts as lost",
        [](RunOptions &o, const std::string &v) { o.timeout = seconds("--timeout", v); }},
+      {"--join-timeout", "S", "seconds until all ranks of a launcher must have come; default 60",
+       [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data)},
       {"--text", "F", "the file's bytes as tokens, in windows", TEXT(text)},

@@ -217,10 +217,18 @@ private:
     RowOrder order(given, !afterStep && job.shuffled, job.seed);
     double sum = 0;
     for (uint64_t i = 0; i < batches; ++i) {
+      if (!afterStep && !control.startStep(i + 1))
+        return; // the control plane says which signal came
       session.run("eval", {dataset, &order, i * manifest.batch});
       StepReport report;
       report.metrics = session.results();
-      sum += summarize(manifest, control.allGather("eval", report.encode())).loss;
+      // Not 0: this rank has been asked to end. All see the same reports, and so end after the same batch.
+      report.metrics[asked] = afterStep && control.stopRequested() ? 1 : 0;
+      std::vector<std::string> reports = control.allGather("eval", report.encode());
+      sum += summarize(manifest, reports).loss;
+      if (std::any_of(reports.begin(), reports.end(),
+                      [](const std::string &text) { return StepReport::decode(text).metrics[asked] != 0; }))
+        return;
     }
     uint64_t rows = batches * manifest.batch;
     progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
@@ -263,6 +271,8 @@ private:
     for (const std::string &line : all)
       printf("arena   %s\n", line.c_str());
   }
+
+  static constexpr const char *asked = "asked_to_end";
 
   const Job &job;
   const RunOptions &options;

@@ -1,15 +1,25 @@
 #include "par/cpu/ThreadPool.h"
 
+#include "par/core/Failure.h"
+
 #include <algorithm>
+#include <system_error>
 
 namespace par::cpu {
 
 ThreadPool::ThreadPool(int threads) {
   for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this] { work(); });
+    try {
+      workers.emplace_back([this] { work(); });
+    } catch (const std::system_error &error) {
+      end();
+      throw core::Failure::at("", core::Message::noThread, i + 1, threads, error.code().message());
+    }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   {
     std::lock_guard lock(mutex);
     ending = true;

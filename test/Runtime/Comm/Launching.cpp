@@ -1,9 +1,7 @@
 // How ranks find out who they are and meet: environments, rendezvous, and what is said when it goes wrong.
 #include "Harness.h"
 #include "Process.h"
-#include "par/format/Sha256.h"
-
-#include <arpa/inet.h>
+#include "Rendezvous.h"
 
 using namespace par::test;
 
@@ -41,41 +39,6 @@ std::string refusal(const Launch &launch, const Environment &environment) {
   }
   return "";
 }
-
-/// A listening socket on a free loopback port.
-struct Occupied {
-  Occupied(int wanted = 0) : fd(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(uint16_t(wanted));
-    socklen_t size = sizeof address;
-    bind(fd, reinterpret_cast<sockaddr *>(&address), size);
-    listen(fd, 8);
-    getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size);
-    port = ntohs(address.sin_port);
-  }
-  ~Occupied() { close(fd); }
-  int fd, port;
-};
-
-Process byHand(int rank, int world, int port, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{kJob,
-                                     "--rank",
-                                     std::to_string(rank),
-                                     "--world",
-                                     std::to_string(world),
-                                     "--master",
-                                     "127.0.0.1:" + std::to_string(port),
-                                     "--ranks",
-                                     std::to_string(world),
-                                     "--steps",
-                                     "5"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return Process(arguments);
-}
-
-int unusedPort() { return Occupied().port; }
 
 } // namespace
 
@@ -130,6 +93,11 @@ TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal(flags, {}), "--rank and --world need --master HOST:PORT");
   flags.master = "node1";
   EXPECT_EQ(refusal(flags, {}), "--master is \"node1\", expected HOST:PORT");
+  flags.master = "node1:0";
+  EXPECT_EQ(refusal(flags, {}), "the port of --master is \"0\", not a number from 1 to 65535");
+  flags.master.clear();
+  flags.rank = 2;
+  EXPECT_EQ(refusal(flags, {}), "--rank is 2 and --world is 2; ranks count from 0");
   Launch started;
   started.n = 8;
   EXPECT_EQ(refusal(started, kTorchrun),
@@ -199,25 +167,22 @@ TEST(Launching, PortInUse) {
                 " on 127.0.0.1 is in use; give --master 127.0.0.1:PORT, or stop the job that holds it\n");
 }
 
-// Error 21: both processes are named, and the job ends for all.
+// Error 21: both processes are named, and the job ends for all, who all say it.
 TEST(Launching, DuplicateRank) {
   int port = unusedPort();
   Process first = byHand(0, 3, port);
-  ASSERT_TRUE(first.sees("rank 0"));
-  Process second = byHand(1, 3, port);
-  ASSERT_TRUE(second.sees("rank 1"));
-  Process third = byHand(1, 3, port);
-  EXPECT_EQ(third.wait(10), 2);
-  EXPECT_EQ(first.wait(10), 2);
-  EXPECT_EQ(second.wait(10), 2);
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::string expected = "job.par: error: two processes say that they are rank 1: pid " +
-                         std::to_string(second.pid()) + " on " + host + " and pid " +
-                         std::to_string(third.pid()) + " on " + host + "; check --rank\n";
-  EXPECT_EQ(first.errors(), expected);
-  EXPECT_EQ(third.errors(), expected);
-  EXPECT_EQ(second.errors(), "");
+  ASSERT_TRUE(listens(port));
+  Process second = byHand(1, 3, port), third = byHand(1, 3, port);
+  for (Process *rank : {&third, &first, &second})
+    EXPECT_EQ(rank->wait(10), 2) << rank->errors();
+  std::string host = thisHost(), one = "pid " + std::to_string(second.pid()) + " on " + host,
+              other = "pid " + std::to_string(third.pid()) + " on " + host;
+  auto line = [](const std::string &a, const std::string &b) {
+    return "job.par: error: two processes say that they are rank 1: " + a + " and " + b + "; check --rank\n";
+  };
+  EXPECT_TRUE(first.errors() == line(one, other) || first.errors() == line(other, one)) << first.errors();
+  EXPECT_EQ(second.errors(), first.errors());
+  EXPECT_EQ(third.errors(), first.errors());
 }
 
 // A job that is complete does not end because somebody else knocks.
@@ -236,123 +201,69 @@ TEST(Launching, LateDuplicateIsRefusedAlone) {
   EXPECT_EQ(second.wait(10), 130);
 }
 
-// Ranks that do not agree on the number of ranks.
+// Ranks that do not agree on the number of ranks: all are told at once, those too that come when rank 0 knows.
 TEST(Launching, WorldsDiffer) {
   int port = unusedPort();
-  Process first = byHand(0, 3, port), second = byHand(1, 2, port);
+  auto begin = Clock::now();
+  Process first = byHand(0, 4, port), second = byHand(1, 3, port), third = byHand(2, 4, port);
   EXPECT_EQ(second.wait(10), 2);
-  EXPECT_EQ(first.wait(10), 2);
-  EXPECT_NE(first.errors().find(") says that there are 2 ranks, rank 0 says 3; check --world\n"),
-            std::string::npos)
-      << first.errors();
+  Process fourth = byHand(3, 4, port);
+  for (Process *rank : {&first, &third, &fourth}) {
+    EXPECT_EQ(rank->wait(10), 2);
+    EXPECT_NE(rank->errors().find("job.par: error: rank 1 (pid "), std::string::npos) << rank->errors();
+    EXPECT_NE(rank->errors().find(") says that there are 3 ranks, rank 0 says 4; check --world\n"), std::string::npos)
+        << rank->errors();
+  }
+  EXPECT_NE(second.errors().find("says that there are 3 ranks"), std::string::npos) << second.errors();
+  EXPECT_LT(secondsSince(begin), 10);
 }
 
-// Who does not come is named.
+// One rank's --world does not fit its bundle: it says so, and the others do not wait for it.
+TEST(Launching, OneWorldDoesNotFitTheBundle) {
+  for (int wrong : {0, 1, 2}) {
+    SCOPED_TRACE("rank " + std::to_string(wrong));
+    int port = unusedPort();
+    auto begin = Clock::now();
+    std::vector<std::unique_ptr<Process>> ranks;
+    for (int rank = 0; rank < 3; ++rank)
+      ranks.push_back(std::make_unique<Process>(
+          std::vector<std::string>{kJob, "--rank", std::to_string(rank), "--world", rank == wrong ? "5" : "3",
+                                   "--master", "127.0.0.1:" + std::to_string(port), "--ranks", "3"}));
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(ranks[rank]->wait(10), 2) << rank;
+      std::string says = ranks[rank]->errors();
+      if (rank == wrong)
+        EXPECT_NE(says.find("this bundle is for 3 ranks, the launcher started 5 (--world)\n"), std::string::npos)
+            << says;
+      else
+        EXPECT_NE(says.find(" says that there are "), std::string::npos) << rank << ": " << says;
+    }
+    EXPECT_LT(secondsSince(begin), 8);
+  }
+}
+
+// Who does not come is named, on all sides.
 TEST(Launching, MissingRank) {
   int port = unusedPort();
   Process first = byHand(0, 3, port, {"--join-timeout", "0.5"}), third = byHand(2, 3, port);
-  EXPECT_EQ(first.wait(10), 4);
-  EXPECT_EQ(third.wait(10), 4);
-  EXPECT_EQ(first.errors(), "job.par: error: only 2 of 3 ranks came in time; missing: 1\n");
+  for (Process *rank : {&first, &third}) {
+    EXPECT_EQ(rank->wait(10), 4);
+    EXPECT_EQ(rank->errors(), "job.par: error: only 2 of 3 ranks came in time; missing: 1\n");
+  }
 }
 
-namespace {
-
-/// The wire, spoken by hand: numbers and texts of a message, and frames around them.
-std::string number(uint64_t value) {
-  std::string bytes;
-  for (int i = 0; i < 8; ++i)
-    bytes += char(value >> (8 * i));
-  return bytes;
-}
-std::string text(const std::string &value) { return number(value.size()) + value; }
-std::string frame(char kind, const std::string &body) {
-  return number(body.size()).substr(0, 4) + kind + std::string("\0PR", 3) + body;
-}
-/// The token of a job that has no name and no secret.
-const std::string kToken = par::format::sha256("par \n");
-constexpr char kGreeting = 0, kJoin = 1, kWelcome = 2, kRefuse = 3;
-
-/// A stranger's connection to a rendezvous.
-struct Stranger {
-  explicit Stranger(int port) : fd(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(uint16_t(port));
-    timeval limit{5, 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    connected = connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
-    greeting = connected ? receive(8 + 64) : "";
-  }
-  ~Stranger() { close(fd); }
-  void send(const std::string &bytes) { EXPECT_GT(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0); }
-  /// Up to `bytes` bytes, fewer at the end of the stream.
-  std::string receive(size_t bytes) {
-    std::string all(bytes, 0);
-    size_t have = 0;
-    for (ssize_t n = 1; have < bytes && n > 0; have += size_t(std::max<ssize_t>(n, 0)))
-      n = recv(fd, all.data() + have, bytes - have, 0);
-    return all.substr(0, have);
-  }
-  void join(const std::string &token, const std::string &host, uint64_t rank, uint64_t world) {
-    send(frame(kJoin, text(token) + text(host) + text("RANK") + text("WORLD_SIZE") + number(rank) +
-                          number(world) + number(4711)));
-  }
-  int fd;
-  bool connected;
-  std::string greeting;
-};
-
-} // namespace
-
-// A rank of another job is turned away; one that does not fit ends the job.
-TEST(Launching, Strangers) {
+// Until all have come a rank may leave, and another process may come in its place.
+TEST(Launching, RejoinBeforeTheStart) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port);
-  ASSERT_TRUE(first.sees("rank 0"));
-  Stranger other(port);
-  ASSERT_TRUE(other.connected);
-  EXPECT_EQ(other.greeting.find(kToken), std::string::npos) << "tells the token";
-  other.join(std::string(64, '0'), "here", 1, 2);
-  EXPECT_NE(other.receive(1000).find(
-                "job.par: error: another job holds this port; give another --master HOST:PORT"),
-            std::string::npos);
-  Stranger far(port);
-  far.join(kToken, "node18", 1, 2);
-  EXPECT_EQ(first.wait(10), 2);
-  EXPECT_NE(first.errors().find("rank 1 runs on node18 and rank 0 on "), std::string::npos);
-  EXPECT_NE(first.errors().find("; ranks on several hosts are not supported yet\n"), std::string::npos);
-
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  port = unusedPort();
-  Process second = byHand(0, 2, port);
-  ASSERT_TRUE(second.sees("rank 0"));
-  Stranger large(port);
-  large.join(kToken, host, 2, 2);
-  EXPECT_EQ(second.wait(10), 2);
-  EXPECT_EQ(second.errors(), "job.par: error: rank 2 is not below 2; check RANK\n");
-}
-
-// Hosts that do not keep to the protocol end the rank, with a sentence.
-TEST(Launching, HostsThatAreNone) {
-  auto answered = [&](const std::string &answer) {
-    Occupied host;
-    Process rank = byHand(1, 2, host.port);
-    int fd = accept(host.fd, nullptr, nullptr);
-    std::string bytes = frame(kGreeting, par::format::sha256("greeting " + kToken)) + answer;
-    EXPECT_GT(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
-    EXPECT_EQ(rank.wait(10), 4);
-    close(fd);
-    return rank.errors();
-  };
-  EXPECT_EQ(answered(frame(kWelcome, "par-no-such-socket")),
-            "job.par: error: rank 0 did not pass its shared memory on; ranks that cannot share memory are "
-            "not supported "
-            "yet\n");
-  EXPECT_EQ(answered(frame(kRefuse, number(4) + number(1000))),
-            "job.par: error: truncated message on the control plane\n");
+  Process first = byHand(0, 3, port);
+  ASSERT_TRUE(listens(port));
+  for (int i = 0; i < 3; ++i) {
+    Process leaves = byHand(1, 3, port);
+    usleep(200'000);
+  }
+  Process second = byHand(1, 3, port), third = byHand(2, 3, port);
+  for (Process *rank : {&first, &second, &third})
+    EXPECT_EQ(rank->wait(20), 0) << rank->errors();
 }
 
 // Where there is no rendezvous, or cannot be.
@@ -395,23 +306,4 @@ TEST(Launching, SystemLimits) {
               exitRankLost);
   });
   EXPECT_EQ(errors, "test.par: error: cannot map 1152921504606846976 bytes: Cannot allocate memory\n");
-}
-
-// Bytes that are not ours end their connection and nothing else.
-TEST(Launching, HostileBytes) {
-  int port = unusedPort();
-  Process first = byHand(0, 2, port);
-  ASSERT_TRUE(first.sees("rank 0"));
-  for (std::string bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
-                            std::string("\x10\0\0\0\x01\0PR", 8) + std::string(16, '\x7f'),
-                            std::string("\xff\xff\xff\x7f\x01\0PR", 8), std::string("\0\0\0\0\x04\0PR", 8)}) {
-    Stranger stranger(port);
-    ASSERT_TRUE(stranger.connected);
-    stranger.send(bytes);
-    // The host hangs up: after its greeting the stream ends.
-    EXPECT_EQ(stranger.receive(1000), "");
-  }
-  Process second = byHand(1, 2, port);
-  EXPECT_EQ(first.wait(20), 0) << first.errors();
-  EXPECT_EQ(second.wait(20), 0) << second.errors();
 }

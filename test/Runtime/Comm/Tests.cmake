@@ -2,6 +2,8 @@
 add_executable(par-test-job ${CMAKE_CURRENT_LIST_DIR}/Job/Job.cpp)
 target_link_libraries(par-test-job PRIVATE par_comm)
 add_dependencies(runtime-Comm-tests par-test-job par-run)
+# Strangers speak the protocol with the runtime's own words.
+target_include_directories(runtime-Comm-tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
 
 # Forty ranks killed or stopped at random moments (the plain suite has four).
 add_custom_target(kills

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <sys/stat.h>
+#include <thread>
 
 using namespace par;
 
@@ -59,6 +60,18 @@ TEST_F(Mistakes, ofFlags) {
     EXPECT_EQ(run(mistake.arguments), 2);
     EXPECT_EQ(err, std::string(mistake.says) + "\n");
   }
+  // More threads than this machine's cores can use.
+  std::string cores = std::to_string(std::thread::hardware_concurrency()),
+              most = std::to_string(4 * std::thread::hardware_concurrency());
+  EXPECT_EQ(run({"a.par", "--threads", "100000"}), 2);
+  EXPECT_EQ(err, "par-run: error: --threads 100000 is more than the " + most +
+                     " that this machine takes, 4 for each of " + cores + " cores\n");
+  EXPECT_EQ(core::parseOptions({"a.par", "--threads", most}).threads, 4 * int(std::thread::hardware_concurrency()));
+  // Who a process is comes before its files.
+  EXPECT_EQ(run({"a.par", "--rank", "7", "--world", "4", "--data", "none.safetensors"}), 2);
+  EXPECT_EQ(err, "a.par: error: --rank is 7 and --world is 4; ranks count from 0\n");
+  EXPECT_EQ(run({"a.par", "--rank", "1", "--world", "4", "--master", "127.0.0.1:0"}), 2);
+  EXPECT_EQ(err, "a.par: error: the port of --master is \"0\", not a number from 1 to 65535\n");
 }
 
 // What a test suite says of the device for all of its runs.

@@ -61,12 +61,14 @@ public:
   virtual void barrier(std::string_view label) = 0;
 
   /// Called before step `step` (strictly increasing) of the job. False: the job was interrupted (SIGINT,
-  /// SIGTERM, requestStop) and ends before this step; every rank gets the same answer for the same step.
+  /// SIGTERM, SIGHUP, requestStop) and ends before this step; every rank gets the same answer for the same step.
   virtual bool startStep(uint64_t step) = 0;
   /// Asks the job to end after the steps that have begun. Safe to call from any thread.
   virtual void requestStop() = 0;
   /// True after startStep() has answered false.
   virtual bool stopped() const = 0;
+  /// True when the job has been asked to end. Ranks may see it at different times: they must agree before they act.
+  virtual bool stopRequested() const = 0;
 
   /// The breadcrumb: where this rank is. Cheap (a copy of at most 64 bytes); call before every instruction.
   virtual void at(std::string_view instruction) = 0;

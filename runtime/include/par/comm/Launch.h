@@ -60,16 +60,22 @@ struct LaunchError : std::runtime_error {
 /// another launcher has ranks has started that launcher, not the ranks, and does not count.
 std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
-/// The variables of this process's environment.
-std::map<std::string, std::string> environmentOfProcess();
+/// What SIGINT, SIGTERM and SIGHUP do in this process before run() has a job and after it: they say "BUNDLE: SIGTERM
+/// came to WHO before the first step: ..." and end it. run() calls it itself, tools call it before they load.
+void endOnSignals(const std::string &bundle, std::string_view who);
+/// "rank 2 (pid 4711)", or "par-run (pid 4711)" where this process is to start the ranks.
+std::string describeProcess(const std::optional<Place> &place);
+
+/// The same with the environment of this process.
+std::optional<Place> placeOfProcess(const Launch &launch);
 
 /// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code: not 0
 /// ends the job everywhere, and the rank has said why (Control::fail() says it once for all ranks). An
 /// exception out of it ends the job with exitRankLost and its text. Call from the main thread while there is
 /// no other one. A job of one rank, and `inproc`, use neither sockets nor shared memory.
 ///
-/// The first SIGINT or SIGTERM lets startStep() answer false on all ranks at the same step (130, 143 when all
-/// have ended well); the second ends at once. Codes: 0; the code of the rank that ended the job; 2 for errors
+/// The first SIGINT, SIGTERM or SIGHUP lets startStep() answer false on all ranks at the same step (130, 143, 129
+/// when all have ended well), before the first step it ends the job; a second SIGINT or SIGTERM ends at once. Codes: 0; the code of the rank that ended the job; 2 for errors
 /// of the launch (and 1 where bundles differ); exitRankLost where a rank died, stopped answering, or ranks
 /// did not match.
 int run(const Launch &launch, const std::function<int(Control &)> &rankMain);

@@ -25,7 +25,7 @@ struct SentenceText {
 
 #define PAR_COMM_SENTENCES(M)                                                                                \
   /* who am I */                                                                                             \
-  M(notANumber, "{} is \"{}\", not a number from 0 to {}")                                                   \
+  M(notANumber, "{} is \"{}\", not a number from {} to {}")                                                  \
   M(rankNotBelowWorld, "{} is {} and {} is {}; ranks count from 0")                                          \
   M(flagNeedsFlag, "{} needs {}")                                                                            \
   M(setAndNotSet, "{} is set and {} is not")                                                                 \
@@ -42,20 +42,33 @@ struct SentenceText {
   M(unknownHost, "host \"{}\" of the rendezvous is unknown here")                                            \
   M(portInUse, "port {} on {} is in use; give --master {}:PORT, or stop the job that holds it")              \
   M(cannotListen, "cannot listen on {}: {}; rank 0 must run on that host")                                   \
-  M(noHost, "rank {} found no rank 0 of this job at {}:{}")                                                  \
-  M(otherJob, "another job holds this port; give another --master HOST:PORT")                                \
+  M(noHost, "rank {} found no rank 0 of this job at {}:{}{}")                                                \
+  M(strangerThere, ": who listens there is no rank 0 of Par; give another --master HOST:PORT")               \
+  M(otherSecret, ": who listens there has another secret: another job, or another PAR_TOKEN")                \
+  M(noPassage,                                                                                               \
+    ": who listens there is on another host, of another user, or has a PAR_TOKEN that this rank lacks")      \
+  M(tokenTooShort, "PAR_TOKEN has {} characters and needs {}; openssl rand -hex 16 makes one")               \
   M(worldsDiffer, "rank {} ({}) says that there are {} ranks, rank 0 says {}; check {}")                     \
   M(severalHosts, "rank {} runs on {} and rank 0 on {}; ranks on several hosts are not supported yet")       \
   M(rankTooLarge, "rank {} is not below {}; check {}")                                                       \
   M(sameRank, "two processes say that they are rank {}: {} and {}; check {}")                                \
-  M(ranksMissing, "only {} of {} ranks came in time; missing: {}")                                           \
+  M(ranksMissing, "only {} of {} ranks came in time; missing: {}{}")                                         \
+  M(strangersCame, "; {} connections did not show the job's secret")                                         \
+  M(rankHungUp, "rank {} has hung up on rank 0")                                                             \
+  M(hostHungUp, "rank 0 has hung up on rank {}")                                                             \
+  M(hostSilent, "rank {} has had no answer of rank 0, which should have said which ranks are missing")       \
   M(staleBundle, "rank {} holds {} {}, the {} {}: its copy of the bundle is stale")                          \
   M(notPassed,                                                                                               \
     "rank 0 did not pass its shared memory on; ranks that cannot share memory are not supported yet")        \
   M(truncated, "truncated message on the control plane")                                                     \
+  /* signals */                                                                                              \
+  M(signalledLate, "{} came to {} after the job had ended")                                                  \
+  M(signalledBefore, "{} came to {} before the first step: the job ended, and there was nothing to save")    \
+  M(signalledAfter, "{} came to {}: the job ended after step {}; {}")                                        \
   /* memory */                                                                                               \
   M(cannotMap, "cannot map {} bytes: {}")                                                                    \
   M(cannotShare, "cannot create shared memory of {} bytes: {}")                                              \
+  M(sharedTooSmall, "shared memory of {} bytes is smaller than the {} that its rank says")                   \
   /* communication */                                                                                        \
   M(otherExchange, "rank {} is in {} \"{}\", rank {} in {} \"{}\"")                                          \
   M(otherTable, "rank {} has other communicators than rank {}")                                              \

@@ -116,6 +116,8 @@ struct MessageText {
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \
+  M(tooManyThreads, "--threads {} is more than the {} that this machine takes, {} for each of {} cores")                \
+  M(noThread, "cannot start thread {} of {}: {}; give fewer with --threads")                                           \
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \

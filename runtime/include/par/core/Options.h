@@ -17,7 +17,7 @@ struct RunOptions {
   std::string device; ///< empty: what the bundle was compiled for
   std::optional<uint64_t> interleavings, simSeed; ///< of --device sim
   int threads = 0; ///< 0: what the bundle was compiled for
-  double timeout = 5;
+  double timeout = 5, joinTimeout = 60;
   // data
   std::vector<std::string> data;
   std::string text, labels, order;

@@ -14,7 +14,7 @@ namespace par::cpu {
 
 class ThreadPool {
 public:
-  /// `threads` counts the caller: 1 starts none.
+  /// `threads` counts the caller: 1 starts none. Throws core::Failure where the system gives fewer.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -30,6 +30,7 @@ private:
     uint32_t tiles, parts;
   };
   void work();
+  void end();
   void runPart(const Job &job, uint32_t part);
 
   std::vector<std::thread> workers;

@@ -4,12 +4,16 @@
 //                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
 //                [--forget-barrier RANK]
 //                [--processes N] [--files N]   (limits of the system, to run out of)
+//                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
+//                [--nohup 1]
 #include "par/comm/Launch.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
+#include <ctime>
 #include <unistd.h>
 
 using namespace par;
@@ -22,7 +26,7 @@ struct Options {
   uint64_t steps = UINT64_MAX;
   std::string plan = "3f9c2aaa", otherPlan;
   int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1;
-  int exitCode = 0;
+  int exitCode = 0, busy = 0, linger = 0;
   std::string thrown;
 };
 
@@ -75,6 +79,12 @@ Options read(int argc, char **argv) {
       o.thrown = splitRank(value, o.throwRank);
     else if (flag == "--forget-barrier")
       o.forgetfulRank = std::atoll(value.c_str());
+    else if (flag == "--busy")
+      o.busy = std::atoi(value.c_str());
+    else if (flag == "--linger")
+      o.linger = std::atoi(value.c_str());
+    else if (flag == "--nohup")
+      std::signal(SIGHUP, SIG_IGN);
     else if (flag == "--processes" || flag == "--files")
       limit(flag == "--files" ? RLIMIT_NOFILE : RLIMIT_NPROC, rlim_t(std::atoll(value.c_str())));
   }
@@ -124,6 +134,9 @@ int rankMain(Control &control, const Options &o) {
     return o.exitCode;
   if (int64_t(control.rank()) == o.throwRank)
     throw std::runtime_error(o.thrown);
+  // A sleep that signals do not end.
+  for (timespec rest{o.busy, 0}; nanosleep(&rest, &rest) != 0;)
+    ;
   Members all{"all", {}}, ring{"ring", {}};
   for (uint32_t rank = 0; rank < control.world(); ++rank) {
     all.ranks.push_back(rank);
@@ -153,5 +166,11 @@ int rankMain(Control &control, const Options &o) {
 
 int main(int argc, char **argv) {
   Options options = read(argc, argv);
-  return run(options.launch, [&](Control &control) { return rankMain(control, options); });
+  int code = run(options.launch, [&](Control &control) { return rankMain(control, options); });
+  if (options.linger) {
+    std::printf("lingers\n");
+    std::fflush(stdout);
+    sleep(unsigned(options.linger));
+  }
+  return code;
 }

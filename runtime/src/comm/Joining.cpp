@@ -1,0 +1,93 @@
+//===- Joining.cpp - how a rank finds its host and is taken in -------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Whoever listens at the place of the rendezvous is believed only when it has shown the job's secret. Others
+// are passed over until the time is up, so that nobody but the job's own host can end a rank.
+//
+//===----------------------------------------------------------------------===//
+#include "comm/Door.h"
+#include "comm/Passage.h"
+#include "comm/Remote.h"
+#include "par/comm/Sentences.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+constexpr int connectTime = 1000, knockTime = 2000;
+/// Beyond the host's own time for ranks to come.
+constexpr double grace = 5;
+
+std::string reasonOf(Knock knock) {
+  switch (knock) {
+  case Knock::admitted:
+    return "";
+  case Knock::silent:
+  case Knock::noHost:
+    return say(Sentence::strangerThere);
+  case Knock::noPassage:
+    return say(Sentence::noPassage);
+  case Knock::otherSecret:
+    return say(Sentence::otherSecret);
+  }
+  return "";
+}
+
+} // namespace
+
+Refused par::comm::readRefusal(const std::string &body) {
+  Reader reader(body);
+  uint64_t code = reader.number();
+  std::string line = reader.text();
+  // Printed as it is: a terminal must not take it for commands.
+  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  return Refused(code >= 1 && code <= 255 ? int(code) : exitRankLost, line);
+}
+
+std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, double timeout,
+                                       const std::function<void()> &look) {
+  connection.send({Message::join, join.write()});
+  int64_t deadline = now() + int64_t((timeout + grace) * 1e9);
+  while (now() < deadline) {
+    std::optional<Message> answer = connection.await(100);
+    if (answer && answer->kind == Message::refuse)
+      throw readRefusal(answer->body);
+    if (answer && answer->kind == Message::welcome && (answer->body.empty() || isPassageName(answer->body)))
+      return Joined{std::move(connection), answer->body, ""};
+    if (answer || !connection.open())
+      return std::nullopt;
+    look();
+  }
+  throw LaunchError(exitRankLost, say(Sentence::hostSilent, join.rank));
+}
+
+Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout) {
+  int64_t deadline = now() + int64_t(timeout * 1e9);
+  std::string reason;
+  do {
+    for (uint16_t port : portsOf(place)) {
+      Connection connection(connectTo(place.host, port, connectTime));
+      if (!connection.open())
+        continue;
+      std::string key;
+      Knock answer = knock(connection, token, place.job, port, knockTime, key);
+      if (answer != Knock::admitted) {
+        reason = reasonOf(answer);
+        continue;
+      }
+      if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, [] {})) {
+        joined->key = key;
+        return std::move(*joined);
+      }
+    }
+    usleep(50'000);
+  } while (now() < deadline);
+  throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port, reason));
+}

@@ -1,0 +1,54 @@
+//===- Secret.h - how ranks and host of a job know each other --------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every job has a secret: PAR_TOKEN where it is set, else random bytes of rank 0, which it hands to processes of
+// its own user on its own host (Passage.h). It never crosses a network. Both sides show that they know it: each
+// draws a nonce, and each answers with an HMAC over both, which side it is, and the port at which they met, so
+// that no answer serves at another time, place or side.
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_SECRET_H
+#define PAR_SRC_COMM_SECRET_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace par::comm {
+
+/// Bytes of nonces, keys and proofs.
+inline constexpr size_t kProofBytes = 32;
+/// Characters of a PAR_TOKEN, at least: who hears one exchange could try out short ones.
+inline constexpr size_t kLeastToken = 16;
+
+/// HMAC-SHA256 (RFC 2104): 32 bytes.
+std::string hmac(std::string_view key, std::string_view message);
+/// Takes the same time wherever they differ.
+bool sameBytes(std::string_view a, std::string_view b);
+/// From the kernel.
+std::string randomBytes(size_t count);
+
+/// PAR_TOKEN, "" where it is not set. Throws LaunchError where it is too short.
+std::string tokenOfEnvironment();
+/// What proofs are made with. `job` is the launcher's name of the job: another job of the same user is another
+/// one.
+std::string keyOf(std::string_view token, std::string_view job);
+
+/// What one meeting of host and rank is about.
+struct Encounter {
+  std::string hostNonce, rankNonce;
+  uint16_t port = 0; ///< at which the rank came
+};
+
+enum class Side : uint8_t { host, rank };
+
+/// What `side` says to show that it has the key.
+std::string proofOf(std::string_view key, Side side, const Encounter &encounter);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_SECRET_H

@@ -1,0 +1,159 @@
+// SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and well, and a line says who got the signal and what
+// became of the job.
+#include "Rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <regex>
+
+using namespace par::test;
+
+namespace {
+
+const std::map<int, std::string> kNames = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+
+std::string idOf(const std::string &who, pid_t pid) { return who + " (pid " + std::to_string(pid) + ")"; }
+
+std::string before(int signal, const std::string &who) {
+  return "job.par: " + kNames.at(signal) + " came to " + who +
+         " before the first step: the job ended, and there was nothing to save\n";
+}
+
+void expectAfter(const std::string &said, int signal, const std::string &who) {
+  std::string start = "job.par: " + kNames.at(signal) + " came to " + who + ": the job ended after step ";
+  EXPECT_EQ(said.substr(0, start.size()), start);
+  EXPECT_TRUE(std::regex_match(said.substr(start.size()),
+                               std::regex("[0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n")))
+      << said;
+}
+
+std::vector<std::string> job(const std::string &comm, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{kJob, "-n", "4", "--comm", comm};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+} // namespace
+
+// Among steps: the step is finished, by all ranks alike.
+TEST(Signals, AmongSteps) {
+  for (std::string comm : {"shm", "inproc"})
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      Process started(job(comm));
+      ASSERT_TRUE(started.sees("pid", 4));
+      usleep(200'000);
+      started.signal(signal);
+      EXPECT_EQ(started.wait(10), 128 + signal) << started.errors();
+      EXPECT_NE(started.out().find("stopped after step "), std::string::npos);
+      expectAfter(started.errors(), signal, idOf("par-run", started.pid()));
+    }
+}
+
+// A rank that gets the signal is named.
+TEST(Signals, ToOneRank) {
+  for (int signal : {SIGTERM, SIGHUP}) {
+    Process started(job("shm"));
+    ASSERT_TRUE(started.sees("pid", 4));
+    usleep(200'000);
+    pid_t rank = ranksOf(started.out())[2];
+    kill(rank, signal);
+    EXPECT_EQ(started.wait(10), 128 + signal) << started.errors();
+    expectAfter(started.errors(), signal, idOf("rank 2", rank));
+  }
+}
+
+// Before the first step, while ranks are busy with something long: the job ends all the same.
+TEST(Signals, BeforeTheFirstStep) {
+  for (std::string comm : {"shm", "inproc"})
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      Process started(job(comm, {"--busy", "60"}));
+      ASSERT_TRUE(started.sees("pid", 4));
+      started.signal(signal);
+      EXPECT_EQ(started.wait(5), 128 + signal) << started.errors();
+      EXPECT_EQ(started.errors(), before(signal, idOf("par-run", started.pid())));
+    }
+  Process started(job("shm", {"--busy", "60"}));
+  ASSERT_TRUE(started.sees("pid", 4));
+  pid_t rank = ranksOf(started.out())[3];
+  kill(rank, SIGTERM);
+  EXPECT_EQ(started.wait(5), 128 + SIGTERM);
+  EXPECT_EQ(started.errors(), before(SIGTERM, idOf("rank 3", rank)));
+}
+
+// Ranks of a launcher, before all have come: a rank leaves alone and says so; with rank 0 the others end, and say it, too.
+TEST(Signals, BeforeTheMeeting) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    int port = unusedPort();
+    Process alone = byHand(1, 2, port);
+    usleep(300'000);
+    alone.signal(signal);
+    EXPECT_EQ(alone.wait(5), 128 + signal);
+    EXPECT_EQ(alone.errors(), before(signal, idOf("rank 1", alone.pid())));
+
+    Process first = byHand(0, 4, port);
+    ASSERT_TRUE(listens(port));
+    Process leaves = byHand(1, 4, port), stays = byHand(2, 4, port);
+    usleep(300'000);
+    leaves.signal(signal);
+    EXPECT_EQ(leaves.wait(5), 128 + signal);
+    EXPECT_EQ(first.wait(0.3), -1) << first.errors();
+    first.signal(signal);
+    EXPECT_EQ(first.wait(5), 128 + signal);
+    EXPECT_EQ(stays.wait(5), 128 + signal);
+    EXPECT_EQ(first.errors(), before(signal, idOf("rank 0", first.pid())));
+    EXPECT_EQ(stays.errors(), first.errors());
+  }
+}
+
+// Ranks of a launcher among steps: one signal ends all of them, and is said once.
+TEST(Signals, LaunchedRanks) {
+  int port = unusedPort();
+  Process first = byHand(0, 2, port, {"--steps", "1000000"}), second = byHand(1, 2, port, {"--steps", "1000000"});
+  ASSERT_TRUE(first.sees("rank 0"));
+  ASSERT_TRUE(second.sees("rank 1"));
+  usleep(300'000);
+  second.signal(SIGHUP);
+  EXPECT_EQ(first.wait(10), 128 + SIGHUP);
+  EXPECT_EQ(second.wait(10), 128 + SIGHUP);
+  expectAfter(first.errors() + second.errors(), SIGHUP, idOf("rank 1", second.pid()));
+}
+
+// Terminals hang up more than once, and schedulers follow SIGHUP up: the step is finished. A job that was started with
+// nohup does not end.
+TEST(Signals, HangUps) {
+  Process started(job("shm"));
+  ASSERT_TRUE(started.sees("pid", 4));
+  usleep(100'000);
+  kill(ranksOf(started.out())[2], SIGSTOP); // the step does not end yet
+  for (int signal : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) {
+    started.signal(signal);
+    usleep(20'000);
+  }
+  kill(ranksOf(started.out())[2], SIGCONT);
+  EXPECT_EQ(started.wait(10), 128 + SIGHUP);
+  expectAfter(started.errors(), SIGHUP, idOf("par-run", started.pid()));
+
+  Process deaf(job("shm", {"--nohup", "1", "--steps", "60"}));
+  ASSERT_TRUE(deaf.sees("pid", 4));
+  deaf.signal(SIGHUP);
+  EXPECT_EQ(deaf.wait(10), 0) << deaf.errors();
+}
+
+// A second SIGINT or SIGTERM does not wait, and says so; what comes after the end changes nothing.
+TEST(Signals, SecondAndLate) {
+  Process started(job("shm", {"--timeout", "60"}));
+  ASSERT_TRUE(started.sees("pid", 4));
+  usleep(100'000);
+  kill(ranksOf(started.out())[2], SIGSTOP);
+  usleep(50'000);
+  started.signal(SIGINT);
+  usleep(300'000);
+  started.signal(SIGTERM);
+  EXPECT_EQ(started.wait(5), 143);
+  EXPECT_EQ(started.errors(), "error: a second signal, SIGTERM: this process ends at once\n");
+
+  Process done(job("shm", {"--steps", "2", "--linger", "60"}));
+  ASSERT_TRUE(done.sees("lingers"));
+  done.signal(SIGTERM);
+  EXPECT_EQ(done.wait(5), 143);
+  EXPECT_EQ(done.errors(), "job.par: SIGTERM came to " + idOf("par-run", done.pid()) + " after the job had ended\n");
+}
