@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Signals at random moments, in every state of a job: the trials `signals` of trust.py.
+
+    signals.py --count N --seed S --bin DIR [--trial I]
+
+Each trial starts a job (processes of par-run -n, threads, or ranks of a launcher), waits for a random moment of a state that it
+picks (loading, meeting, the first step, steps, saving, evaluating, the end), and sends SIGINT, SIGTERM or SIGHUP to par-run or to
+one rank. The job must end within 10 s with the signal's exit code, say who got it and what it did, and what it saved must load.
+A trial is repeated by its number: --seed S --trial I. Exit status 1 if anything is not as it should be.
+"""
+import argparse
+import glob
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from launches import LAUNCHERS, FOREIGN, MODEL, free_port, make_setting
+
+SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
+STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
+PATIENCE = 10.0
+WORLD = 4
+
+
+def handles_signals(pid):
+    """Whether the process has begun to handle SIGTERM; before that it is not Par's yet."""
+    try:
+        caught = re.search(r"SigCgt:\s*([0-9a-f]+)", open(f"/proc/{pid}/status").read())
+        return caught and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1
+    except OSError:
+        return False
+
+
+def children(pid):
+    try:
+        return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+    except OSError:
+        return []
+
+
+class Trial:
+    def __init__(self, rng, setting):
+        self.rng = rng
+        self.run, self.bundle, self.top = setting
+        self.folder = tempfile.mkdtemp(dir=self.top)
+        self.state = rng.choice(STATES)
+        self.form = "launched" if self.state == "meeting" else rng.choice(["forked", "threads", "launched"])
+        self.name = rng.choice(list(SIGNALS))
+        self.saves = self.state == "saving" or rng.random() < 0.5
+        self.processes, self.faults = [], []
+
+    def flags(self):
+        steps = {"end": "4", "first": "1000000"}.get(self.state, "1000000")
+        flags = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", steps, "-q"]
+        if self.saves:
+            flags += ["--save", os.path.join(self.folder, "ckpt"), "--save-every", "1" if self.state == "saving" else "50"]
+        if self.state == "evaluating":
+            flags += ["--eval-every", "1", "--eval-data", str(MODEL / "data.safetensors")]
+        return flags
+
+    def start(self):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.folder)
+        if self.form != "launched":
+            comm = ["--comm", "inproc" if self.form == "threads" else "shm"]
+            self.processes = [subprocess.Popen([self.run, self.bundle, "-n", "4", *comm, *self.flags()], env=clean, **pipes)]
+            return
+        launcher, port = LAUNCHERS[self.rng.choice(list(LAUNCHERS))], free_port()
+        for rank in range(WORLD - 1 if self.state == "meeting" else WORLD):
+            variables, flags = launcher(rank, WORLD, port)
+            environment = {**clean, **{k: str(v) for k, v in variables.items()}}
+            self.processes.append(subprocess.Popen([self.run, self.bundle, *flags, *self.flags()], env=environment, **pipes))
+
+    def wait_for_state(self):
+        """A random moment of the state; steps are known by the saves that they make."""
+        for process in self.processes:
+            until = time.monotonic() + 20
+            while not handles_signals(process.pid) and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.001)
+        if self.state == "saving" or (self.saves and self.state == "steps"):
+            until = time.monotonic() + 20
+            while not glob.glob(os.path.join(self.folder, "ckpt", "[0-9]*")) and time.monotonic() < until:
+                time.sleep(0.002)
+        span = {"loading": 0.05, "meeting": 1.0, "first": 0.6, "end": 0.8}.get(self.state, 1.5)
+        time.sleep(self.rng.random() * span)
+
+    def shoot(self):
+        """Sends the signal to a process of the job, and says to whom."""
+        victims = [(f"rank {rank}" if self.form == "launched" else "par-run", p.pid) for rank, p in enumerate(self.processes)]
+        if self.form == "forked" and self.name != "SIGINT" and self.rng.random() < 0.5:
+            victims = [(None, pid) for pid in children(victims[0][1]) if handles_signals(pid)] or victims
+        self.who, self.pid = self.rng.choice(victims)
+        alive = [p for p in self.processes if p.poll() is None]
+        if not alive:
+            return False
+        try:
+            os.kill(self.pid, SIGNALS[self.name])
+        except ProcessLookupError:
+            return False
+        return True
+
+    def collect(self):
+        """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the signal, too."""
+        deadline = time.monotonic() + PATIENCE
+        if self.form == "launched" and self.state in ("loading", "meeting", "first"):
+            time.sleep(1.5)
+            for process in self.processes:
+                if process.pid != self.pid and process.poll() is None:
+                    process.send_signal(SIGNALS[self.name])
+        codes, said = [], ""
+        for process in self.processes:
+            try:
+                out, err = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+                said += err
+                codes.append(process.returncode)
+            except subprocess.TimeoutExpired:
+                self.faults.append(("hangs", f"pid {process.pid} has not ended 10 s after the signal"))
+                process.kill()
+                process.communicate()
+        return codes, said
+
+    def judge(self, codes, said):
+        number = SIGNALS[self.name]
+        crashed = [code for code in codes if code in (-4, -6, -7, -8, -11, 70)]
+        if crashed:
+            self.faults.append(("crashes", f"exit {codes}: {said}"))
+            return
+        # A job that had ended when the signal came has ended well.
+        good = {128 + number, 0} if self.state == "end" else {128 + number}
+        if any(code not in good for code in codes):
+            self.faults.append(("wrong", f"exit {codes}, expected {sorted(good)}: {said!r}"))
+        named = re.search(rf"{self.name} came to (par-run|rank \d+) \(pid {self.pid}\)", said)
+        did = re.search(r"before the first step: the job ended|the job ended after step \d+; (nothing was saved|last save )"
+                        r"|after the job had ended", said)
+        if any(code != 0 for code in codes) and not (named and did):
+            self.faults.append(("unnamed", f"exit {codes}, says {said!r}, and the signal was {self.name} to pid {self.pid}"))
+        if self.saves and "the job ended after step" in said and "; last save " not in said:
+            self.faults.append(("wrong", f"nothing was saved, though --save asks for it: {said!r}"))
+        if any(self.form == "launched" and code == 0 for code in codes) and self.state != "end":
+            self.faults.append(("wrong", f"a rank went on: {codes}"))
+
+    def check_saves(self):
+        """What was saved loads."""
+        folder = os.path.join(self.folder, "ckpt")
+        if not glob.glob(os.path.join(folder, "[0-9]*")):
+            return
+        resumed = subprocess.run([self.run, self.bundle, "--data", str(MODEL / "data.safetensors"), "--resume", folder, "--dry-run"],
+                                 capture_output=True, text=True, timeout=60)
+        if resumed.returncode != 0:
+            self.faults.append(("wrong", f"what was saved does not load: {resumed.stderr}"))
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bin", default=os.path.join(os.environ.get("PAR_HOME", "build"), "bin"), metavar="DIR")
+    parser.add_argument("--trial", type=int, help="this one alone")
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    counts = {"kind": "signals", "trials": 0, "crashes": 0, "hangs": 0, "wrong": 0, "unnamed": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        setting = make_setting(arguments.bin, folder)
+        for number in range(arguments.count) if arguments.trial is None else [arguments.trial]:
+            trial = Trial(random.Random(f"{arguments.seed} {number}"), setting)
+            try:
+                trial.start()
+                trial.wait_for_state()
+                if trial.shoot():
+                    trial.judge(*trial.collect())
+                    trial.check_saves()
+            finally:
+                trial.close()
+            counts["trials"] += 1
+            for fault, what in trial.faults:
+                counts[fault] += 1
+                print(f"trial {number} ({trial.form}, {trial.state}, {trial.name}; --seed {arguments.seed} --trial {number}): "
+                      f"{fault}: {what}", flush=True)
+    print(json.dumps(counts))
+    sys.exit(any(counts[fault] for fault in ("crashes", "hangs", "wrong", "unnamed")))
+
+
+if __name__ == "__main__":
+    main()
