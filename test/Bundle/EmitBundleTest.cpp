@@ -139,7 +139,12 @@ protected:
   FailureOr<format::Bundle> emit(const std::string &text, const BundleOptions &options = {}) {
     return emitWhole(tables + text, options);
   }
-  FailureOr<format::Bundle> emitWhole(const std::string &text, const BundleOptions &options = {}) {
+  /// Of a model with a name and the batch of the programs here, which a proof holds against the inputs' shapes.
+  FailureOr<format::Bundle> emitWhole(const std::string &text, BundleOptions options = {}) {
+    if (options.model.name.empty()) {
+      options.model.name = "model.onnx";
+      options.batch = 8;
+    }
     module = parseSourceString<ModuleOp>(text, &context);
     PassManager manager(&context);
     buildMemoryPipeline(manager, {});

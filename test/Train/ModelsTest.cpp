@@ -79,7 +79,7 @@ public:
       if (auto source = variable.getSource())
         variables[variable.getSymName().str()] =
             decode(variable.getTensorType(),
-                   llvm::StringRef(contentOf(cast<StringAttr>(source->get("file")).getValue()))
+                   llvm::StringRef(contentOf(pathOf(name, cast<StringAttr>(source->get("file")).getValue())))
                        .substr(cast<IntegerAttr>(source->get("offset")).getInt()));
   }
 
