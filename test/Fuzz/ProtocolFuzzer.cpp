@@ -1,17 +1,43 @@
-// Both sides of the control protocol, fed with bytes that nobody of Par has sent: strangers at the door, ranks that know
-// the secret, hosts that a rank meets before and after it has been let in, what ranks of one host hand each other.
+// Both sides of the control protocol, fed with bytes that nobody of Par has sent: strangers at the door,
+// ranks that know the secret, hosts that a rank meets before and after it has been let in, what ranks of one
+// host hand each other.
 #include "comm/Door.h"
 #include "comm/Host.h"
 #include "comm/Passage.h"
 #include "comm/Remote.h"
 
-#include <fuzzer/FuzzedDataProvider.h>
+#include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
 
 using namespace par::comm;
 
 namespace {
+
+/// The input, taken apart piece by piece; zeros after its end.
+class Bytes {
+public:
+  Bytes(const uint8_t *data, size_t size) : rest(reinterpret_cast<const char *>(data), size) {}
+  template <typename T>
+  T any() {
+    T value{};
+    size_t n = std::min(sizeof value, rest.size());
+    std::memcpy(&value, rest.data(), n);
+    rest.remove_prefix(n);
+    return value;
+  }
+  bool yes() { return any<uint8_t>() & 1; }
+  /// A number from 0 to `most`.
+  size_t upTo(size_t most) { return most < 256 ? any<uint8_t>() % (most + 1) : any<uint32_t>() % (most + 1); }
+  std::string text(size_t most) {
+    std::string value(rest.substr(0, upTo(most)));
+    rest.remove_prefix(value.size());
+    return value;
+  }
+
+private:
+  std::string_view rest;
+};
 
 const std::string kToken(32, 't'), kKey = keyOf(kToken, "");
 
@@ -22,7 +48,9 @@ struct Pair {
       std::abort();
   }
   ~Pair() { close(ends[1]); }
-  void send(const std::string &bytes) const { ::send(ends[1], bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); }
+  void send(const std::string &bytes) const {
+    ::send(ends[1], bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   void hangUp() const { shutdown(ends[1], SHUT_WR); }
   int ends[2];
 };
@@ -32,44 +60,46 @@ std::string frame(uint8_t kind, bool more, const std::string &body) {
 }
 
 /// A message that is often well-formed.
-std::string messageOf(FuzzedDataProvider &data) {
-  switch (data.ConsumeIntegralInRange(0, 5)) {
+std::string messageOf(Bytes &data) {
+  switch (data.upTo(5)) {
   case 0: { // a join
-    Join join{data.ConsumeBool() ? hostName() : data.ConsumeRandomLengthString(40), data.ConsumeRandomLengthString(8),
-              data.ConsumeRandomLengthString(8), data.ConsumeIntegralInRange<uint64_t>(0, 4),
-              data.ConsumeIntegralInRange<uint64_t>(2, 4), data.ConsumeIntegral<uint64_t>()};
+    Join join{data.yes() ? hostName() : data.text(40),
+              data.text(8),
+              data.text(8),
+              data.upTo(4),
+              2 + data.upTo(2),
+              data.any<uint64_t>()};
     return frame(Message::join, false, join.write());
   }
   case 1: { // a part of an exchange
     Writer writer;
-    writer.number(data.ConsumeIntegralInRange(0, 3)).number(data.ConsumeIntegralInRange(0, 3));
-    writer.text(data.ConsumeBool() ? "hello" : data.ConsumeRandomLengthString(8)).text(data.ConsumeRandomLengthString(300));
+    writer.number(data.upTo(3)).number(data.upTo(3));
+    writer.text(data.yes() ? "hello" : data.text(8)).text(data.text(300));
     return frame(Message::value, false, writer.take());
   }
   case 2: { // what ranks get of one
     Writer writer;
-    uint64_t count = data.ConsumeIntegralInRange(0, 4);
-    writer.number(data.ConsumeBool() ? count : data.ConsumeIntegral<uint64_t>());
+    uint64_t count = data.upTo(4);
+    writer.number(data.yes() ? count : data.any<uint64_t>());
     for (uint64_t i = 0; i < count; ++i)
-      writer.text(data.ConsumeBool() ? data.ConsumeRandomLengthString(40)
-                                     : Writer().number(data.ConsumeIntegral<uint64_t>()).number(4096).take());
+      writer.text(data.yes() ? data.text(40) : Writer().number(data.any<uint64_t>()).number(4096).take());
     return frame(Message::values, false, writer.take());
   }
   case 3: { // a refusal, a welcome
-    std::string text = data.ConsumeRandomLengthString(60);
-    return data.ConsumeBool() ? frame(Message::refuse, false, Writer().number(data.ConsumeIntegral<uint8_t>()).text(text).take())
-                              : frame(Message::welcome, false, text);
+    std::string text = data.text(60);
+    return data.yes() ? frame(Message::refuse, false, Writer().number(data.any<uint8_t>()).text(text).take())
+                      : frame(Message::welcome, false, text);
   }
   case 4:
-    return frame(data.ConsumeIntegral<uint8_t>(), data.ConsumeBool(), data.ConsumeRandomLengthString(600));
+    return frame(data.any<uint8_t>(), data.yes(), data.text(600));
   default:
-    return data.ConsumeRandomLengthString(600);
+    return data.text(600);
   }
 }
 
-std::string messagesOf(FuzzedDataProvider &data) {
+std::string messagesOf(Bytes &data) {
   std::string all;
-  for (int i = data.ConsumeIntegralInRange(0, 6); i > 0; --i)
+  for (size_t i = data.upTo(6); i > 0; --i)
     all += messageOf(data);
   return all;
 }
@@ -84,9 +114,9 @@ struct QuietBoard {
   Board *board;
 };
 
-void strangersAtTheDoor(FuzzedDataProvider &data) {
-  Door door(Listener::none(), kKey, data.ConsumeBool() ? "par-" + std::string(32, '0') : "");
-  std::vector<Pair> pairs(size_t(data.ConsumeIntegralInRange(1, 3)));
+void strangersAtTheDoor(Bytes &data) {
+  Door door(Listener::none(), kKey, data.yes() ? "par-" + std::string(32, '0') : "");
+  std::vector<Pair> pairs(1 + data.upTo(2));
   for (Pair &pair : pairs)
     door.bring(pair.ends[0]);
   for (int i = 0; i < 3; ++i) {
@@ -97,11 +127,11 @@ void strangersAtTheDoor(FuzzedDataProvider &data) {
   }
 }
 
-void ranksAtTheHost(FuzzedDataProvider &data) {
+void ranksAtTheHost(Bytes &data) {
   QuietBoard quiet(3);
   Host host(std::nullopt, {"fuzz", 60}, *quiet.board);
-  std::vector<Pair> pairs(size_t(data.ConsumeIntegralInRange(1, 4)));
-  bool joined = data.ConsumeBool();
+  std::vector<Pair> pairs(1 + data.upTo(3));
+  bool joined = data.yes();
   for (size_t rank = 0; rank < pairs.size(); ++rank) {
     host.adopt(pairs[rank].ends[0]);
     if (joined)
@@ -111,27 +141,27 @@ void ranksAtTheHost(FuzzedDataProvider &data) {
     host.step(0);
     for (Pair &pair : pairs) {
       pair.send(messagesOf(data));
-      if (data.ConsumeIntegralInRange(0, 9) == 0)
+      if (data.upTo(9) == 0)
         pair.hangUp();
     }
   }
   host.step(0);
 }
 
-void hostAtTheDoor(FuzzedDataProvider &data) {
+void hostAtTheDoor(Bytes &data) {
   Pair pair;
   Connection connection(pair.ends[0]);
-  std::string passage = data.ConsumeBool() ? data.ConsumeRandomLengthString(400) : "";
-  if (data.ConsumeBool())
+  std::string passage = data.yes() ? data.text(400) : "";
+  if (data.yes())
     pair.send(frame(Message::challenge, false, Writer().text(std::string(32, 'n')).text(passage).take()));
   pair.send(messagesOf(data));
   pair.hangUp();
   std::string key;
-  if (knock(connection, data.ConsumeBool() ? kToken : "", "", 1, 20, key) == Knock::admitted)
+  if (knock(connection, data.yes() ? kToken : "", "", 1, 20, key) == Knock::admitted)
     std::abort();
 }
 
-void hostOfARank(FuzzedDataProvider &data) {
+void hostOfARank(Bytes &data) {
   Pair pair;
   Connection connection(pair.ends[0]);
   connection.trust();
@@ -140,19 +170,19 @@ void hostOfARank(FuzzedDataProvider &data) {
   enrol(std::move(connection), {"here", "RANK", "WORLD", 1, 3, 1}, 0.01, [] {});
 }
 
-void exchangesOfARank(FuzzedDataProvider &data) {
+void exchangesOfARank(Bytes &data) {
   QuietBoard quiet(2);
   quiet.board->abort(4, "the end"); // instead of waiting for more
   SharedFiles files = SharedFiles::create(2);
   Pair pair;
   Connection connection(pair.ends[0]);
   connection.trust();
-  bool connects = data.ConsumeBool();
+  bool connects = data.yes();
   if (connects) {
     std::string sizes = Writer().number(4096).number(4096).take();
-    files.arenas[0].resize(data.ConsumeIntegralInRange(0, 8192));
-    files.exchange.resize(data.ConsumeIntegralInRange(0, 1 << 20));
-    if (data.ConsumeBool())
+    files.arenas[0].resize(data.upTo(8192));
+    files.exchange.resize(data.upTo(1 << 20));
+    if (data.yes())
       pair.send(frame(Message::values, false, Writer().number(2).text(sizes).text(sizes).take()));
   }
   pair.send(messagesOf(data));
@@ -161,14 +191,16 @@ void exchangesOfARank(FuzzedDataProvider &data) {
   if (connects)
     control.connect(std::vector<Members>{{"all", {0, 1}}}, 4096);
   for (int i = 0; i < 3; ++i)
-    data.ConsumeBool() ? (void)control.allGather("x", "y") : data.ConsumeBool() ? (void)control.gather("x", "y", 1) : control.barrier("x");
+    data.yes()   ? (void)control.allGather("x", "y")
+    : data.yes() ? (void)control.gather("x", "y", 1)
+                 : control.barrier("x");
 }
 
-void passages(FuzzedDataProvider &data) {
-  if (data.ConsumeBool()) {
+void passages(Bytes &data) {
+  if (data.yes()) {
     Passage passage(kToken, kKey);
     int socket = connectLocal(passage.name());
-    std::string bytes = data.ConsumeRandomLengthString(80);
+    std::string bytes = data.text(80);
     send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     shutdown(socket, SHUT_WR);
     passage.serve({passage.socket()});
@@ -176,11 +208,11 @@ void passages(FuzzedDataProvider &data) {
     return;
   }
   Pair pair;
-  for (int i = data.ConsumeIntegralInRange(0, 4); i > 0; --i)
-    data.ConsumeBool() ? sendDescriptors(pair.ends[1], std::vector<int>(size_t(data.ConsumeIntegralInRange(0, 200)), pair.ends[1]))
-                       : pair.send(data.ConsumeRandomLengthString(10));
+  for (size_t i = data.upTo(4); i > 0; --i)
+    data.yes() ? sendDescriptors(pair.ends[1], std::vector<int>(size_t(data.upTo(200)), pair.ends[1]))
+               : pair.send(data.text(10));
   pair.hangUp();
-  size_t count = size_t(data.ConsumeIntegralInRange(0, 200));
+  size_t count = size_t(data.upTo(200));
   try {
     for (int descriptor : receiveDescriptors(pair.ends[0], count))
       close(descriptor);
@@ -194,11 +226,11 @@ void passages(FuzzedDataProvider &data) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
-  FuzzedDataProvider data(bytes, size);
-  constexpr void (*targets[])(FuzzedDataProvider &) = {strangersAtTheDoor, ranksAtTheHost,   hostAtTheDoor,
-                                                       hostOfARank,        exchangesOfARank, passages};
+  Bytes data(bytes, size);
+  constexpr void (*targets[])(Bytes &) = {strangersAtTheDoor, ranksAtTheHost,   hostAtTheDoor,
+                                          hostOfARank,        exchangesOfARank, passages};
   try {
-    targets[data.ConsumeIntegralInRange<size_t>(0, std::size(targets) - 1)](data);
+    targets[data.upTo(std::size(targets) - 1)](data);
   } catch (const std::runtime_error &) {
     // What the runtime says when it is told nonsense; any other end is a finding.
   }
