@@ -61,7 +61,10 @@ std::map<std::string, std::string> readIndex(const std::string &path) {
       fs::path part = file.get<std::string>();
       if (part.empty() || part != part.filename())
         throw Failure::at(path, Message::indexLeaves, name, part.string());
-      fileOf[name] = (fs::path(path).parent_path() / part).string();
+      fs::path beside = fs::path(path).parent_path() / part;
+      if (std::error_code error; fs::status(beside, error).type() == fs::file_type::not_found)
+        throw Failure::at(path, Message::indexMissing, name, beside.string());
+      fileOf[name] = beside.string();
     }
   } catch (const nlohmann::json::exception &error) {
     throw Failure::at(path, Message::badIndex, error.what());

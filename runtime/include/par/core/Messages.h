@@ -17,6 +17,7 @@ struct MessageText {
   M(cannotWrite, "cannot write: {}")                                                                                   \
   M(badIndex, "is no index of weights: {}")                                                                             \
   M(indexLeaves, "says that \"{}\" is in {}; an index names files beside it")                                           \
+  M(indexMissing, "says that \"{}\" is in {}, which is not there")                                                       \
   M(indexWrong, "says that \"{}\" is in {}, which does not hold it")                                                     \
   M(tensorTwice, "holds \"{}\", which {} holds too")                                                                    \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
