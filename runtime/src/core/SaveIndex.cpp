@@ -10,8 +10,7 @@
 
 namespace par::core {
 
-/// Read into a map: a list of entries, which keeps their order, would be searched for each of them.
-using nlohmann::json;
+// Read into nlohmann::json, a map: a list of entries, which keeps their order, would be searched for each of them.
 
 namespace {
 
@@ -26,7 +25,7 @@ constexpr uint64_t mostSteps = uint64_t(1) << 40, mostRows = uint64_t(1) << 60;
 }
 
 /// A value as messages show it; a hostile one may be of any size and depth.
-std::string shown(const json &value) {
+std::string shown(const nlohmann::json &value) {
   if (value.is_structured())
     return (value.is_array() ? "an array of " : "an object of ") + std::to_string(value.size());
   std::string text = value.dump();
@@ -36,34 +35,34 @@ std::string shown(const json &value) {
 /// The entries of one object, each checked as it is taken.
 class Entries {
 public:
-  Entries(const std::string &folder, const json &object, const std::string &where)
+  Entries(const std::string &folder, const nlohmann::json &object, const std::string &where)
       : folder(folder), object(object), where(where) {
     if (!object.is_object())
       refuse(folder, (where.empty() ? "the file" : where) + " is no JSON object");
   }
 
-  const json &at(const char *key) const {
+  const nlohmann::json &at(const char *key) const {
     auto found = object.find(key);
     if (found == object.end())
       refuse(folder, "has no \"" + name(key) + "\"");
     return *found;
   }
   uint64_t number(const char *key, uint64_t least, uint64_t most) const {
-    const json &value = at(key);
+    const nlohmann::json &value = at(key);
     bool good = value.is_number_unsigned() && value.get<uint64_t>() >= least && value.get<uint64_t>() <= most;
     if (!good)
       refuse(folder, core::format("\"{}\" is {}, not a whole number from {} to {}", name(key), shown(value), least, most));
     return value.get<uint64_t>();
   }
   std::string text(const char *key) const {
-    const json &value = at(key);
+    const nlohmann::json &value = at(key);
     if (!value.is_string())
       refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", not text");
     return value.get<std::string>();
   }
   /// Dims, none of them negative, whose product fits into 62 bits.
   std::vector<int64_t> dims(const char *key) const {
-    const json &value = at(key);
+    const nlohmann::json &value = at(key);
     std::vector<int64_t> result;
     uint64_t product = 1;
     bool good = value.is_array();
@@ -76,14 +75,14 @@ public:
       refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", which is no shape");
     return result;
   }
-  const json &all() const { return object; }
+  const nlohmann::json &all() const { return object; }
   const std::string &place() const { return folder; }
 
 private:
   std::string name(const char *key) const { return where.empty() ? key : where + "." + key; }
 
   const std::string &folder;
-  const json &object;
+  const nlohmann::json &object;
   std::string where;
 };
 
@@ -150,7 +149,7 @@ void checkCover(const std::string &folder, const std::string &name, const SavedT
                               describeShape(tensor.parts[i].start)));
 }
 
-SavedTensor readTensor(const std::string &folder, const std::string &name, const json &entry, const SaveIndex &index) {
+SavedTensor readTensor(const std::string &folder, const std::string &name, const nlohmann::json &entry, const SaveIndex &index) {
   Entries entries(folder, entry, "tensors." + name);
   SavedTensor tensor;
   tensor.type = readType(entries, name);
@@ -162,7 +161,7 @@ SavedTensor readTensor(const std::string &folder, const std::string &name, const
                             describeShape(*tensor.stored)));
   }
   std::set<std::string> files;
-  for (const json &part : entries.at("parts")) {
+  for (const nlohmann::json &part : entries.at("parts")) {
     Entries of(folder, part, "tensors." + name + ".parts");
     tensor.parts.push_back({of.text("file"), of.dims("start"), of.dims("size")});
     const std::string &file = tensor.parts.back().file;
@@ -187,7 +186,7 @@ RunPosition readPosition(const Entries &index) {
 }
 
 uint64_t readFormat(const Entries &index) {
-  const json &version = index.at("par_checkpoint");
+  const nlohmann::json &version = index.at("par_checkpoint");
   if (!version.is_array() || version.empty() || !version[0].is_number_unsigned() || version[0] == 0)
     refuse(index.place(), "\"par_checkpoint\" is " + shown(version) + ", not a version");
   auto format = version[0].get<uint64_t>();
@@ -232,10 +231,10 @@ std::string writeIndex(const SaveIndex &index) {
 SaveIndex readIndex(const std::string &folder) {
   MappedFile file(folder + "/index.json");
   std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size());
-  json parsed;
+  nlohmann::json parsed;
   try {
-    parsed = json::parse(text);
-  } catch (const json::exception &error) {
+    parsed = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception &error) {
     refuse(folder, error.what());
   }
   Entries entries(folder, parsed, "");

@@ -18,11 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string fileText(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void writeFile(const std::string &path, const std::string &text) { std::ofstream(path, std::ios::binary) << text; }
 
 /// Replaces the first `from` of a file.

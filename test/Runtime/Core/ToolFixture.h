@@ -11,6 +11,12 @@
 
 namespace par {
 
+/// All bytes of a file; none of one that is not there.
+inline std::string fileText(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 class Tool : public testing::Test {
 protected:
   TemporaryFolder folder;

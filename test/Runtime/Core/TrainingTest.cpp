@@ -17,11 +17,6 @@ using namespace par;
 
 namespace {
 
-std::string fileText(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 class Training : public Tool {
 protected:
   std::vector<std::string> command(const std::string &bundle, std::vector<std::string> more) {

@@ -35,11 +35,6 @@ struct Traced {
   }
 };
 
-std::string fileText(const std::string &path) {
-  std::ifstream in(path);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
 uint64_t countOf(const std::string &name) {
   auto calls = stub::Machine::get().calls();
   return static_cast<uint64_t>(
