@@ -1,6 +1,7 @@
 #include "CutCosts.h"
 
 #include "par/Import/Provenance.h"
+#include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Optimizer.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Simulator/Hardware.h"
@@ -26,10 +27,7 @@ std::vector<OpGroup> groupByModule(ArrayRef<Operation *> ops) {
   return groups;
 }
 
-static int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
+static int64_t bytesOf(Value value) { return getByteSize(value.getType()); }
 
 int64_t flopsOf(Operation *op) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);

@@ -1,5 +1,6 @@
 #include "Reductions.h"
 #include "par/Collectives/Passes.h"
+#include "par/Interfaces/Cost.h"
 
 using namespace mlir;
 
@@ -36,10 +37,8 @@ struct BucketCollectivesPass : impl::BucketCollectivesPassBase<BucketCollectives
 
 static int64_t bytesOf(AllReduceOp reduce) {
   int64_t bytes = 0;
-  for (Type type : reduce.getResultTypes()) {
-    auto tensor = cast<RankedTensorType>(type);
-    bytes += tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
-  }
+  for (Type type : reduce.getResultTypes())
+    bytes += getByteSize(type);
   return bytes;
 }
 

@@ -8,17 +8,17 @@ using namespace mlir;
 
 namespace par {
 
-static int64_t bytesOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() * std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1) : 0;
+int64_t getByteSize(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1) : 0;
 }
 
 OpCost getCost(Operation *op) {
   OpCost cost;
   for (Value operand : op->getOperands())
-    cost.bytes += bytesOf(operand);
+    cost.bytes += getByteSize(operand.getType());
   for (Value result : op->getResults())
-    cost.bytes += bytesOf(result);
+    cost.bytes += getByteSize(result.getType());
   if (auto model = dyn_cast<CostOpInterface>(op)) {
     cost.flops = model.getFlops();
     cost.fusable = model.isFusable();

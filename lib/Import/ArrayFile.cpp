@@ -1,6 +1,5 @@
 #include "ArrayFile.h"
 
-#include "par/format/PlainFile.h"
 #include "par/format/SafetensorsHeader.h"
 
 namespace par {
@@ -26,20 +25,14 @@ static onnx::ElementType typeOf(format::DType type) {
 }
 
 std::optional<std::map<std::string, StaticTensor>> readArrays(llvm::StringRef path, std::string &reason) {
-  auto file = format::MappedPlainFile::open(path.str());
+  auto file = format::mapSafetensors(path.str());
   if (!file) {
     reason = file.message();
     return std::nullopt;
   }
-  auto header = format::readSafetensors(file->bytes());
-  if (!header) {
-    reason = header.message();
-    return std::nullopt;
-  }
   std::map<std::string, StaticTensor> arrays;
-  for (const format::SafetensorsEntry &entry : header->arrays) {
-    llvm::StringRef bytes = file->bytes().substr(entry.begin, entry.end - entry.begin);
-    std::optional<StaticTensor> value = StaticTensor::ofBytes(typeOf(entry.type), entry.shape, bytes);
+  for (const format::SafetensorsEntry &entry : file->header.arrays) {
+    std::optional<StaticTensor> value = StaticTensor::ofBytes(typeOf(entry.type), entry.shape, file->bytesOf(entry));
     if (!value) {
       reason = "the array \"" + entry.name + "\" cannot be held";
       return std::nullopt;

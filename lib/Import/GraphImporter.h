@@ -244,8 +244,6 @@ private:
   mlir::Value materialize(const GraphValue &known, llvm::ArrayRef<int64_t> shape, llvm::StringRef name, mlir::Location loc);
   /// A variable of these elements, one for all that are equal; its name begins with `constant.`.
   mlir::Value readTable(mlir::DenseElementsAttr elements, llvm::StringRef name, mlir::Location loc);
-  /// Whether `value` would be kept as a table.
-  bool isTable(const StaticTensor &value) const;
   /// A known value computed by its recipe; null where it has none or keeping it costs less.
   mlir::Value computeAgain(const GraphValue &value);
   mlir::Value runRecipe(Recipe &recipe);

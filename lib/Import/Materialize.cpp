@@ -21,10 +21,6 @@ constexpr double operationsPerByte = 16;
 /// Parts the names of a recipe's values from a number.
 constexpr char recipeMark = '\1';
 
-int64_t byteSizeOf(RankedTensorType type) {
-  return type.getNumElements() * std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
-}
-
 /// The values of a StaticTensor as an attribute of the given type, which has its stored elements.
 DenseElementsAttr toAttribute(const StaticTensor &value, RankedTensorType type) {
   Type element = type.getElementType();
@@ -131,21 +127,34 @@ Shape coreOf(const StaticTensor &value) {
   return core;
 }
 
+/// What the stored elements are made of where they follow a rule: beyond a few elements, computing beats storing, for iotas and
+/// comparisons fuse into the op that uses them.
+struct Rule {
+  std::optional<Progression> progression;
+  std::optional<BandMask> band;
+
+  Value build(OpBuilder &builder, Location loc, RankedTensorType type) const {
+    return progression ? buildProgression(builder, loc, *progression, type) : band ? buildBand(builder, loc, *band, type) : Value();
+  }
+};
+Rule findRule(const StaticTensor &value) {
+  if (value.getStoredCount() <= mostInline)
+    return {};
+  Shape core = coreOf(value);
+  Rule rule{findProgression(value, core), std::nullopt};
+  if (!rule.progression)
+    rule.band = findBand(value, core);
+  return rule;
+}
+
 } // namespace
 
 /// The stored elements, without the dims that are stored once.
 Value GraphImporter::materializeCore(const StaticTensor &value, StringRef name, Location loc) {
-  Shape core = coreOf(value);
-  RankedTensorType type = typeOf(value.getType(), core);
-  // Beyond a few elements, computing beats storing: iotas and comparisons fuse into the op that uses them.
-  int64_t count = value.getStoredCount();
-  if (count <= mostInline)
-    return ConstantOp::create(builder, loc, toAttribute(value, type));
-  if (std::optional<Progression> progression = findProgression(value, core))
-    return buildProgression(builder, loc, *progression, type);
-  if (std::optional<BandMask> mask = findBand(value, core))
-    return buildBand(builder, loc, *mask, type);
-  if (count <= mostInCode)
+  RankedTensorType type = typeOf(value.getType(), coreOf(value));
+  if (Value built = findRule(value).build(builder, loc, type))
+    return built;
+  if (value.getStoredCount() <= mostInCode)
     return ConstantOp::create(builder, loc, toAttribute(value, type));
   return readTable(toAttribute(value, type), name, loc);
 }
@@ -189,20 +198,20 @@ Value GraphImporter::materialize(const GraphValue &value, ArrayRef<int64_t> shap
     return materialize(value.known->expanded(shape), name, loc);
   auto [found, added] = made.try_emplace(value.known.get(), Made{value.known, {}});
   if (added) {
-    Value built = computeAgain(value);
+    const StaticTensor &known = *value.known;
+    RankedTensorType type = typeOf(known.getType(), coreOf(known));
+    Value built = findRule(known).build(builder, loc, type);
+    bool table = !built && known.getStoredCount() > mostInCode;
+    if (table)
+      built = computeAgain(value);
     if (!built)
-      built = materializeCore(*value.known, name, loc);
+      built = table ? readTable(toAttribute(known, type), name, loc) : materializeCore(known, name, loc);
     made[value.known.get()].value = built; // others were added meanwhile
   }
   return stretchCore(builder, loc, made[value.known.get()].value, *value.known, shape);
 }
 
 //===-- Tables that cost less to compute than to keep ---------------------------------------------------------===//
-
-bool GraphImporter::isTable(const StaticTensor &value) const {
-  Shape core = coreOf(value);
-  return value.getStoredCount() > mostInCode && !findProgression(value, core) && !findBand(value, core);
-}
 
 /// What ops cost, in operations: those that their own model counts, and what moves through memory. A table that they read
 /// is kept for them.
@@ -213,13 +222,13 @@ static double costOf(ArrayRef<Operation *> ops) {
     cost += double(own.flops) + (own.fusable ? 0 : double(own.bytes));
     for (Value operand : op->getOperands())
       if (operand.getDefiningOp<ReadOp>())
-        cost += operationsPerByte * double(byteSizeOf(cast<RankedTensorType>(operand.getType())));
+        cost += operationsPerByte * double(getByteSize(operand.getType()));
   }
   return cost;
 }
 
 Value GraphImporter::computeAgain(const GraphValue &value) {
-  if (!value.recipe || value.recipe->rejected || !isTable(*value.known))
+  if (!value.recipe || value.recipe->rejected)
     return {};
   Block &block = step.getBlock();
   Operation *before = block.empty() ? nullptr : &block.back();
@@ -228,7 +237,7 @@ Value GraphImporter::computeAgain(const GraphValue &value) {
   for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
     ops.push_back(op);
   RankedTensorType core = typeOf(value.known->getType(), coreOf(*value.known));
-  if (built && costOf(ops) < operationsPerByte * double(byteSizeOf(core)))
+  if (built && costOf(ops) < operationsPerByte * double(getByteSize(core)))
     return built;
   // What was built inside goes with it.
   SmallPtrSet<Operation *, 16> erased(ops.begin(), ops.end());

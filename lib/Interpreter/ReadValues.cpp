@@ -1,6 +1,5 @@
 #include "par/Interpreter/Interpreter.h"
 
-#include "par/format/PlainFile.h"
 #include "par/format/SafetensorsHeader.h"
 
 #include "llvm/Support/Endian.h"
@@ -41,14 +40,14 @@ double floatAt(const char *at, unsigned bytes) {
                     : llvm::bit_cast<double>(endian::read64le(at));
 }
 
-std::optional<Tensor> readArray(const format::SafetensorsEntry &entry, StringRef file, MLIRContext *context) {
+std::optional<Tensor> readArray(const format::SafetensorsEntry &entry, StringRef data, MLIRContext *context) {
   Type element = elementOf(entry.type, context);
   if (!element)
     return std::nullopt;
   Tensor tensor(RankedTensorType::get(entry.shape, element));
   unsigned bytes = format::sizeOf(entry.type);
   for (int64_t i = 0, n = tensor.getSize(); i < n; ++i) {
-    const char *at = file.data() + entry.begin + i * bytes;
+    const char *at = data.data() + i * bytes;
     if (tensor.isFloat())
       tensor.mutableFloats()[i] = floatAt(at, bytes);
     else
@@ -60,19 +59,14 @@ std::optional<Tensor> readArray(const format::SafetensorsEntry &entry, StringRef
 } // namespace
 
 std::optional<Named> readValues(StringRef path, MLIRContext *context, std::string &reason) {
-  auto file = format::MappedPlainFile::open(path.str());
+  auto file = format::mapSafetensors(path.str());
   if (!file) {
     reason = file.message();
     return std::nullopt;
   }
-  auto header = format::readSafetensors(file->bytes());
-  if (!header) {
-    reason = header.message();
-    return std::nullopt;
-  }
   Named values;
-  for (const format::SafetensorsEntry &entry : header->arrays) {
-    std::optional<Tensor> array = readArray(entry, file->bytes(), context);
+  for (const format::SafetensorsEntry &entry : file->header.arrays) {
+    std::optional<Tensor> array = readArray(entry, file->bytesOf(entry), context);
     if (!array) {
       reason = "array \"" + entry.name + "\" is not of F32, F64, I32, I64 or BOOL";
       return std::nullopt;

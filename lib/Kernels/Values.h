@@ -4,17 +4,14 @@
 
 #include "par/Dialect/Attention.h"
 #include "par/Dialect/Par.h"
+#include "par/Interfaces/Cost.h"
 
 namespace par {
 
 /// Of a tensor, or of what a buffer holds.
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return getTensorType(value.getType()).getShape(); }
 
-/// An element takes a byte at least.
-inline uint64_t bytesOf(mlir::Value value) {
-  auto type = getTensorType(value.getType());
-  return uint64_t(type.getNumElements()) * std::max(1u, type.getElementTypeBitWidth() / 8);
-}
+inline uint64_t bytesOf(mlir::Value value) { return getByteSize(getTensorType(value.getType())); }
 
 inline bool isAttention(mlir::Operation *op) { return llvm::isa<AttentionOp, AttentionGradOp>(op); }
 

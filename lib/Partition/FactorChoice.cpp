@@ -62,10 +62,6 @@ static bool isIndexedSum(const ShardingRule &rule, unsigned factor) {
 
 static RankedTensorType globalType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-static int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-}
-
 /// Composites whose shardings ask for it have been taken apart before.
 static bool canBeCut(const ShardingRule &rule, unsigned factor) {
   return rule.factors[factor].kind != FactorKind::Whole && rule.factors[factor].kind != FactorKind::Expand;
@@ -123,7 +119,7 @@ Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   for (const DimFactors &dim : dims)
     for (unsigned factor : dim)
       vote.holds[factor] = true;
-  vote.bytes = bytesOf(globalType(value));
+  vote.bytes = getByteSize(globalType(value));
   return vote;
 }
 
@@ -226,7 +222,7 @@ int64_t FactorChooser::reductionTime(const FactorChoice &choice) {
     if (!finished || axes.empty())
       continue;
     for (auto [result, made] : llvm::zip(op->getResults(), choice.results)) {
-      int64_t bytes = bytesOf(made.getLocalType(globalType(result), mesh));
+      int64_t bytes = getByteSize(made.getLocalType(globalType(result), mesh));
       time += paths.machine().collectiveTime(format::CollKind::AllReduce, bytes, mesh.getSize(axes));
     }
   }

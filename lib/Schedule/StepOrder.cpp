@@ -21,15 +21,11 @@ static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
   return time;
 }
 
-static int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
-}
-
 int64_t predictTime(const Activities &activities, const Activity &activity, const Hardware &hardware) {
   int64_t bytes = 0;
   if (activity.isCommunication())
     for (Operation *op : activity.ops)
-      bytes += bytesOf(activities.localType(op->getResult(0)));
+      bytes += getByteSize(activities.localType(op->getResult(0)));
   if (activity.kind == Activity::Kind::Transfer)
     return hardware.transferTime(bytes);
   if (activity.kind == Activity::Kind::Reduce)

@@ -1,13 +1,13 @@
 #include "par/Schedule/Schedule.h"
 
+#include "par/Interfaces/Cost.h"
+
 using namespace mlir;
 
 namespace par {
 
 static int64_t bytesOf(BufferOp buffer) {
-  RankedTensorType type = buffer.getTensorType();
-  int64_t element = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
-  return type.getNumElements() * element * static_cast<int64_t>(buffer.getDepth());
+  return getByteSize(buffer.getTensorType()) * static_cast<int64_t>(buffer.getDepth());
 }
 
 /// Whether a block runs a fragment of one of these kinds.

@@ -3,13 +3,12 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace par;
 using llvm::Error;
 using llvm::StringRef;
 using llvm::Twine;
-
-static int64_t divideUp(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
 int64_t ReshardState::elements() const {
   int64_t product = 1;
@@ -32,7 +31,7 @@ AxisList par::appendedAxes(const AxisList &before, const AxisList &after) {
 //===-- Text
 //------------------------------------------------------------------------------------------------------===//
 
-/// The axes named up to the end of the statement, or to `stop`.
+/// The axes named up to the end of the statement, or to the word `stop`, which is read too.
 static AxisList parseAxes(ProblemText &text, const llvm::StringMap<unsigned> &index, StringRef stop = "") {
   AxisList list;
   while (!text.atEnd() && (stop.empty() || !text.accept(stop))) {
@@ -46,24 +45,14 @@ static AxisList parseAxes(ProblemText &text, const llvm::StringMap<unsigned> &in
   return list;
 }
 
+/// `SIZE from A... to B...`, each of the two lists only if it is there.
 static ReshardDim parseDim(ProblemText &text, const llvm::StringMap<unsigned> &index) {
   ReshardDim dim;
   dim.size = text.integer();
-  bool to = false;
-  if (text.accept("from")) {
-    // `from a b to c`: the word `to` ends the one list and begins the other.
-    while (!text.atEnd() && !(to = text.accept("to"))) {
-      StringRef name = text.word();
-      auto found = index.find(name);
-      if (found == index.end())
-        text.fail("no axis '" + name + "' stands above");
-      else
-        dim.from.push_back(found->second);
-    }
-  } else {
-    to = text.accept("to");
-  }
-  if (to)
+  bool from = text.accept("from");
+  if (from)
+    dim.from = parseAxes(text, index, "to");
+  if (from || text.accept("to"))
     dim.to = parseAxes(text, index);
   return dim;
 }
@@ -177,32 +166,31 @@ int64_t ReshardProblem::sizeOf(const AxisList &list) const {
   return product;
 }
 
-ReshardState ReshardProblem::source() const {
+/// How the value lies where each dim is cut by that list of its axes.
+static ReshardState stateOf(const ReshardProblem &problem, AxisList ReshardDim::*list) {
   ReshardState state;
-  for (const ReshardDim &dim : dims) {
-    state.axes.push_back(dim.from);
-    state.shard.push_back(divideUp(dim.size, sizeOf(dim.from)));
+  for (const ReshardDim &dim : problem.dims) {
+    state.axes.push_back(dim.*list);
+    state.shard.push_back(llvm::divideCeil(dim.size, problem.sizeOf(dim.*list)));
   }
+  return state;
+}
+
+ReshardState ReshardProblem::source() const {
+  ReshardState state = stateOf(*this, &ReshardDim::from);
   state.sums = sums;
   llvm::sort(state.sums);
   return state;
 }
 
-ReshardState ReshardProblem::target() const {
-  ReshardState state;
-  for (const ReshardDim &dim : dims) {
-    state.axes.push_back(dim.to);
-    state.shard.push_back(divideUp(dim.size, sizeOf(dim.to)));
-  }
-  return state;
-}
+ReshardState ReshardProblem::target() const { return stateOf(*this, &ReshardDim::to); }
 
 std::vector<int64_t> ReshardProblem::firstShards(unsigned dim, const AxisList &list) const {
   const AxisList &to = dims[dim].to;
-  std::vector<int64_t> shards{divideUp(dims[dim].size, sizeOf(list))};
+  std::vector<int64_t> shards{int64_t(llvm::divideCeil(dims[dim].size, sizeOf(list)))};
   bool begins = to.size() > list.size() && std::equal(list.begin(), list.end(), to.begin());
   // So long that they can be cut into the target's.
-  int64_t aligned = begins ? divideUp(dims[dim].size, sizeOf(to)) * (sizeOf(to) / sizeOf(list)) : 0;
+  int64_t aligned = begins ? int64_t(llvm::divideCeil(dims[dim].size, sizeOf(to))) * (sizeOf(to) / sizeOf(list)) : 0;
   if (aligned > shards.front())
     shards.push_back(aligned);
   return shards;

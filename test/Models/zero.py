@@ -3,7 +3,7 @@
 
     zero.py --bin build/bin [--part numbers|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
 
-numbers  mlp and gpt2 under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2 with 4 microbatches, and over one of two batch
+numbers  every shared model under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2 with 4 microbatches, and over one of two batch
          axes, sgd and adamw, clipped in half: ten steps equal one rank's within the bounds of distributed.py
 bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi elements are
          spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every level:
@@ -48,10 +48,11 @@ def cases():
 
 
 CASES = cases()
+MODELS = sorted(path.parent.name for path in HERE.glob("*/model.onnx"))
 
 
 def numbers(runs, claims, options):
-    for name in options.only or ["mlp", "gpt2"]:
+    for name in options.only or MODELS:
         model = Model(HERE / name / "model.onnx")
         for case in options.case or CASES:
             for optimizer in options.optimizer or ["sgd", "adamw"]:
@@ -236,7 +237,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=sorted(PARTS), help="default: all")
-    parser.add_argument("--only", action="append", choices=["mlp", "gpt2"])
+    parser.add_argument("--only", action="append", choices=MODELS, help="of numbers; default: all")
     parser.add_argument("--case", action="append", choices=sorted(CASES))
     parser.add_argument("--optimizer", action="append", choices=["sgd", "adamw"])
     parser.add_argument("--ranks", action="append", type=int, help="of bytes and memory; default: 2, 4 and 8")

@@ -22,11 +22,9 @@ namespace {
 constexpr size_t blockBytes = 64; // of SHA-256
 
 std::string digest(std::string_view bytes) {
-  std::string hex = format::sha256(bytes), result;
-  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (size_t i = 0; i < hex.size(); i += 2)
-    result += char(digit(hex[i]) << 4 | digit(hex[i + 1]));
-  return result;
+  format::Sha256 hash;
+  hash.update(bytes);
+  return hash.digest();
 }
 
 std::string padded(std::string_view key, char pad) {
@@ -62,6 +60,8 @@ std::string par::comm::randomBytes(size_t count) {
   }
   return bytes;
 }
+
+std::string par::comm::randomHex(size_t bytes) { return format::toHex(randomBytes(bytes)); }
 
 std::string par::comm::tokenOfEnvironment() {
   const char *token = std::getenv("PAR_TOKEN");

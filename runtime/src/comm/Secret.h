@@ -31,6 +31,8 @@ std::string hmac(std::string_view key, std::string_view message);
 bool sameBytes(std::string_view a, std::string_view b);
 /// From the kernel.
 std::string randomBytes(size_t count);
+/// `bytes` random bytes in hex.
+std::string randomHex(size_t bytes);
 
 /// PAR_TOKEN, "" where it is not set. Throws LaunchError where it is too short.
 std::string tokenOfEnvironment();

@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <system_error>
@@ -214,16 +213,4 @@ std::string par::comm::hostName() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-std::string par::comm::randomHex(size_t bytes) {
-  std::string result;
-  for (size_t i = 0; i < bytes; ++i) {
-    uint8_t byte = 0;
-    if (getrandom(&byte, 1, 0) != 1)
-      throw std::system_error(errno, std::generic_category());
-    result += "0123456789abcdef"[byte >> 4];
-    result += "0123456789abcdef"[byte & 15];
-  }
-  return result;
 }

@@ -49,8 +49,6 @@ void sendDescriptors(int socket, const std::vector<int> &descriptors);
 std::vector<int> receiveDescriptors(int socket, size_t count);
 
 std::string hostName();
-/// `bytes` random bytes in hex.
-std::string randomHex(size_t bytes);
 
 } // namespace par::comm
 

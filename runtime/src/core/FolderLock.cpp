@@ -1,3 +1,4 @@
+#include "comm/Socket.h"
 #include "par/core/Failure.h"
 #include "par/core/SaveFolder.h"
 
@@ -19,12 +20,6 @@ namespace {
 /// Ranks of a job whose parent was killed end soon after it.
 constexpr int patienceMs = 5000, pauseMs = 20;
 
-std::string hostName() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 /// Who an owner says to be: "pid 4711 on node17, since 2026-11-22 21:40:01".
 struct Owner {
   long pid = 0;
@@ -35,7 +30,7 @@ struct Owner {
     if (sscanf(text.c_str(), "pid %ld on %255[^,\n]", &pid, name) == 2)
       host = name;
   }
-  bool isHere() const { return host == hostName(); }
+  bool isHere() const { return host == comm::hostName(); }
   bool isAlive() const { return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM); }
 };
 
@@ -113,7 +108,7 @@ void FolderLock::sign() {
   std::tm local = {};
   char since[32];
   std::strftime(since, sizeof since, "%F %T", localtime_r(&now, &local));
-  std::string text = core::format("pid {} on {}, since {}\n", getpid(), hostName(), since);
+  std::string text = core::format("pid {} on {}, since {}\n", getpid(), comm::hostName(), since);
   if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
   holder = getpid();

@@ -51,9 +51,7 @@ SafetensorsReader::SafetensorsReader(const std::string &path) : file(path) {
     content.emplace(std::move(entry.name), ArrayView{entry.type, std::move(entry.shape),
                                                      bytes.subspan(entry.begin, entry.end - entry.begin)});
   meta = std::move(header->metadata);
-  uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  dataBegin = sizeof length + length;
+  dataBegin = header->dataBegin;
 }
 
 const ArrayView *SafetensorsReader::find(const std::string &name) const {

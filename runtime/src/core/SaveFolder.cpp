@@ -2,6 +2,7 @@
 
 #include "SaveIndex.h"
 
+#include "comm/Secret.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
-#include <sys/random.h>
 #include <unistd.h>
 
 namespace par::core {
@@ -19,15 +19,6 @@ namespace par::core {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string newRun() {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
-    throw Failure::at("", Message::cannotOpen, std::strerror(errno));
-  char text[17];
-  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
 
 /// STEP.RUN.ENDING, or STEP.tmp of an earlier par-run: a folder that no save is. Nothing for other names.
 struct Remnant {
@@ -146,7 +137,7 @@ void replaceFolder(const std::string &from, const std::string &to, const std::st
   removeFolder(aside);
 }
 
-SaveFolder::SaveFolder(std::string where) : folder(std::move(where)), lock(folder), runName(newRun()) {
+SaveFolder::SaveFolder(std::string where) : folder(std::move(where)), lock(folder), runName(comm::randomHex(8)) {
   cleanUp();
   for (ListedSave &save : listSaves(folder))
     if (save.serial)

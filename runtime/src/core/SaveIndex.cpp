@@ -113,10 +113,8 @@ std::vector<SavedFile> readFiles(const Entries &index, uint64_t format) {
 
 DType readType(const Entries &tensor, const std::string &name) {
   std::string text = tensor.text("type");
-  for (DType type : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16, DType::I8,
-                     DType::U8, DType::I1, DType::U64, DType::U32, DType::U16})
-    if (format::toString(type) == text)
-      return type;
+  if (std::optional<DType> type = format::dtypeOf(text))
+    return *type;
   refuse(tensor.place(), "\"" + name + "\" has the type " + text + ", which is unknown");
 }
 

@@ -30,6 +30,7 @@ uint64_t par::format::sizeOf(DType type) {
 }
 
 std::string_view par::format::toString(DType type) { return nameOf(type); }
+std::optional<DType> par::format::dtypeOf(std::string_view word) { return valueOf<DType>(word); }
 std::string_view par::format::toString(Op op) { return nameOf(op); }
 std::string_view par::format::toString(CollKind kind) { return nameOf(kind); }
 std::string_view par::format::toString(Epilogue epilogue) { return nameOf(epilogue); }

@@ -155,9 +155,20 @@ Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) 
   }
   if (Status status = checkCover(header.arrays, data.size()); !status)
     return status.error();
+  header.dataBegin = sizeof length + length;
   for (SafetensorsEntry &array : header.arrays) {
-    array.begin += sizeof length + length;
-    array.end += sizeof length + length;
+    array.begin += header.dataBegin;
+    array.end += header.dataBegin;
   }
   return header;
+}
+
+Expected<SafetensorsFile> par::format::mapSafetensors(const std::string &path) {
+  Expected<MappedPlainFile> file = MappedPlainFile::open(path);
+  if (!file)
+    return file.error();
+  Expected<SafetensorsHeader> header = readSafetensors(file->bytes());
+  if (!header)
+    return header.error();
+  return SafetensorsFile{std::move(*file), std::move(*header)};
 }

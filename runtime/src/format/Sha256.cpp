@@ -64,17 +64,28 @@ void Sha256::update(std::string_view bytes) {
     std::memcpy(pending.data(), data, size);
 }
 
-std::string Sha256::finish() {
+std::string Sha256::digest() {
   uint64_t bits = total * 8;
   std::string tail(1, '\x80');
   tail.append((119 - total % 64) % 64, '\0');
   for (int i = 7; i >= 0; --i)
     tail.push_back(char(bits >> (8 * i)));
   update(tail);
-  std::string hex;
+  std::string bytes;
   for (uint32_t word : state)
-    for (int shift = 28; shift >= 0; shift -= 4)
-      hex.push_back("0123456789abcdef"[word >> shift & 15]);
+    for (int shift = 24; shift >= 0; shift -= 8)
+      bytes.push_back(char(word >> shift));
+  return bytes;
+}
+
+std::string Sha256::finish() { return toHex(digest()); }
+
+std::string par::format::toHex(std::string_view bytes) {
+  std::string hex;
+  for (unsigned char byte : bytes) {
+    hex.push_back("0123456789abcdef"[byte >> 4]);
+    hex.push_back("0123456789abcdef"[byte & 15]);
+  }
   return hex;
 }
 

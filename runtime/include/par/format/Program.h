@@ -41,6 +41,7 @@ enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1, U64
 /// Bytes of one element.
 uint64_t sizeOf(DType type);
 std::string_view toString(DType type);
+std::optional<DType> dtypeOf(std::string_view word);
 
 /// Memory spaces; each has one arena a rank.
 enum class Space : uint8_t { Dev, Host };

@@ -14,6 +14,7 @@
 #define PAR_FORMAT_SAFETENSORSHEADER_H
 
 #include "par/format/Error.h"
+#include "par/format/PlainFile.h"
 #include "par/format/Program.h"
 
 #include <map>
@@ -35,10 +36,24 @@ struct SafetensorsEntry {
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> arrays; ///< in the order of the header
   std::map<std::string, std::string> metadata;
+  uint64_t dataBegin = 0; ///< length and header stand before
 };
 
 /// Reads and checks the header of a file that is wholly there; the error is a sentence without the path.
 Expected<SafetensorsHeader> readSafetensors(std::string_view file);
+
+/// A mapped file and what it holds.
+struct SafetensorsFile {
+  MappedPlainFile file;
+  SafetensorsHeader header;
+
+  std::string_view bytesOf(const SafetensorsEntry &entry) const {
+    return file.bytes().substr(entry.begin, entry.end - entry.begin);
+  }
+};
+
+/// Maps a file and reads its header; the error is a sentence without the path.
+Expected<SafetensorsFile> mapSafetensors(const std::string &path);
 
 /// "F32", "BOOL": the format's word for a type.
 std::string_view safetensorsName(DType type);

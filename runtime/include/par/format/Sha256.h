@@ -18,7 +18,9 @@ namespace par::format {
 class Sha256 {
 public:
   void update(std::string_view bytes);
-  /// 64 lower-case hex digits. The object is spent afterwards.
+  /// 32 bytes. The object is spent afterwards.
+  std::string digest();
+  /// The same as 64 lower-case hex digits.
   std::string finish();
 
 private:
@@ -29,6 +31,8 @@ private:
   uint64_t total = 0;
 };
 
+/// Two lower-case hex digits for each byte.
+std::string toHex(std::string_view bytes);
 /// Hash of `bytes`, 64 lower-case hex digits.
 std::string sha256(std::string_view bytes);
 
