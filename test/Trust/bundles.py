@@ -11,7 +11,6 @@ Not so for what only the author can know, where other numbers are rightly other 
 all: which machine code a generated kernel is, and the numbers that it is called with (a bundle's machine code is trusted:
 docs/bundle.md).
 """
-import argparse
 import copy
 import hashlib
 import json
@@ -186,11 +185,12 @@ class Bundle:
 
 
 class Trials:
-    def __init__(self, arguments, base):
+    """Makes the trials and keeps what unchanged bundles give."""
+
+    def __init__(self, base, arguments, counts):
         self.tools, self.base, self.keep = pathlib.Path(arguments.bin).resolve(), base, arguments.keep
-        self.counts = trials.Counts("bundles", arguments)
-        self.proved = self.ran = 0
-        self.expected = {}
+        self.counts, self.expected = counts, {}
+        prepare(base, self.tools)
 
     def run_bundle(self, bundle, here):
         """What training gives: how it ended, and its numbers if it did well."""
@@ -227,14 +227,13 @@ class Trials:
         verified = self.tool([str(self.tools / "par-verify"), "b.par"], here)
         outcome, numbers = self.run_bundle("b.par", here)
         self.judge(number, f"{name}.par, {place}", verified, outcome)
-        self.proved += verified.status == 0
-        self.ran += outcome.status == 0
+        self.counts.notes["proved"] += verified.status == 0
+        self.counts.notes["ran"] += outcome.status == 0
         free = any(meaning.match(place) for meaning in MEANING)
         if verified.status == 0 and outcome.status == 0 and not free and numbers != expected:
             self.counts.fault("wrong", number, f"{name}.par, {place}: proved, and other numbers", outcome.text)
         if verified.status != 0 and outcome.status == 0:
             self.counts.fault("wrong", number, f"{name}.par, {place}: refused by par-verify alone", verified.text)
-        self.counts.trials += 1
         if not self.keep:
             shutil.rmtree(here, ignore_errors=True)
 
@@ -248,16 +247,5 @@ class Trials:
                 self.counts.fault("unnamed", number, title, outcome.text or "(it says nothing)")
 
 
-def main():
-    arguments = trials.flags(argparse.ArgumentParser(description=__doc__.splitlines()[0]), 1000).parse_args()
-    with trials.Folder("bundles", arguments.keep) as base:
-        prepare(base, pathlib.Path(arguments.bin).resolve())
-        all_trials = Trials(arguments, base)
-        for number in range(arguments.first, arguments.first + arguments.count):
-            all_trials.run(number)
-        print(f"  {all_trials.proved} proved, {all_trials.ran} ran")
-        return all_trials.counts.end()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(trials.main("bundles", 1000, __doc__.splitlines()[0], lambda *setting: Trials(*setting).run))

@@ -9,7 +9,6 @@ folders, nothing, a link to them, less than there was, other bytes, a file that 
 it fails with the name of what was changed, or gives what the file as it was gives. (A flipped bit of a weight or sample is
 another weight or sample: of these the format alone is judged. Saves have a kind of their own.)
 """
-import argparse
 import json
 import os
 import pathlib
@@ -248,10 +247,13 @@ def shrink_while_read(path, choose):
 
 
 class Trials:
-    def __init__(self, arguments, base):
-        self.tools, self.base = pathlib.Path(arguments.bin).resolve(), base
-        self.counts = trials.Counts("files", arguments)
-        self.keep, self.clean = arguments.keep, {}
+    """Makes the trials and keeps what unchanged files give."""
+
+    def __init__(self, work, arguments, counts):
+        self.tools, self.base = pathlib.Path(arguments.bin).resolve(), work / "base"
+        self.counts, self.keep, self.clean = counts, arguments.keep, {}
+        self.base.mkdir()
+        prepare(self.base, self.tools)
 
     def command(self, place):
         return [str(self.tools / place.command[0]), *place.command[1:]]
@@ -290,7 +292,6 @@ class Trials:
         title = f"{change.__name__ if change else 'shrinking'} {place.file}: {' '.join(place.command)}"
         outcome = trials.Outcome(self.command(place), here, after=after)
         self.judge(number, title, place, change, outcome, expected, self.result(place, here))
-        self.counts.trials += 1
         if not self.keep:
             shutil.rmtree(here, ignore_errors=True)
 
@@ -311,17 +312,5 @@ class Trials:
             fault("unnamed")
 
 
-def main():
-    arguments = trials.flags(argparse.ArgumentParser(description=__doc__.splitlines()[0]), 500).parse_args()
-    with trials.Folder("files", arguments.keep) as work:
-        base = work / "base"
-        base.mkdir()
-        prepare(base, pathlib.Path(arguments.bin).resolve())
-        all_trials = Trials(arguments, base)
-        for number in range(arguments.first, arguments.first + arguments.count):
-            all_trials.run(number)
-        return all_trials.counts.end()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(trials.main("files", 500, __doc__.splitlines()[0], lambda *setting: Trials(*setting).run))

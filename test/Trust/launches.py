@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Launches that go well and that do not, with strangers at the port: the trials `launches` of trust.py.
 
-    launches.py --count N --seed S --bin DIR [--trial I]
+    launches.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and says which exit
-codes and which words it expects of whom. A trial is repeated by its number: --seed S --trial I. Counted are crashes (a signal
-that nobody sent), hangs (no end 10 s after the time that the trial itself takes), wrong ends, and messages without the
-culprit's name. Exit status 1 if any of them is not 0.
+codes and which words it expects of whom. Counted are crashes (a signal that nobody sent), hangs (no end 10 s after the time
+that the trial itself takes), wrong ends, and messages without the culprit's name.
 """
-import argparse
-import json
 import os
 import pathlib
 import random
@@ -19,13 +16,13 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
+import trials
+
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "Models/mlp"
 WORLD = 4
-PATIENCE = 10.0
 LAUNCHERS = {
     "hand": lambda r, w, port: ({}, ["--rank", str(r), "--world", str(w), "--master", f"127.0.0.1:{port}"]),
     "torchrun": lambda r, w, port: ({"RANK": r, "WORLD_SIZE": w, "LOCAL_RANK": r, "MASTER_ADDR": "127.0.0.1",
@@ -46,10 +43,12 @@ def free_port():
 
 
 def frame(kind, body, more=0):
+    """A message as ranks and host say it to each other (runtime/src/comm/Wire.cpp)."""
     return struct.pack("<IBB2s", len(body), kind, more, b"PR") + body
 
 
 def text(value):
+    """A text in the body of a message."""
     return struct.pack("<Q", len(value)) + value
 
 
@@ -68,10 +67,12 @@ class Rank:
         self.sent = set()
 
     def send(self, number):
+        """Sends a signal, which then is no crash."""
         self.sent.add(number)
         self.process.send_signal(number)
 
     def end(self, deadline):
+        """The exit code; None where it had to be killed at the deadline."""
         try:
             self.out, self.said = self.process.communicate(timeout=max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -82,19 +83,23 @@ class Rank:
 
 
 class Trial:
-    def __init__(self, number, rng, setting):
-        self.number, self.rng = number, rng
+    """The processes of one trial, the strangers beside them, and what went wrong."""
+
+    def __init__(self, rng, setting):
+        self.rng = rng
         self.run, self.bundle, self.folder = setting
         self.ranks, self.sockets, self.threads, self.faults = [], [], [], []
         self.port = free_port()
         self.ends = threading.Event()
 
     def rank(self, number, launcher="hand", world=WORLD, environment=None, more=(), limit=None):
+        """Starts a rank as the launcher would; `limit`: descriptors that it may have."""
         variables, flags = LAUNCHERS[launcher](number, world, self.port)
         steps = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", "3", "-q"]
         return Rank(self, [*flags, *steps, *more], {**variables, **(environment or {})}, limit)
 
     def dial(self, seconds=5.0):
+        """A connection to the port, as soon as somebody listens there."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
@@ -128,7 +133,7 @@ class Trial:
     def fault(self, kind, what):
         self.faults.append((kind, what))
 
-    def expect(self, expectations, seconds=PATIENCE):
+    def expect(self, expectations, seconds=trials.LIMIT):
         """Of each rank: exit codes that are right, and words that its messages hold ("" for silence, None for anything)."""
         deadline = time.monotonic() + seconds
         for rank, codes, words in expectations:
@@ -189,6 +194,7 @@ def other_world(t):
 
 
 def duplicate(t):
+    """Two processes say that they are the same rank."""
     twin = t.rng.randrange(1, WORLD)
     t.rank(0)
     t.dial()
@@ -200,6 +206,7 @@ def duplicate(t):
 
 
 def missing(t):
+    """One rank does not come."""
     lacks = t.rng.randrange(1, WORLD)
     ranks = [t.rank(n, more=["--join-timeout", "3"]) for n in range(WORLD) if n != lacks]
     if t.rng.random() < 0.5:
@@ -208,6 +215,7 @@ def missing(t):
 
 
 def no_rank_zero(t):
+    """Nobody listens."""
     ranks = [t.rank(n, more=["--join-timeout", "1"]) for n in range(1, WORLD)]
     t.expect([(rank, {4}, f"found no rank 0 of this job at 127.0.0.1:{t.port}") for rank in ranks], 15)
 
@@ -241,6 +249,7 @@ def squatter(t):
 
 
 def other_token(t):
+    """One rank has another secret."""
     odd = t.rng.randrange(1, WORLD)
     ranks = [t.rank(n, environment={"PAR_TOKEN": "another secret altogether"} if n == odd else TOKEN,
                     more=["--join-timeout", "3"]) for n in range(WORLD)]
@@ -295,6 +304,7 @@ def bad_flags(t):
 
 
 def short_token(t):
+    """A secret that could be guessed."""
     ranks = [t.rank(n, environment={"PAR_TOKEN": "short"}) for n in range(WORLD)]
     t.expect([(rank, {2}, "PAR_TOKEN has 5 characters") for rank in ranks])
 
@@ -314,6 +324,7 @@ def local(t):
 
 
 def listeners(pids):
+    """Rows of /proc/net/tcp at which these processes listen."""
     inodes = set()
     for pid in pids:
         try:
@@ -329,38 +340,28 @@ KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squ
 
 
 def make_setting(bin_folder, folder):
+    """par-run, a bundle of four ranks, and the folder to run in."""
     bundle = os.path.join(folder, "mlp.par")
     subprocess.run([os.path.join(bin_folder, "par-compile"), str(MODEL / "model.onnx"), "--set", "train={}", "--set", "mesh.dp=4",
                     "-o", bundle], check=True, stdout=subprocess.DEVNULL)
     return os.path.abspath(os.path.join(bin_folder, "par-run")), bundle, folder
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bin", default=os.path.join(os.environ.get("PAR_HOME", "build"), "bin"), metavar="DIR")
-    parser.add_argument("--trial", type=int, help="this one alone")
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
-    counts = {"kind": "launches", "trials": 0, "crashes": 0, "hangs": 0, "wrong": 0, "unnamed": 0}
-    with tempfile.TemporaryDirectory() as folder:
-        setting = make_setting(arguments.bin, folder)
-        for number in range(arguments.count) if arguments.trial is None else [arguments.trial]:
-            rng = random.Random(f"{arguments.seed} {number}")
-            kind = KINDS[number % len(KINDS)]
-            trial = Trial(number, rng, setting)
-            try:
-                kind(trial)
-            finally:
-                trial.close()
-            counts["trials"] += 1
-            for fault, what in trial.faults:
-                counts[fault] += 1
-                print(f"trial {number} ({kind.__name__}, --seed {arguments.seed} --trial {number}): {fault}: {what}", flush=True)
-    print(json.dumps(counts))
-    sys.exit(any(counts[fault] for fault in ("crashes", "hangs", "wrong", "unnamed")))
+def begin(folder, arguments, counts):
+    setting = make_setting(arguments.bin, folder)
+
+    def trial(number):
+        kind = KINDS[number % len(KINDS)]
+        launch = Trial(random.Random(f"{arguments.seed} {number}"), setting)
+        try:
+            kind(launch)
+        finally:
+            launch.close()
+        for fault, what in launch.faults:
+            counts.fault(fault, number, kind.__name__, what)
+
+    return trial
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(trials.main("launches", 100, __doc__.splitlines()[0], begin))

@@ -10,7 +10,6 @@ optimizer and counters. Then one thing is done to a copy of the folder (files of
 byte less, another bundle's width, another name, other times, a second job, ...), and what reads it must refuse with the
 folder's name, before a step, or, where nothing was damaged, compute the same.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -341,25 +340,22 @@ def two_jobs(job, number, chance, counts, name, saves):
         counts.fault("wrong", number, f"{name}: two jobs", half)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments = trials.flags(parser, 500).parse_args()
-    counts = trials.Counts("saves", arguments)
-    with trials.Folder("saves", arguments.keep) as folder:
-        job = Job(folder, arguments.bin)
-        for number in range(arguments.first, arguments.first + arguments.count):
-            counts.trials += 1
-            chance = random.Random(f"{arguments.seed}/{number}")
-            own = folder / f"t{number}"
-            name = kill_and_go_on(job, number, chance, counts, own / "ckpt")
-            if name:
-                shutil.copytree(own / "ckpt", own / "copy")
-                then = chance.choices([damage_copy, other_width, two_jobs], [8, 1, 1])[0]
-                then(job, number, chance, counts, name, own / "copy")
-            if not arguments.keep:
-                shutil.rmtree(own, ignore_errors=True)
-    sys.exit(counts.end())
+def begin(folder, arguments, counts):
+    job = Job(folder, arguments.bin)
+
+    def trial(number):
+        chance = random.Random(f"{arguments.seed}/{number}")
+        own = folder / f"t{number}"
+        name = kill_and_go_on(job, number, chance, counts, own / "ckpt")
+        if name:
+            shutil.copytree(own / "ckpt", own / "copy")
+            then = chance.choices([damage_copy, other_width, two_jobs], [8, 1, 1])[0]
+            then(job, number, chance, counts, name, own / "copy")
+        if not arguments.keep:
+            shutil.rmtree(own, ignore_errors=True)
+
+    return trial
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(trials.main("saves", 500, __doc__.splitlines()[0], begin))

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Signals at random moments, in every state of a job: the trials `signals` of trust.py.
 
-    signals.py --count N --seed S --bin DIR [--trial I]
+    signals.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 Each trial starts a job (processes of par-run -n, threads, or ranks of a launcher), waits for a random moment of a state that it
 picks (loading, meeting, the first step, steps, saving, evaluating, the end), and sends SIGINT, SIGTERM or SIGHUP to par-run or to
 one rank. The job must end within 10 s with the signal's exit code, say who got it and what it did, and what it saved must load.
-A trial is repeated by its number: --seed S --trial I. Exit status 1 if anything is not as it should be.
+A job that has ended when its signal would be sent must have ended well, and is started again.
 """
-import argparse
 import glob
-import json
 import os
 import random
 import re
@@ -20,12 +18,14 @@ import sys
 import tempfile
 import time
 
+import trials
 from launches import LAUNCHERS, FOREIGN, MODEL, free_port, make_setting
 
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
-PATIENCE = 10.0
 WORLD = 4
+# A job of few steps may be over before its signal comes, on a busy machine often.
+ATTEMPTS = 20
 
 
 def handles_signals(pid):
@@ -38,6 +38,7 @@ def handles_signals(pid):
 
 
 def children(pid):
+    """Processes that a process has started."""
     try:
         return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
     except OSError:
@@ -45,10 +46,11 @@ def children(pid):
 
 
 class Trial:
+    """One job, the state in which its signal comes, and what went wrong."""
+
     def __init__(self, rng, setting):
         self.rng = rng
         self.run, self.bundle, self.top = setting
-        self.folder = tempfile.mkdtemp(dir=self.top)
         self.state = rng.choice(STATES)
         self.form = "launched" if self.state == "meeting" else rng.choice(["forked", "threads", "launched"])
         self.name = rng.choice(list(SIGNALS))
@@ -56,7 +58,8 @@ class Trial:
         self.processes, self.faults = [], []
 
     def flags(self):
-        steps = {"end": "4", "first": "1000000"}.get(self.state, "1000000")
+        """What the job is to do, beside its ranks."""
+        steps = "4" if self.state == "end" else "1000000"
         flags = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", steps, "-q"]
         if self.saves:
             flags += ["--save", os.path.join(self.folder, "ckpt"), "--save-every", "1" if self.state == "saving" else "50"]
@@ -65,6 +68,8 @@ class Trial:
         return flags
 
     def start(self):
+        """Starts the job, in a folder of its own."""
+        self.folder = tempfile.mkdtemp(dir=self.top)
         clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.folder)
         if self.form != "launched":
@@ -91,13 +96,12 @@ class Trial:
         time.sleep(self.rng.random() * span)
 
     def shoot(self):
-        """Sends the signal to a process of the job, and says to whom."""
-        victims = [(f"rank {rank}" if self.form == "launched" else "par-run", p.pid) for rank, p in enumerate(self.processes)]
+        """Sends the signal to a process of the job; False where that, or the job, has ended."""
+        victims = [process.pid for process in self.processes]
         if self.form == "forked" and self.name != "SIGINT" and self.rng.random() < 0.5:
-            victims = [(None, pid) for pid in children(victims[0][1]) if handles_signals(pid)] or victims
-        self.who, self.pid = self.rng.choice(victims)
-        alive = [p for p in self.processes if p.poll() is None]
-        if not alive:
+            victims = [pid for pid in children(victims[0]) if handles_signals(pid)] or victims
+        self.pid = self.rng.choice(victims)
+        if all(process.poll() is not None for process in self.processes):
             return False
         try:
             os.kill(self.pid, SIGNALS[self.name])
@@ -107,12 +111,17 @@ class Trial:
 
     def collect(self):
         """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the signal, too."""
-        deadline = time.monotonic() + PATIENCE
+        begun = time.monotonic()
         if self.form == "launched" and self.state in ("loading", "meeting", "first"):
             time.sleep(1.5)
             for process in self.processes:
                 if process.pid != self.pid and process.poll() is None:
                     process.send_signal(SIGNALS[self.name])
+        return self.collect_ends(trials.LIMIT - (time.monotonic() - begun))
+
+    def collect_ends(self, seconds):
+        """Exit codes and what was said, of all processes."""
+        deadline = time.monotonic() + seconds
         codes, said = [], ""
         for process in self.processes:
             try:
@@ -125,7 +134,14 @@ class Trial:
                 process.communicate()
         return codes, said
 
+    def judge_unsignalled(self):
+        """A job that ended before its signal: only one of few steps may, and it ended well."""
+        codes, said = self.collect_ends(trials.LIMIT)
+        if self.state != "end" or any(codes):
+            self.faults.append(("wrong", f"the job ended before a signal came to it, exit {codes}: {said!r}"))
+
     def judge(self, codes, said):
+        """Whether the job ended as one does to which a signal came."""
         number = SIGNALS[self.name]
         crashed = [code for code in codes if code in (-4, -6, -7, -8, -11, 70)]
         if crashed:
@@ -156,41 +172,40 @@ class Trial:
             self.faults.append(("wrong", f"what was saved does not load: {resumed.stderr}"))
 
     def close(self):
+        """Leaves no process."""
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bin", default=os.path.join(os.environ.get("PAR_HOME", "build"), "bin"), metavar="DIR")
-    parser.add_argument("--trial", type=int, help="this one alone")
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
-    counts = {"kind": "signals", "trials": 0, "crashes": 0, "hangs": 0, "wrong": 0, "unnamed": 0}
-    with tempfile.TemporaryDirectory() as folder:
-        setting = make_setting(arguments.bin, folder)
-        for number in range(arguments.count) if arguments.trial is None else [arguments.trial]:
-            trial = Trial(random.Random(f"{arguments.seed} {number}"), setting)
+def begin(folder, arguments, counts):
+    setting = make_setting(arguments.bin, folder)
+
+    def trial(number):
+        job = Trial(random.Random(f"{arguments.seed} {number}"), setting)
+        sent = False
+        for _ in range(ATTEMPTS):
             try:
-                trial.start()
-                trial.wait_for_state()
-                if trial.shoot():
-                    trial.judge(*trial.collect())
-                    trial.check_saves()
+                job.start()
+                job.wait_for_state()
+                sent = job.shoot()
+                if sent:
+                    job.judge(*job.collect())
+                    job.check_saves()
+                else:
+                    job.judge_unsignalled()
             finally:
-                trial.close()
-            counts["trials"] += 1
-            for fault, what in trial.faults:
-                counts[fault] += 1
-                print(f"trial {number} ({trial.form}, {trial.state}, {trial.name}; --seed {arguments.seed} --trial {number}): "
-                      f"{fault}: {what}", flush=True)
-    print(json.dumps(counts))
-    sys.exit(any(counts[fault] for fault in ("crashes", "hangs", "wrong", "unnamed")))
+                job.close()
+            if sent or job.faults:
+                break
+        if not sent and not job.faults:
+            job.faults.append(("wrong", f"the job was over before its signal, {ATTEMPTS} times"))
+        for fault, what in job.faults:
+            counts.fault(fault, number, f"{job.form}, {job.state}, {job.name}", what)
+
+    return trial
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(trials.main("signals", 50, __doc__.splitlines()[0], begin))

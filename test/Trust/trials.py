@@ -1,4 +1,6 @@
-"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, and counting."""
+"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, counting, and the loop."""
+import argparse
+import collections
 import json
 import os
 import pathlib
@@ -39,11 +41,12 @@ class Outcome:
 
 
 class Counts:
-    """Trials and faults of one kind; each fault is printed with how to repeat it."""
+    """Trials and faults of one kind; each fault is printed with how to repeat it. `notes` counts what else is worth a line."""
 
     def __init__(self, kind, arguments):
         self.kind, self.seed, self.folder = kind, arguments.seed, arguments.bin
         self.trials, self.faults = 0, dict.fromkeys(FAULTS, 0)
+        self.notes = collections.Counter()
         print(f"{kind}: seed {self.seed}", flush=True)
 
     def fault(self, which, number, title, detail):
@@ -54,6 +57,8 @@ class Counts:
 
     def end(self):
         """The line that trust.py reads, and the exit status."""
+        if self.notes:
+            print("  " + ", ".join(f"{count} {note}" for note, count in sorted(self.notes.items())))
         print(json.dumps({"kind": self.kind, "trials": self.trials, **self.faults}))
         return 1 if any(self.faults.values()) else 0
 
@@ -84,6 +89,19 @@ def flags(parser, count):
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first trial, to repeat one")
     parser.add_argument("--keep", action="store_true", help="leave the folder of the trials")
     return parser
+
+
+def main(kind, count, description, begin):
+    """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns what does the trial of a
+    number. Returns the exit status."""
+    arguments = flags(argparse.ArgumentParser(description=description), count).parse_args()
+    counts = Counts(kind, arguments)
+    with Folder(kind, arguments.keep) as folder:
+        trial = begin(folder, arguments, counts)
+        for number in range(arguments.first, arguments.first + arguments.count):
+            trial(number)
+            counts.trials += 1
+        return counts.end()
 
 
 def write_arrays(path, arrays):

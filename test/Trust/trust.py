@@ -15,10 +15,11 @@ import subprocess
 import sys
 import time
 
+from trials import FAULTS
+
 HERE = pathlib.Path(__file__).resolve().parent
 # Trials of each kind in a full run.
 COUNTS = {"files": 500, "saves": 500, "bundles": 1000, "launches": 100, "signals": 50}
-FAULTS = ["crashes", "hangs", "wrong", "unnamed"]
 
 
 def run_kind(kind, count, seed, folder):
@@ -40,6 +41,7 @@ def run_kind(kind, count, seed, folder):
 
 
 def main():
+    """Runs the kinds and prints their table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, metavar="FOLDER", help="where par-compile, par-run and par-verify are")
     parser.add_argument("--seed", type=int, default=1)
