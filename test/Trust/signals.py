@@ -23,6 +23,8 @@ from launches import LAUNCHERS, FOREIGN, MODEL, free_port, make_setting
 
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
+# States in which ranks of a launcher may not have met yet.
+ALONE = ["loading", "meeting", "first"]
 WORLD = 4
 # A job of few steps may be over before its signal comes, on a busy machine often.
 ATTEMPTS = 20
@@ -43,6 +45,14 @@ def children(pid):
         return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
     except OSError:
         return []
+
+
+def has_met(process):
+    """Whether a rank of a launcher shares memory with the others, or has ended."""
+    try:
+        return process.poll() is not None or "par-board" in open(f"/proc/{process.pid}/maps").read()
+    except OSError:
+        return True
 
 
 class Trial:
@@ -88,6 +98,11 @@ class Trial:
             until = time.monotonic() + 20
             while not handles_signals(process.pid) and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.001)
+        # Before they have met, each ends for itself: collect() knows of these states.
+        if self.form == "launched" and self.state not in ALONE:
+            until = time.monotonic() + 20
+            while not all(has_met(process) for process in self.processes) and time.monotonic() < until:
+                time.sleep(0.002)
         if self.state == "saving" or (self.saves and self.state == "steps"):
             until = time.monotonic() + 20
             while not glob.glob(os.path.join(self.folder, "ckpt", "[0-9]*")) and time.monotonic() < until:
@@ -112,7 +127,7 @@ class Trial:
     def collect(self):
         """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the signal, too."""
         begun = time.monotonic()
-        if self.form == "launched" and self.state in ("loading", "meeting", "first"):
+        if self.form == "launched" and self.state in ALONE:
             time.sleep(1.5)
             for process in self.processes:
                 if process.pid != self.pid and process.poll() is None:
