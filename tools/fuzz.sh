@@ -21,10 +21,13 @@ if [ "$what" = program ]; then
   seed=$((RANDOM * 32768 + RANDOM))
   exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --timeout 600 --keep "$build/found-program"
 fi
+clang=${CXX:-clang++-22}
+[ -f "$("$clang" --print-file-name=libclang_rt.fuzzer-x86_64.a)" ] ||
+  { echo "fuzz.sh: $clang has no libFuzzer; apt-get install libclang-rt-22-dev (which nothing else of Par needs)" >&2; exit 1; }
 [ "$what" = protocol ] && build=$build/runtime source=$root/runtime
 mkdir -p "$build"
 [ -f "$build/build.ninja" ] || cmake -G Ninja -S "$source" -B "$build" -DPAR_FUZZ=ON \
-  -DCMAKE_CXX_COMPILER="${CXX:-clang++-22}" -DCMAKE_C_COMPILER="${CC:-clang-22}" >/dev/null
+  -DCMAKE_CXX_COMPILER="$clang" -DCMAKE_C_COMPILER="${CC:-clang-22}" >/dev/null
 ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/build.log" >&2; exit 1; }
 mkdir -p "$build/corpus-$what"
 declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="" [manifest]="" [protocol]="")
