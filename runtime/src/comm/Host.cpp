@@ -8,6 +8,7 @@
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
 #include "par/comm/Sentences.h"
+#include "par/format/Printable.h"
 
 #include <algorithm>
 
@@ -43,8 +44,8 @@ SharedFiles SharedFiles::from(const std::vector<int> &descriptors) {
 namespace {
 
 /// Texts of a join are printed: short ones without control characters.
-const std::string &printable(const std::string &text) {
-  if (text.size() > 255 || std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; }))
+const std::string &checked(const std::string &text) {
+  if (text.size() > 255 || std::any_of(text.begin(), text.end(), format::isControl))
     throw std::runtime_error(say(Sentence::truncated));
   return text;
 }
@@ -65,9 +66,9 @@ std::string Join::write() const {
 Join Join::read(std::string_view bytes) {
   Reader reader(bytes);
   Join join;
-  join.host = printable(reader.text());
-  join.rankSource = printable(reader.text());
-  join.worldSource = printable(reader.text());
+  join.host = checked(reader.text());
+  join.rankSource = checked(reader.text());
+  join.worldSource = checked(reader.text());
   join.rank = reader.number();
   join.world = reader.number();
   join.pid = reader.number();

@@ -13,10 +13,11 @@
 #include "comm/Passage.h"
 #include "comm/Remote.h"
 #include "par/comm/Sentences.h"
+#include "par/format/Printable.h"
 
-#include <algorithm>
 #include <unistd.h>
 
+using namespace par;
 using namespace par::comm;
 
 namespace {
@@ -24,6 +25,8 @@ namespace {
 constexpr int connectTime = 1000, knockTime = 2000;
 /// Beyond the host's own time for ranks to come.
 constexpr double grace = 5;
+/// For which nobody but hosts with another secret is met, until that is said.
+constexpr int64_t otherSecretTime = 2'000'000'000;
 
 std::string reasonOf(Knock knock) {
   switch (knock) {
@@ -45,9 +48,7 @@ std::string reasonOf(Knock knock) {
 Refused par::comm::readRefusal(const std::string &body) {
   Reader reader(body);
   uint64_t code = reader.number();
-  std::string line = reader.text();
-  // Printed as it is: a terminal must not take it for commands.
-  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  std::string line = format::printable(reader.text());
   return Refused(code >= 1 && code <= 255 ? int(code) : exitRankLost, line);
 }
 
@@ -68,9 +69,13 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
   throw LaunchError(exitRankLost, say(Sentence::hostSilent, join.rank));
 }
 
-Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout) {
-  int64_t deadline = now() + int64_t(timeout * 1e9);
+// A listener with another secret may be anybody: it can neither be believed a refusal nor end the rank. That it is there is
+// said early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
+Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout,
+                           const std::function<void(const std::string &)> &warn) {
+  int64_t deadline = now() + int64_t(timeout * 1e9), otherSince = 0;
   std::string reason;
+  bool warned = false;
   do {
     for (uint16_t port : portsOf(place)) {
       Connection connection(connectTo(place.host, port, connectTime));
@@ -80,6 +85,11 @@ Joined par::comm::joinHost(const Place &place, const std::string &token, const J
       Knock answer = knock(connection, token, place.job, port, knockTime, key);
       if (answer != Knock::admitted) {
         reason = reasonOf(answer);
+        otherSince = answer != Knock::otherSecret ? 0 : otherSince ? otherSince : now();
+        if (otherSince && !warned && now() - otherSince > otherSecretTime) {
+          warn(say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
+          warned = true;
+        }
         continue;
       }
       if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, [] {})) {

@@ -126,7 +126,8 @@ int par::comm::runLaunched(const Launch &launch, const Place &place,
   try {
     if (place.rank == 0)
       return runHosting(launch, place, rankMain);
-    Joined joined = joinHost(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout);
+    auto warn = [&](const std::string &what) { printLine(launch.bundle + ": warning: " + what); };
+    Joined joined = joinHost(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout, warn);
     Shared shared = fetch(joined, place.world);
     Interrupt interrupt(*shared.board, int(place.rank));
     return runJoined(launch, place, shared, std::move(joined.connection), rankMain);
@@ -141,7 +142,7 @@ int par::comm::runLaunched(const Launch &launch, const Place &place,
 void par::comm::tellOthers(const Launch &launch, const Place &place, const LaunchError &wrong) {
   try {
     if (place.rank != 0) {
-      joinHost(place, tokenOfEnvironment(), joinOf(place), double(wordsTime) / 1e9);
+      joinHost(place, tokenOfEnvironment(), joinOf(place), double(wordsTime) / 1e9, [](const std::string &) {});
       return;
     }
     Mapping memory = mapPrivate(Board::bytesFor(place.world));

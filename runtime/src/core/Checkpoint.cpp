@@ -53,6 +53,8 @@ public:
 private:
   /// What is summed is still in the cache when it is copied into the file.
   static constexpr size_t chunk = 256 << 10;
+  /// Bytes after which the disk begins to write: while it does, the next ones are summed.
+  static constexpr uint64_t share = 8 << 20;
 
   void flush() {
     write(buffer);
@@ -62,6 +64,8 @@ private:
     checksum.add(bytes);
     writer.writeData(at, bytes);
     at += bytes.size();
+    if (at / share != (at - bytes.size()) / share)
+      writer.startSync(at);
   }
 
   SafetensorsWriter &writer;

@@ -1,6 +1,7 @@
 #include "comm/Socket.h"
 #include "par/core/Failure.h"
 #include "par/core/SaveFolder.h"
+#include "par/format/Printable.h"
 
 #include <cerrno>
 #include <chrono>
@@ -98,9 +99,7 @@ std::string FolderLock::owner() const {
   ssize_t count = pread(descriptor, bytes, sizeof bytes, 0);
   std::string text(bytes, static_cast<size_t>(std::max<ssize_t>(count, 0)));
   text.resize(std::min(text.find('\n'), text.size()));
-  for (char &letter : text)
-    letter = letter < ' ' || letter > '~' ? '?' : letter;
-  return text;
+  return format::printable(std::move(text));
 }
 
 void FolderLock::sign() {

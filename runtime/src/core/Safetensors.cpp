@@ -97,6 +97,11 @@ void SafetensorsWriter::amendHeader(const std::string &from, const std::string &
   file.write(at, headerBytes().subspan(at, to.size()));
 }
 
+void SafetensorsWriter::startSync(uint64_t end) {
+  file.startSync(header.size() + started, end - started);
+  started = end;
+}
+
 void SafetensorsWriter::write(size_t index, uint64_t offset, std::span<const std::byte> bytes) {
   file.write(begins[index] + offset, bytes);
 }

@@ -51,7 +51,7 @@ std::vector<std::string> namesIn(const std::string &folder) {
 ListedSave listed(const std::string &folder, const std::string &name, uint64_t step) {
   ListedSave save{name, step, std::nullopt};
   try {
-    SaveIndex index = readIndex(folder + "/" + name);
+    SaveIndex index = readIndexBegin(folder + "/" + name);
     if (index.position.step == step)
       save.serial = index.serial;
   } catch (const Failure &) {

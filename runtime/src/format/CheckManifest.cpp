@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
+#include "par/format/Printable.h"
 
 #include <cstdio>
 #include <set>
@@ -211,7 +212,7 @@ static const std::string *repeated(const std::vector<T> &table) {
 /// A name without zeros, line ends and whatever else would change what a message, a path or a line of hashes says.
 Status ManifestChecker::text(const std::string &name, const std::string &place) const {
   for (unsigned char c : name)
-    if (c < ' ' || c == 127) {
+    if (isControl(c)) {
       char code[5];
       std::snprintf(code, sizeof code, "0x%02x", c);
       return fail(place, std::string("a name holds the control character ") + code);

@@ -67,6 +67,27 @@ double processorSeconds(pid_t pid) {
   return double(user + system) / double(sysconf(_SC_CLK_TCK));
 }
 
+/// Connections that say nothing.
+struct Idle {
+  Idle(int port, int count) {
+    for (int i = 0; i < count; ++i)
+      sockets.push_back(dial(port));
+  }
+  ~Idle() {
+    for (int socket : sockets)
+      close(socket);
+  }
+  std::vector<int> sockets;
+};
+
+/// While nothing happens the process takes no time.
+void expectNoSpinning(const Process &process) {
+  usleep(500'000);
+  double before = processorSeconds(process.pid());
+  usleep(1'000'000);
+  EXPECT_LT(processorSeconds(process.pid()) - before, 0.3) << "rank 0 spins";
+}
+
 void expectDone(std::initializer_list<Process *> ranks) {
   for (Process *rank : ranks)
     EXPECT_EQ(rank->wait(20), 0) << rank->errors();
@@ -163,17 +184,10 @@ TEST(Strangers, IdleConnections) {
   int port = unusedPort();
   Process first = byHand(0, 3, port, {"--files", "256"}), second = byHand(1, 3, port);
   ASSERT_TRUE(listens(port));
-  std::vector<int> idle;
-  for (int i = 0; i < 300; ++i)
-    idle.push_back(dial(port));
-  usleep(500'000);
-  double before = processorSeconds(first.pid());
-  usleep(1'000'000);
-  EXPECT_LT(processorSeconds(first.pid()) - before, 0.3) << "rank 0 spins";
+  Idle idle(port, 300);
+  expectNoSpinning(first);
   Process third = byHand(2, 3, port);
   expectDone({&first, &second, &third});
-  for (int fd : idle)
-    close(fd);
 }
 
 // Where the system gives no more descriptors at all, rank 0 waits instead of spinning.
@@ -181,16 +195,9 @@ TEST(Strangers, NoDescriptorsLeft) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {"--files", "14"});
   ASSERT_TRUE(listens(port));
-  std::vector<int> idle;
-  for (int i = 0; i < 60; ++i)
-    idle.push_back(dial(port));
-  usleep(300'000);
-  double before = processorSeconds(first.pid());
-  usleep(1'000'000);
-  EXPECT_LT(processorSeconds(first.pid()) - before, 0.3) << "rank 0 spins";
+  Idle idle(port, 60);
+  expectNoSpinning(first);
   EXPECT_EQ(first.wait(0), -1) << first.errors();
-  for (int fd : idle)
-    close(fd);
 }
 
 // A stranger that says nothing is hung up on after five seconds.
@@ -279,6 +286,22 @@ TEST(Strangers, ListenersThatAreNoHost) {
   }
   EXPECT_EQ(connectLocal(std::string(300, 'A')), -1);
   EXPECT_FALSE(isPassageName(std::string(300, 'A')));
+}
+
+// A rank that meets nobody but a host with another secret says so long before its time is up.
+TEST(Strangers, AnotherTokenIsSaidEarly) {
+  int port = unusedPort();
+  Process first = byHand(0, 2, port, {}, kWithToken);
+  ASSERT_TRUE(listens(port));
+  Process other = byHand(1, 2, port, {"--join-timeout", "600"}, {{"PAR_TOKEN", "another secret of sixteen"}});
+  std::string said = "job.par: warning: rank 1 waits for rank 0 at 127.0.0.1:" + std::to_string(port) +
+                     ": who listens there has another secret: another job, or another PAR_TOKEN; it tries for 600 s "
+                     "(--join-timeout)\n";
+  for (auto begin = Clock::now(); other.errors().empty() && secondsSince(begin) < 20;)
+    EXPECT_EQ(other.wait(0.1), -1) << "it goes on trying";
+  EXPECT_EQ(other.errors(), said);
+  Process second = byHand(1, 2, port, {}, kWithToken);
+  expectDone({&first, &second});
 }
 
 // Ranks with different secrets do not meet, and both sides say why.

@@ -210,6 +210,31 @@ TEST_F(Saves, whosePartsDoNotCoverAreRefused) {
   refusesTwo("rank0.safetensors holds \"w\" as f32[4, 8], index.json has i64[4, 8]");
 }
 
+// A tensor in a grid of parts: two are compared though others lie between them, and a whole grid is taken.
+TEST_F(Saves, whosePartsAreAGridAreComparedInAllDims) {
+  std::string path = save + "/2/index.json";
+  auto index = nlohmann::ordered_json::parse(fileText(path));
+  index.erase("checksum");
+  auto &parts = index["tensors"]["w"]["parts"] = nlohmann::ordered_json::array();
+  for (int rank = 0; rank < 64; ++rank) {
+    std::string file = "rank" + std::to_string(rank) + ".safetensors";
+    if (rank > 1)
+      index["files"][file] = {{"bytes", 1}, {"header", ""}};
+    parts.push_back({{"file", file}, {"start", {rank / 8, rank % 8}}, {"size", {1, 1}}});
+  }
+  auto refused = [&](const std::string &says) {
+    std::string text = index.dump(1);
+    writeFile(path, text.substr(0, text.size() - 2) + ",\n \"checksum\": \"\"\n}\n");
+    mendIndex(path);
+    refusesTwo(says);
+  };
+  refused("rank0.safetensors is not of this save: its ranks is 2, that of index.json is 64");
+  parts[3 * 8 + 5]["start"] = {3, 4};
+  refused("index.json: two parts of \"w\" overlap, at [3, 4] and [3, 4]");
+  parts[3 * 8 + 5]["start"] = {6, 5};
+  refused("index.json: two parts of \"w\" overlap, at [6, 5] and [6, 5]");
+}
+
 // Ranks that a launcher started look each for themselves, and one may find another save than the others.
 TEST_F(Saves, thatRanksSeeDifferentlyAreRefused) {
   trains(folder / "again");

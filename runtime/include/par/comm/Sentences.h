@@ -45,6 +45,7 @@ struct SentenceText {
   M(noHost, "rank {} found no rank 0 of this job at {}:{}{}")                                                \
   M(strangerThere, ": who listens there is no rank 0 of Par; give another --master HOST:PORT")               \
   M(otherSecret, ": who listens there has another secret: another job, or another PAR_TOKEN")                \
+  M(waitsForSecret, "rank {} waits for rank 0 at {}:{}{}; it tries for {} s (--join-timeout)")                \
   M(noPassage,                                                                                               \
     ": who listens there is on another host, of another user, or has a PAR_TOKEN that this rank lacks")      \
   M(tokenTooShort, "PAR_TOKEN has {} characters and needs {}; openssl rand -hex 16 makes one")               \

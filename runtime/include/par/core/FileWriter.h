@@ -19,6 +19,8 @@ public:
   /// All bytes, from byte `at` of the file; throws Failure.
   void write(uint64_t at, std::span<const std::byte> bytes);
   void resize(uint64_t bytes);
+  /// Bytes that have been written may go to the disk meanwhile, so that sync() has less to wait for.
+  void startSync(uint64_t at, uint64_t bytes);
   /// To the disk; throws Failure.
   void sync();
 

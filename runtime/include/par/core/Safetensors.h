@@ -94,6 +94,8 @@ public:
   void amendHeader(const std::string &from, const std::string &to);
   /// Length and header as they stand in the file.
   std::span<const std::byte> headerBytes() const { return std::as_bytes(std::span(header)); }
+  /// As FileWriter's, of data that stands before byte `end` and has not been started yet.
+  void startSync(uint64_t end);
   /// To the disk; throws Failure.
   void sync() { file.sync(); }
   uint64_t totalBytes() const { return total; }
@@ -102,7 +104,7 @@ private:
   FileWriter file;
   std::string header;
   std::vector<uint64_t> begins;
-  uint64_t total = 0;
+  uint64_t total = 0, started = 0;
 };
 
 } // namespace par::core
