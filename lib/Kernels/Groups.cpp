@@ -1,5 +1,6 @@
 #include "Groups.h"
 #include "AlignedRows.h"
+#include "JoinContracted.h"
 
 using namespace mlir;
 
@@ -178,6 +179,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
     roundRowsFirst(block);
     roundForLibrary(block);
   }
+  joinContracted(block, /*narrow=*/gpu);
   for (auto dot : block.getOps<DotOp>())
     if (auto group = formProduct(dot, /*narrow=*/gpu, isTaken))
       add(std::move(group));

@@ -4,7 +4,7 @@ Their own implementations sort the tokens by expert, or loop over the experts th
 operator (`grouped_mm`) and couples all tokens of a batch, the second depends on data. Here the router's weights become
 one share for each token and expert, zero where it is not chosen: two products for all experts, which can be cut along
 tokens, experts and widths, and the same results and gradients. It costs as many times the operations as there are experts
-for each one chosen.
+for each one chosen, but for products that read the zeros, of which a CPU skips these.
 """
 import contextlib
 import types

@@ -1,5 +1,7 @@
 #include "par/cpu/Matmul.h"
 
+#include "MatrixOffsets.h"
+#include "ZeroRows.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -28,36 +30,15 @@ std::string shapeKey(const Call &call) {
 
 namespace {
 
-int64_t matrices(const Call &call) {
-  int64_t count = 1;
-  for (int64_t size : call.batch)
-    count *= size;
-  return count;
-}
-
-/// Element offset of matrix `index` of an operand with these batch strides.
-int64_t offsetOf(const Call &call, const std::vector<int64_t> &strides, int64_t index) {
-  int64_t offset = 0;
-  for (size_t d = call.batch.size(); d-- > 0;) {
-    offset += index % call.batch[d] * strides[d];
-    index /= call.batch[d];
-  }
-  return offset;
-}
-
 /// One dnnl_sgemm a matrix.
 class SgemmMatmul : public Matmul {
 public:
-  explicit SgemmMatmul(const Call &call) : call(call) {
-    for (int64_t i = 0; i < matrices(call); ++i)
-      offsets.push_back({offsetOf(call, call.strideA, i), offsetOf(call, call.strideB, i),
-                         offsetOf(call, call.strideC, i)});
-  }
+  explicit SgemmMatmul(const Call &call) : call(call), offsets(matrixOffsets(call)) {}
 
   void run(const float *a, const float *b, const float *bias, float *c, void *) const override {
     char transA = call.transA ? 'T' : 'N', transB = call.transB ? 'T' : 'N';
     auto alpha = static_cast<float>(call.alpha), beta = static_cast<float>(call.beta);
-    for (const Offsets &at : offsets) {
+    for (const MatrixOffsets &at : offsets) {
       if (bias)
         addBias(c + at.c, bias);
       dnnl_sgemm(transA, transB, call.m, call.n, call.k, alpha, a + at.a, call.lda, b + at.b, call.ldb,
@@ -66,10 +47,6 @@ public:
   }
 
 private:
-  struct Offsets {
-    int64_t a, b, c;
-  };
-
   /// C = beta C + bias, so that the product can be added to it.
   void addBias(float *c, const float *bias) const {
     auto beta = static_cast<float>(call.beta);
@@ -83,7 +60,7 @@ private:
   }
 
   Call call;
-  std::vector<Offsets> offsets;
+  std::vector<MatrixOffsets> offsets;
 };
 
 const dnnl::engine &engine() {
@@ -164,10 +141,7 @@ bool primitiveFits(const Call &call) {
 
 } // namespace
 
-std::unique_ptr<Matmul> makeMatmul(const Call &call, MatmulChoice choice, const std::string &place) {
-  if (call.kind != "matmul" || call.type != format::DType::F32)
-    throw Failure::at(place, Message::libraryFailed, call.name, call.kind + " of " + std::string(toString(call.type)),
-                      "not supported yet");
+static std::unique_ptr<Matmul> makeDense(const Call &call, MatmulChoice choice, const std::string &place) {
   if (choice == MatmulChoice::Sgemm || !primitiveFits(call))
     return std::make_unique<SgemmMatmul>(call);
   try {
@@ -178,6 +152,13 @@ std::unique_ptr<Matmul> makeMatmul(const Call &call, MatmulChoice choice, const 
   } catch (const dnnl::error &error) {
     throw Failure::at(place, Message::libraryFailed, call.name, shapeKey(call), error.status);
   }
+}
+
+std::unique_ptr<Matmul> makeMatmul(const Call &call, MatmulChoice choice, const std::string &place) {
+  if (call.kind != "matmul" || call.type != format::DType::F32)
+    throw Failure::at(place, Message::libraryFailed, call.name, call.kind + " of " + std::string(toString(call.type)),
+                      "not supported yet");
+  return skipZeroRows(call, makeDense(call, choice, place));
 }
 
 void setLibraryThreads(int threads) {

@@ -2,6 +2,7 @@
 #include "par/core/Failure.h"
 #include "par/cpu/Matmul.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -35,8 +36,12 @@ int64_t at(const std::vector<int64_t> &strides, const std::vector<int64_t> &batc
   return offset;
 }
 
-void expectProduct(const format::Call &call, cpu::MatmulChoice choice) {
-  auto a = randoms(call.extent('a')), b = randoms(call.extent('b')), c = randoms(call.extent('c'));
+void expectProduct(const format::Call &call, cpu::MatmulChoice choice, std::vector<float> a = {}, std::vector<float> b = {}) {
+  if (a.empty())
+    a = randoms(call.extent('a'));
+  if (b.empty())
+    b = randoms(call.extent('b'));
+  auto c = randoms(call.extent('c'));
   auto bias = randoms(static_cast<uint64_t>(call.n)), before = c;
   std::vector<std::byte> workspace(call.workspace);
   cpu::makeMatmul(call, choice, "toy")->run(a.data(), b.data(), call.bias ? bias.data() : nullptr, c.data(),
@@ -90,6 +95,52 @@ TEST_P(MatmulTest, batchesByStride) {
   call.batch = {4};
   call.strideA = {30}, call.strideB = {0}, call.strideC = {42};
   expectProduct(call, GetParam());
+}
+
+/// [rows, columns], in which each row has one of `parts` parts that is not zero.
+std::vector<float> expertRows(int64_t rows, int64_t columns, int64_t parts) {
+  std::vector<float> values = randoms(static_cast<uint64_t>(rows * columns));
+  for (int64_t i = 0; i < rows * columns; ++i)
+    if (i % columns / (columns / parts) != i / columns * 7 % parts)
+      values[static_cast<size_t>(i)] = 0;
+  return values;
+}
+
+// Rows of an operand that are zero in blocks are skipped: of A beside either form of B, of a transposed A, and of B.
+TEST_P(MatmulTest, skipsRowsOfZeros) {
+  for (bool transB : {false, true})
+    for (double beta : {0.0, 1.0}) {
+      format::Call call = callOf(96, 128, 6 * 256, false, transB);
+      call.beta = beta;
+      expectProduct(call, GetParam(), expertRows(96, 6 * 256, 6));
+    }
+  format::Call sums = callOf(5 * 256, 64, 280, true, false);
+  sums.beta = 1;
+  expectProduct(sums, GetParam(), expertRows(280, 5 * 256, 5));
+  std::swap(sums.m, sums.n);
+  sums.lda = sums.m, sums.ldb = sums.ldc = sums.n;
+  expectProduct(sums, GetParam(), {}, expertRows(280, 5 * 256, 5));
+}
+
+// The gradient of the experts' second weights: one tokens' matrix for all, and each expert's columns.
+TEST_P(MatmulTest, skipsRowsOfZerosInABatch) {
+  constexpr int64_t experts = 3, width = 512;
+  format::Call call = callOf(64, width, 520, true, false);
+  call.batch = {experts};
+  call.ldb = experts * width;
+  call.strideA = {0}, call.strideB = {width}, call.strideC = {64 * width};
+  expectProduct(call, GetParam(), {}, expertRows(520, experts * width, experts));
+}
+
+// 0 times an infinity is NaN, in a product that skips as in one that does not.
+TEST_P(MatmulTest, infinitiesMeetTheZeros) {
+  format::Call call = callOf(96, 128, 6 * 256, false, false);
+  auto a = expertRows(96, 6 * 256, 6), b = randoms(call.extent('b')), c = randoms(call.extent('c'));
+  b[5] = INFINITY;
+  std::vector<std::byte> workspace(call.workspace);
+  cpu::makeMatmul(call, GetParam(), "toy")->run(a.data(), b.data(), nullptr, c.data(), workspace.data());
+  for (int64_t row = 0; row < call.m; ++row)
+    EXPECT_EQ(std::isnan(c[static_cast<size_t>(row * call.n + 5)]), row % 6 != 0) << row;
 }
 
 INSTANTIATE_TEST_SUITE_P(Choices, MatmulTest,
