@@ -1,5 +1,9 @@
 #include "PlanSource.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
 using namespace mlir;
 
 namespace par {
@@ -49,6 +53,22 @@ static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rul
   return success();
 }
 
+/// The rule as the manifest knows it. Xavier's and Kaiming's uniform ones, as PyTorch's defaults have them, are bounds of the
+/// elements that meet in one of the result; nothing where a parameter has no two dims, and so none.
+static std::optional<std::string> initRule(StringRef rule, const NameTable::Parameter &parameter) {
+  if (rule != "xavier" && rule != "kaiming")
+    return rule.str();
+  if (parameter.shape.size() < 2)
+    return std::nullopt;
+  double out = parameter.shape[0], in = parameter.shape[1], window = 1;
+  if (!parameter.transposed.empty())
+    std::swap(out, in);
+  for (int64_t size : llvm::drop_begin(parameter.shape, 2))
+    window *= size;
+  double bound = std::sqrt(6 / (window * (rule == "xavier" ? in + out : in)));
+  return llvm::formatv("uniform({0:e17})", bound).str();
+}
+
 namespace {
 struct AnnotateVariablesPass : PlanPass<impl::AnnotateVariablesPassBase<AnnotateVariablesPass>> {
   using PlanPass::PlanPass;
@@ -65,8 +85,14 @@ struct AnnotateVariablesPass : PlanPass<impl::AnnotateVariablesPassBase<Annotate
           variable.setKind(VariableKind::frozen);
     for (const PlanInit &init : plan.train->init)
       for (unsigned index : resolveParameters(init.name, model.names, errors))
-        if (auto variable = getOperation().lookupSymbol<VariableOp>(model.names.parameters[index].name))
-          variable.setInit(*init.rule);
+        if (auto variable = getOperation().lookupSymbol<VariableOp>(model.names.parameters[index].name)) {
+          const NameTable::Parameter &parameter = model.names.parameters[index];
+          if (std::optional<std::string> rule = initRule(*init.rule, parameter))
+            variable.setInit(*rule);
+          else
+            errors.error(init.rule.origin, PlanMessage::wrongValue, "train.init: " + *init.rule,
+                         "parameters of two dims or more", parameter.name);
+        }
   }
 
   LogicalResult apply(const ModelPlan &model) override {

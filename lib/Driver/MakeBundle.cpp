@@ -5,6 +5,8 @@
 #include "par/format/PlainFile.h"
 #include "par/format/Sha256.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 
 using namespace mlir;
 
@@ -51,7 +53,11 @@ StepFacts collectFacts(ModuleOp module, const Plan &plan) {
 
 static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
   format::LrSchedule schedule;
-  schedule.decay = *lr.decay == "cosine" ? format::LrSchedule::Cosine : format::LrSchedule::Constant;
+  schedule.decay = llvm::StringSwitch<format::LrSchedule::Decay>(*lr.decay)
+                       .Case("cosine", format::LrSchedule::Cosine)
+                       .Case("linear", format::LrSchedule::Linear)
+                       .Case("rsqrt", format::LrSchedule::Rsqrt)
+                       .Default(format::LrSchedule::Constant);
   schedule.peak = *lr.peak;
   schedule.floor = *lr.floor;
   schedule.warmup = *lr.warmup;

@@ -1,6 +1,7 @@
 // The loss that training asks for: the graph's own, or one attached to an output.
 #include "GraphImporter.h"
 #include "Loss.h"
+#include "par/Dialect/Term.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -60,6 +61,14 @@ FailureOr<Value> GraphImporter::findLoss() {
   return type.getRank() == 0 ? loss : buildReshape(builder, fileLoc, loss, {});
 }
 
+/// As binary_cross_entropy_with_logits: log(1 + e^x) - x y, written so that nothing overflows and that the gradient of a
+/// score that is 0 is 1/2 - y too.
+static Value buildBinaryLosses(Term scores, Term labels) {
+  Term size(scores.getBuilder(), scores.getLoc(),
+            AbsOp::create(scores.getBuilder(), scores.getLoc(), scores.getType(), scores));
+  return (scores + size) * 0.5 - scores * labels + log(exp(-size) + 1.0);
+}
+
 /// Adds the input `labels` and the loss of one output against it.
 FailureOr<Value> GraphImporter::attachLoss() {
   const AttachedLoss &loss = *options.loss;
@@ -101,7 +110,7 @@ FailureOr<Value> GraphImporter::attachLoss() {
   if (classes)
     return buildCrossEntropyMean(builder, loc, scores, labels, loss.ignore);
   if (loss.kind == "bce")
-    return error() << "train.loss: bce is not supported yet";
+    return buildMean(builder, loc, buildBinaryLosses(Term(builder, loc, scores), Term(builder, loc, labels)));
   Value difference = SubtractOp::create(builder, loc, scores, labels);
   if (loss.kind == "mse")
     return buildMean(builder, loc, MultiplyOp::create(builder, loc, difference, difference));

@@ -60,7 +60,7 @@ void PlanBuilder::loss(PlanLoss &loss) {
     return;
   }
   // One word is a kind of loss, any other text the name of a scalar output.
-  bool kind = node->text == "cross_entropy" || node->text == "mse" || node->text == "l1";
+  bool kind = node->text == "cross_entropy" || node->text == "bce" || node->text == "mse" || node->text == "l1";
   (kind ? loss.kind : loss.output) = {node->text, node->origin};
 }
 
@@ -73,8 +73,13 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
   optimizer.lr.decay = this->word("train.optimizer.lr.decay", "constant");
   optimizer.lr.steps = integer("train.optimizer.lr.steps", 0);
   optimizer.lr.floor = number("train.optimizer.lr.floor", 0);
-  if (*optimizer.lr.decay == "cosine" && *optimizer.lr.steps <= *optimizer.lr.warmup)
+  bool late = *optimizer.lr.steps > *optimizer.lr.warmup;
+  if (*optimizer.lr.decay == "cosine" && !late)
     errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps);
+  if (*optimizer.lr.decay == "linear" && !late)
+    errors.error(optimizer.lr.decay.origin, PlanMessage::wrongValue, "train.optimizer.lr.steps",
+                 "the step behind warmup at which decay \"linear\" ends",
+                 *optimizer.lr.steps ? std::to_string(*optimizer.lr.steps) : "none");
   const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
   // The tree was checked: the schema's words are those of the table.
   if (!kind)

@@ -361,7 +361,7 @@ private:
         {"<elements>", "a list of numbers"},
         {"<arrays>", "a file of arrays (.safetensors)"},
         {"<text>", "a name"},
-        {"<init>", "zeros, ones, normal(s) or uniform(a)"},
+        {"<init>", "zeros, ones, normal(s), uniform(a)"},
     };
     SmallVector<StringRef> alternatives;
     values.split(alternatives, '|');

@@ -232,10 +232,10 @@ private:
       number(3, "peak", optimizer.lr.peak);
       integer(3, "warmup", optimizer.lr.warmup);
       text(3, "decay", optimizer.lr.decay);
-      if (*optimizer.lr.decay == "cosine") {
+      if (*optimizer.lr.decay == "cosine" || *optimizer.lr.decay == "linear")
         integer(3, "steps", optimizer.lr.steps);
+      if (*optimizer.lr.decay != "constant")
         number(3, "floor", optimizer.lr.floor);
-      }
     }
     const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
     ArrayRef<OptimizerSetting> settings = kind ? kind->settings : ArrayRef<OptimizerSetting>();

@@ -42,8 +42,8 @@ static const PlanKey modelKeys[] = {
 /// What is trained, and from what.
 static const PlanKey trainKeys[] = {
   {"train", "<map>", "(absent: inference)", "present: a training bundle"},
-  {"train.loss", "cross_entropy|mse|l1|!bce|<text>|<map>", "(the only scalar float output)", "a scalar graph output, or a loss attached to an output"},
-  {"train.loss.kind", "cross_entropy|mse|l1|!bce", "cross_entropy", "which loss"},
+  {"train.loss", "cross_entropy|bce|mse|l1|<text>|<map>", "(the only scalar float output)", "a scalar graph output, or a loss attached to an output"},
+  {"train.loss.kind", "cross_entropy|bce|mse|l1", "cross_entropy", "which loss"},
   {"train.loss.output", "<text>", "(the only float output)", "the graph output it is attached to"},
   {"train.loss.labels", "<text>", "labels", "name of the graph input it makes"},
   {"train.loss.ignore", "<int>", "-100", "label that does not count"},
@@ -54,7 +54,7 @@ static const PlanKey trainKeys[] = {
   {"train.lost", "refuse|allow", "refuse", "parameters that the exporter folded or merged"},
   {"train.tie", "!", "", "one parameter under two names"},
   {"train.init", "<map>", "{}", "initial weights of par-run --init"},
-  {"train.init.<pattern>", "!xavier|!kaiming|<init>", "", "zeros ones normal(s) uniform(a)"},
+  {"train.init.<pattern>", "<init>|xavier|kaiming", "", "zeros ones normal(s) uniform(a) xavier kaiming"},
 };
 
 /// How it is trained.
@@ -64,7 +64,7 @@ static const PlanKey optimizerKeys[] = {
   {"train.optimizer.lr", "<number>|<map>", "0.001", "learning rate"},
   {"train.optimizer.lr.peak", "<number>", "0.001", "learning rate after the warm-up"},
   {"train.optimizer.lr.warmup", "<int>", "0", "steps from 0 to the peak"},
-  {"train.optimizer.lr.decay", "constant|cosine|!linear|!rsqrt", "constant", "how it falls"},
+  {"train.optimizer.lr.decay", "constant|linear|cosine|rsqrt", "constant", "how it falls"},
   {"train.optimizer.lr.steps", "<int>", "", "the step at which the decay ends"},
   {"train.optimizer.lr.floor", "<number>", "0", "where it ends"},
   {"train.optimizer.momentum", "<number>", "0.9", "of momentum"},

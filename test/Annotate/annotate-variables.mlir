@@ -4,6 +4,11 @@
 // RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/blocks.yaml 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/nothing.yaml 2>&1 | FileCheck %s --check-prefix=NOTHING
 
+// RUN: par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/init.yaml | FileCheck %s --check-prefix=FANS
+
+// sqrt(6 / (16 + 8)), sqrt(6 / 24): the weights' [out, in] are 16 x 8 and 8 x 24.
+// FANS: par.variable @wte.weight parameter : tensor<16x8xf32> init "uniform(5.00000000000000000e-01)"
+// FANS: par.variable @h.0.attn.weight {{.*}} init "uniform(5.00000000000000000e-01)"
 // CHECK: par.variable @wte.weight parameter : tensor<16x8xf32> sharding <[{"tp.0", "tp.1", ?}, {?}{{ ?}}]> init "normal(0.5)"
 // CHECK: par.variable @h.0.attn.weight parameter : tensor<8x3x8xf32> stored tensor<8x24xf32> sharding <[{?}, {?}, {"tp.0", "tp.1", ?}{{ ?}}]>
 // CHECK: par.variable @h.0.mlp.weight frozen : tensor<8x8xf32> sharding <[{}, {"dp"}{{ ?}}]>
@@ -21,6 +26,8 @@ shard:
   attn.weight: {1: tp, blocks: 3}
   mlp.weight: {0: dp, 1: tp}
   h.0.mlp.weight: {0: none, 1: dp, closed: true}
+//--- init.yaml
+train: {init: {wte.weight: xavier, attn.weight: kaiming}}
 //--- blocks.yaml
 mesh: {tp: 4}
 shard:
