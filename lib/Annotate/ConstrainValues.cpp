@@ -21,6 +21,8 @@ public:
 
   LogicalResult apply(const ResolvedShard &rule);
 
+  bool met = false; ///< a value was constrained
+
 private:
   /// Whether an op comes from the module or node that the rule is about.
   bool isInside(Operation *op, const ResolvedShard &rule) {
@@ -36,6 +38,7 @@ private:
   SmallVector<Value> outputsOf(const ResolvedShard &rule);
   SmallVector<Value> inputsOf(const ResolvedShard &rule);
   LogicalResult constrain(Value value, const ResolvedShard &rule, bool usersInside);
+  LogicalResult constrainOutput(const ResolvedShard &rule);
 
   StepOp step;
   const ModelPlan &model;
@@ -90,10 +93,23 @@ LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, boo
   builder.setInsertionPointAfterValue(value);
   ShardingAttr sharding = buildSharding(model.plan, rule, rank, dimOf, step.getContext());
   auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, sharding);
-  bool whole = rule.kind == ResolvedShard::GraphInput;
+  bool whole = rule.kind == ResolvedShard::GraphInput || rule.kind == ResolvedShard::GraphOutput;
+  met = true;
   value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
     return use.getOwner() != constrained && (whole || isInside(use.getOwner(), rule) == usersInside);
   });
+  return success();
+}
+
+/// What the step returns under the output's name.
+LogicalResult Constrainer::constrainOutput(const ResolvedShard &rule) {
+  ArrayAttr outputs = step.getOutputsAttr();
+  if (!outputs)
+    return success();
+  StringRef wanted = model.names.outputs[rule.index].name;
+  for (auto [name, value] : llvm::zip(outputs.getAsRange<StringAttr>(), step.getTerminator()->getOperands()))
+    if (name.getValue() == wanted)
+      return constrain(value, rule, /*usersInside=*/false);
   return success();
 }
 
@@ -119,9 +135,7 @@ LogicalResult Constrainer::apply(const ResolvedShard &rule) {
         return constrain(argument, rule, /*usersInside=*/true);
     return success();
   case ResolvedShard::GraphOutput:
-    return emitError(planLocation(rule.origin, module))
-           << "a sharding of the graph output \"" << model.names.outputs[rule.index].name
-           << "\" is not supported yet; shard the module that gives it";
+    return constrainOutput(rule);
   default:
     return success(); // of parameters
   }
@@ -137,10 +151,19 @@ struct ConstrainValuesPass : PlanPass<impl::ConstrainValuesPassBase<ConstrainVal
     std::vector<ResolvedShard> rules = resolveShards(model.plan, model.names, errors);
     if (failed(emitPlanErrors(errors, module)))
       return failure();
-    for (StepOp step : module.getOps<StepOp>())
-      for (const ResolvedShard &rule : rules)
-        if (failed(Constrainer(step, model, module).apply(rule)))
+    for (const ResolvedShard &rule : rules) {
+      bool met = rule.kind != ResolvedShard::GraphOutput;
+      for (StepOp step : module.getOps<StepOp>()) {
+        Constrainer constrainer(step, model, module);
+        if (failed(constrainer.apply(rule)))
           return failure();
+        met |= constrainer.met;
+      }
+      if (!met)
+        return emitError(planLocation(rule.origin, module))
+               << "the graph output \"" << model.names.outputs[rule.index].name
+               << "\" is returned by no step of this plan; shard the module that gives it";
+    }
     return success();
   }
 };

@@ -22,6 +22,19 @@ ArrayRef<StringRef> phaseNames() {
   return names;
 }
 
+/// What the plan says of single gradients and states.
+static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateOptions &options) {
+  for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
+    if (rule.kind != ResolvedShard::Gradient && rule.kind != ResolvedShard::State)
+      continue;
+    std::string text = model.names.parameters[rule.index].name + "=";
+    for (const auto &[dim, axes] : rule.dims)
+      text += std::to_string(dim) + ":" + llvm::join(refineAxes(model.plan, *axes), "+") + ";";
+    text += *rule.closed ? "closed" : "";
+    (rule.kind == ResolvedShard::Gradient ? options.gradientRules : options.stateRules).push_back(text);
+  }
+}
+
 std::vector<Phase> buildPhases(const ModelPlan &model) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
@@ -45,6 +58,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   propagate.parameterAxes = spread(3);
   propagate.minSize = *plan.zero.minSize;
   propagate.gatherOnce = *plan.zero.gather == "step";
+  addLayoutRules(model, known, propagate);
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   phases.push_back({"partition", [hardware = *plan.target.hardware](OpPassManager &manager) {

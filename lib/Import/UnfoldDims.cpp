@@ -76,6 +76,10 @@ public:
       auto [operand, from] = operandDim(dot, dim);
       return operand && operand.hasOneUse() && can(operand, from);
     }
+    if (isa_and_present<GatherOp, ReshapeOp>(op)) {
+      std::optional<int64_t> from = movedFrom(op, dim);
+      return from && op->getOperand(0).hasOneUse() && can(op->getOperand(0), *from);
+    }
     if (!op || !op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1)
       return false;
     return llvm::all_of(op->getOperands(), [&](Value operand) { return operand.hasOneUse() && can(operand, dim); });
@@ -89,6 +93,8 @@ public:
       return buildBroadcast(broadcast, dim);
     if (auto dot = dyn_cast<DotOp>(op))
       return buildDot(dot, dim);
+    if (isa<GatherOp, ReshapeOp>(op))
+      return buildMoved(op, dim);
     IRMapping mapping;
     for (Value operand : op->getOperands())
       mapping.map(operand, build(operand, dim));
@@ -120,6 +126,41 @@ private:
       variable.setValueAttr(value.reshape(type));
     read.getResult().setType(type);
     return read;
+  }
+
+  /// Dim of the operand that a dim of what a gather or a reshape of single elements gives is.
+  std::optional<int64_t> movedFrom(Operation *op, int64_t dim) {
+    if (auto gather = dyn_cast<GatherOp>(op)) {
+      int64_t at = gather.getDim(), indices = tensorType(gather.getIndices()).getRank();
+      if (dim >= at && dim < at + indices)
+        return std::nullopt;
+      return dim < at ? dim : dim - indices + 1;
+    }
+    auto large = [](RankedTensorType type) {
+      SmallVector<int64_t> dims;
+      for (auto [place, size] : llvm::enumerate(type.getShape()))
+        if (size != 1)
+          dims.push_back(place);
+      return dims;
+    };
+    RankedTensorType from = tensorType(op->getOperand(0)), to = tensorType(op->getResult(0));
+    for (auto [before, after] : llvm::zip(large(from), large(to)))
+      if (from.getDimSize(before) != to.getDimSize(after))
+        return std::nullopt;
+      else if (int64_t(after) == dim)
+        return before;
+    return std::nullopt;
+  }
+
+  Value buildMoved(Operation *op, int64_t dim) {
+    int64_t from = *movedFrom(op, dim);
+    Value operand = build(op->getOperand(0), from);
+    OpBuilder builder(op);
+    auto gather = dyn_cast<GatherOp>(op);
+    if (!gather)
+      return ReshapeOp::create(builder, op->getLoc(), unfoldedType(op->getResult(0), dim), operand);
+    int64_t at = gather.getDim();
+    return GatherOp::create(builder, op->getLoc(), operand, gather.getIndices(), from < at ? at + 1 : at);
   }
 
   /// Dim of a broadcast's operand that the result's dim is, if it is not one that is added or stretched.

@@ -170,10 +170,6 @@ void PlanBuilder::shards(Plan &plan) {
     PlanShard rule;
     rule.name = pattern(entry.key, entry.origin);
     rule.replicated = entry.value.isWord("replicated");
-    NamePattern::Form form = rule.name.pattern.form();
-    if (form == NamePattern::Grad || form == NamePattern::State)
-      errors.error(entry.origin, PlanMessage::keyNotYet,
-                   form == NamePattern::Grad ? "grad(...) in shard" : "state(...) in shard");
     for (const PlanEntry &option : entry.value.entries) {
       const PlanNode &value = option.value;
       int64_t dim;

@@ -18,7 +18,7 @@ namespace {
 class ShardResolver {
 public:
   ShardResolver(const Plan &plan, const NameTable &names, PlanErrors &errors)
-      : plan(plan), names(names), errors(errors) {}
+      : plan(plan), names(names), errors(errors), trained(resolveTrained(plan, names, unsaid)) {}
 
   std::vector<ResolvedShard> run() {
     for (const PlanShard &rule : plan.shard)
@@ -65,8 +65,11 @@ private:
     ResolvedShard::Kind parameter = form == NamePattern::Grad    ? ResolvedShard::Gradient
                                     : form == NamePattern::State ? ResolvedShard::State
                                                                  : ResolvedShard::Parameter;
+    if (parameter != ResolvedShard::Parameter)
+      checkTrained(rule, matches);
     for (unsigned index : matches.parameters)
-      apply(rule, parameter, index, 0);
+      if (parameter == ResolvedShard::Parameter || trained[index])
+        apply(rule, parameter, index, 0);
     for (unsigned index : matches.modules)
       apply(rule, in ? ResolvedShard::ModuleInput : ResolvedShard::ModuleOutput, index, in ? input : 0);
     for (unsigned index : matches.nodes)
@@ -75,6 +78,15 @@ private:
       apply(rule, ResolvedShard::GraphInput, index, 0);
     for (unsigned index : matches.outputs)
       apply(rule, ResolvedShard::GraphOutput, index, 0);
+  }
+
+  /// A rule on gradients or states means at least one parameter that has them.
+  void checkTrained(const PlanShard &rule, const PatternMatches &matches) {
+    auto isTrained = [&](unsigned index) { return trained[index]; };
+    if (matches.empty() || llvm::any_of(matches.parameters, isTrained))
+      return;
+    errors.error(rule.name.origin, PlanMessage::wrongValue, rule.name.pattern.text(), "parameters that are trained",
+                 plan.train ? names.parameters[matches.parameters.front()].name : "no \"train\" in the plan");
   }
 
   void apply(const PlanShard &rule, ResolvedShard::Kind kind, unsigned index, unsigned input) {
@@ -186,6 +198,8 @@ private:
   const Plan &plan;
   const NameTable &names;
   PlanErrors &errors;
+  PlanErrors unsaid; // what is wrong with train.freeze and train.only is said elsewhere
+  std::vector<bool> trained;
   std::vector<ResolvedShard> resolved;
   std::vector<Mistake> mistakes;
   std::map<std::tuple<ResolvedShard::Kind, unsigned, unsigned>, size_t> places;

@@ -8,9 +8,10 @@
 //     %n = par.run @update(%u, %r, %m)
 //     %v = par.reshard %n;  par.write %v to @w            stored
 //
-// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; each is spread
-// over its own further axes on one dim. Weights come to lie over the batch's axes so without a change to how anything
-// is computed: activations have these axes already, so what meets them is gathered at its use.
+// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; what the plan says of
+// its gradient or its states goes before that, dim by dim (LayoutRules.cpp). Each is spread over its own further axes on one
+// dim. Weights come to lie over the batch's axes so without a change to how anything is computed: activations have these axes
+// already, so what meets them is gathered at its use.
 #include "Propagation.h"
 
 using namespace mlir;
@@ -58,9 +59,10 @@ Value Propagation::useOf(ReadOp read) {
 /// Only where layouts are asked for that differ: elsewhere axes are carried on through all that a parameter meets.
 void Propagation::placeBorders() {
   bool once = options.gatherOnce && !options.parameterAxes.empty();
-  bool apart = options.parameterAxes != options.stateAxes || options.gradientAxes != options.stateAxes;
-  if (!once && !apart)
-    return;
+  bool spreadApart = options.parameterAxes != options.stateAxes || options.gradientAxes != options.stateAxes;
+  auto isApart = [&](VariableOp parameter) {
+    return parameter && (spreadApart || accumulatedRule(parameter) || updatedRule(parameter));
+  };
   auto isUpdate = [&](Operation *op) {
     auto run = dyn_cast<RunOp>(op);
     return run && !run->getParentOfType<LoopOp>() &&
@@ -73,16 +75,14 @@ void Propagation::placeBorders() {
     if (auto read = dyn_cast<ReadOp>(op)) {
       if (VariableOp parameter = ownerOf(read.getVariable()))
         for (OpOperand *use : uses(read))
-          if (isUpdate(use->getOwner()) ? apart : once)
+          if (isUpdate(use->getOwner()) ? isApart(parameter) : once)
             addBorder(isUpdate(use->getOwner()) ? Border::ReadToUpdate : Border::ReadToUse, parameter, *use);
-    } else if (!apart) {
-      continue;
     } else if (auto write = dyn_cast<WriteOp>(op)) {
-      if (VariableOp parameter = ownerOf(write.getVariable()))
+      if (VariableOp parameter = ownerOf(write.getVariable()); isApart(parameter))
         addBorder(Border::UpdateToWrite, parameter, write->getOpOperand(0));
     } else if (auto loop = dyn_cast<LoopOp>(op); loop && loop.getLabels()) {
       for (auto [label, result] : llvm::zip(loop.getLabels()->getAsRange<StringAttr>(), loop.getResults()))
-        if (VariableOp parameter = ownerOf(label.getValue()))
+        if (VariableOp parameter = ownerOf(label.getValue()); isApart(parameter))
           for (OpOperand *use : uses(result))
             addBorder(Border::AccumulatedToUpdate, parameter, *use);
     }
@@ -132,31 +132,59 @@ void Propagation::extendAll(Value value, ArrayRef<Axes> dims) {
     extend(value, dim, axes);
 }
 
+/// The dims of a layout that is spread over what of the axes the rule leaves, if there is one.
+static SmallVector<Axes> layAndSpread(VariableOp parameter, Layout layout, ShardingAttr rule, Axes axes, MeshAttr mesh,
+                                      bool large) {
+  // What closes the parameter's own dims says nothing of these.
+  layout.fixed.assign(layout.fixed.size(), false);
+  if (rule) {
+    layout.dims = layRule(layout.dims, rule);
+    for (auto [fixed, dim] : llvm::zip(layout.fixed, rule.getDims()))
+      fixed = !dim.getOpen();
+    llvm::erase_if(axes, [&](StringAttr axis) { return llvm::is_contained(rule.getUnreduced(), axis); });
+  }
+  return large ? spreadOver(parameter.getTensorType(), layout, axes, mesh) : layout.dims;
+}
+
+bool isOfUpdate(const Border &border) { return border.kind != Border::ReadToUse; }
+
+Value updateSide(Border &border) {
+  return border.kind == Border::UpdateToWrite ? border.reshard.getOperand() : border.reshard.getResult();
+}
+
 void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   RankedTensorType type = parameter.getTensorType();
   MeshAttr mesh = meshOf(stored);
+  bool large = type.getNumElements() >= options.minSize;
   Layout base = layoutOf(useOf(stored.getDefiningOp<ReadOp>()));
   extendAll(stored, base.dims);
-  SmallVector<Axes> gradient = base.dims, state = base.dims;
-  if (type.getNumElements() >= options.minSize) {
+  if (large)
     extendAll(stored, spreadOver(type, base, axesOf(options.parameterAxes), mesh));
-    // What closes the parameter's dims says nothing of these.
-    base.fixed.assign(base.fixed.size(), false);
-    gradient = spreadOver(type, base, axesOf(options.gradientAxes), mesh);
-    state = spreadOver(type, base, axesOf(options.stateAxes), mesh);
-  }
+  ShardingAttr accumulated = accumulatedRule(parameter), updated = updatedRule(parameter);
+  SmallVector<Axes> gradient = layAndSpread(parameter, base, accumulated, axesOf(options.gradientAxes), mesh, large);
+  SmallVector<Axes> state = layAndSpread(parameter, base, updated, axesOf(options.stateAxes), mesh, large);
   for (Border &border : borders[parameter.getSymName()]) {
-    if (border.kind == Border::ReadToUse)
+    if (!isOfUpdate(border))
       continue;
-    if (border.kind == Border::AccumulatedToUpdate)
+    if (border.kind == Border::AccumulatedToUpdate && accumulated)
+      gradients.push_back({border.reshard.getOperand(), gradient});
+    else if (border.kind == Border::AccumulatedToUpdate)
       extendAll(border.reshard.getOperand(), gradient);
-    extendAll(border.kind == Border::UpdateToWrite ? border.reshard.getOperand() : border.reshard.getResult(), state);
+    extendAll(updateSide(border), state);
   }
+}
+
+/// Behind all propagation: how a gradient is accumulated says nothing of how it and what else is computed.
+void Propagation::placeGradients() {
+  for (auto &[value, dims] : gradients)
+    layoutOf(value).dims = dims;
 }
 
 /// The last of all that says how something lies.
 void Propagation::spreadParameters() {
-  if (options.parameterAxes.empty() && options.gradientAxes.empty() && options.stateAxes.empty())
+  bool any = !options.parameterAxes.empty() || !options.gradientAxes.empty() || !options.stateAxes.empty() ||
+             !borders.empty();
+  if (!any)
     return;
   llvm::StringMap<Value> done;
   step.walk([&](ReadOp read) {

@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace par {
 
-static ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, ArrayRef<StringAttr> unreduced) {
+ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, ArrayRef<StringAttr> unreduced) {
   SmallVector<DimShardingAttr> entries;
   for (const Axes &axes : dims)
     entries.push_back(DimShardingAttr::get(context, axes, false));
@@ -99,55 +99,6 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   return unique;
 }
 
-/// The ops from a value back to the one that makes a sum of it, if nobody else reads what lies between.
-SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
-  SmallVector<Operation *> path;
-  while (Operation *op = value.getDefiningOp()) {
-    auto rule = rules.find(op);
-    if (rule == rules.end() || op->getNumResults() != 1 || !value.hasOneUse() ||
-        !unreduced.lookup(value).empty())
-      break;
-    path.push_back(op);
-    axes = sumAxes(op, value);
-    if (!axes.empty())
-      return path;
-    if (op->getNumOperands() != 1 || rule->second.linear.empty())
-      break;
-    value = op->getOperand(0);
-  }
-  return {};
-}
-
-/// Summands that are all sums over the same axes are added before they are reduced: one reduction for all.
-void Propagation::deferReductions(Operation &op) {
-  auto rule = rules.find(&op);
-  if (rule == rules.end() || op.getNumResults() != 1)
-    return;
-  for (auto &set : rule->second.linear) {
-    Axes all;
-    SmallVector<Operation *> made;
-    for (unsigned operand : set) {
-      Axes axes;
-      SmallVector<Operation *> path = traceSum(op.getOperand(operand), axes);
-      if (path.empty() || (operand != set.front() && axes != all))
-        return;
-      all = axes;
-      made.append(path);
-    }
-    if (set.size() < 2 || llvm::any_of(made, [&](Operation *source) {
-          return llvm::any_of(dimsOf(source->getResult(0)), [&](const Axes &dim) {
-            return llvm::any_of(dim, [&](StringAttr axis) { return llvm::is_contained(all, axis); });
-          });
-        }))
-      return;
-    for (Operation *source : made) {
-      unreduced[source->getResult(0)] = all;
-      setSharding(source->getResult(0),
-                  makeSharding(op.getContext(), dimsOf(source->getResult(0)), all));
-    }
-  }
-}
-
 /// A summand of an accumulator that is spread over axes over which it is a sum: only what all summands make together
 /// is spread, so that there is one reduction. Returns the axes over which it stays a sum.
 Axes Propagation::bareSummand(Operation *op, Value result) {
@@ -178,8 +129,10 @@ void Propagation::finishFragment(FragmentOp fragment) {
       unreduced[result] = sums;
       setSharding(result, makeSharding(context, dimsOf(result), sums));
     }
-  for (Operation &op : fragment.getBlock().without_terminator())
+  for (Operation &op : fragment.getBlock().without_terminator()) {
+    meetSums(op);
     deferReductions(op);
+  }
   SmallVector<Attribute> results;
   for (Value result : fragment.getTerminator()->getOperands())
     results.push_back(makeSharding(context, layoutOf(result).dims, unreduced.lookup(result)));

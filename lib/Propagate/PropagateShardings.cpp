@@ -122,75 +122,6 @@ bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   return changed;
 }
 
-void Propagation::seedBatch() {
-  for (BlockArgument argument : step.getArguments()) {
-    MeshAttr mesh = meshOf(argument);
-    Axes axes;
-    for (StringAttr axis : batch)
-      if (mesh.getSize(axis))
-        axes.push_back(axis);
-    // Inputs are (m, B/m, ...): dim 0 is time.
-    if (getTensorType(argument.getType()).getRank() >= 2)
-      extend(argument, 1, axes);
-  }
-}
-
-void Propagation::seed(Value value, ShardingAttr sharding) {
-  for (auto [dim, entry] : llvm::enumerate(sharding.getDims())) {
-    extend(value, dim, entry.getAxes());
-    if (!entry.getOpen())
-      layoutOf(value).fixed[dim] = true;
-  }
-}
-
-static StringRef inputName(StepOp step, unsigned number) {
-  return step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).getValue() : StringRef();
-}
-
-/// Where an earlier step has put inputs, there they stay; so do variables, which no axis of the batch may cut.
-void Propagation::seedInputs() {
-  for (BlockArgument argument : step.getArguments())
-    if (ShardingAttr sharding = inputs.lookup(inputName(step, argument.getArgNumber()));
-        sharding && sharding.getRank() == getTensorType(argument.getType()).getRank())
-      seed(argument, sharding);
-  step.walk([&](ReadOp read) {
-    if (placeOf(read))
-      for (bool &fixed : layoutOf(read).fixed)
-        fixed = true;
-  });
-}
-
-/// How an earlier step has a variable, or the one that it is a copy of.
-ShardingAttr Propagation::placeOf(ReadOp read) {
-  auto variable = symbols.lookup<VariableOp>(read.getVariable());
-  if (!variable.getAt() && variable.getKind() == VariableKind::copy)
-    variable = symbols.lookup<VariableOp>(*variable.getOf());
-  if (!variable.getAt() || variable.getAt()->empty())
-    return {};
-  return cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding();
-}
-
-/// Behind the batch, as in the step that has put them there.
-void Propagation::seedPlaces() {
-  step.walk([&](ReadOp read) {
-    if (ShardingAttr place = placeOf(read))
-      layoutOf(read).dims = getDimAxes(place);
-  });
-}
-
-/// What the plan says of variables and values.
-void Propagation::seedPlan() {
-  step.walk([&](ReadOp read) {
-    auto variable = symbols.lookup<VariableOp>(read.getVariable());
-    if (variable.getSharding()) {
-      seed(read, *variable.getSharding());
-      seed(useOf(read), *variable.getSharding());
-    }
-  });
-  for (auto [run, fragment] : runs)
-    fragment.walk([&](ConstrainOp constrain) { seed(constrain, constrain.getSharding()); });
-}
-
 /// Carries axes along one rule, both ways; true if something changed.
 bool Propagation::spreadThrough(const ShardingRule &rule, ArrayRef<Value> operands, ArrayRef<Value> results,
                                 MeshAttr mesh) {
@@ -288,10 +219,11 @@ void Propagation::run() {
   spread();
   spreadParameters();
   spread();
+  placeGradients();
   finish();
   for (BlockArgument argument : step.getArguments())
     if (auto dist = dyn_cast<DistType>(argument.getType()); dist && step.getInputs())
-      inputs.try_emplace(inputName(step, argument.getArgNumber()), dist.getSharding());
+      inputs.try_emplace(inputName(argument.getArgNumber()), dist.getSharding());
 }
 
 namespace {
@@ -340,7 +272,8 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
         reshard.erase();
       });
       PropagateOptions options{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
-                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce};
+                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce,
+                               llvm::to_vector(gradientRules), llvm::to_vector(stateRules)};
       Propagation(step, options, inputs).run();
     }
   }

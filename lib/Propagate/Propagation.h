@@ -22,6 +22,17 @@ struct Border {
   ReshardOp reshard;
 };
 
+ShardingAttr makeSharding(mlir::MLIRContext *context, llvm::ArrayRef<Axes> dims,
+                          llvm::ArrayRef<mlir::StringAttr> unreduced);
+
+bool isOfUpdate(const Border &border);
+/// The side of a border on which the parameter's new value is made.
+mlir::Value updateSide(Border &border);
+
+/// What a rule says of the dims, over how they lie without it: a dim without axes follows unless it is closed, and the
+/// rule's axes are taken from the dims that follow.
+llvm::SmallVector<Axes> layRule(llvm::ArrayRef<Axes> dims, ShardingAttr rule);
+
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
@@ -48,15 +59,22 @@ private:
   void spreadParameters();
   void spreadParameter(VariableOp parameter, mlir::Value stored);
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
+  void seedUpdates();
+  void placeGradients();
+  ShardingAttr ruleOf(llvm::ArrayRef<std::string> rules, VariableOp parameter);
+  ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(options.gradientRules, parameter); }
+  ShardingAttr updatedRule(VariableOp parameter) { return ruleOf(options.stateRules, parameter); }
 
   void join();
   void joinRun(RunOp run);
   void seedBatch();
   void seed(mlir::Value value, ShardingAttr sharding);
+  llvm::StringRef inputName(unsigned number);
   void seedInputs();
   ShardingAttr placeOf(ReadOp read);
   void seedPlaces();
   void seedPlan();
+  void seedVariable(ReadOp read);
   void spread();
   bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
@@ -76,6 +94,7 @@ private:
   bool staysUnreduced(mlir::Value value, bool alone = false);
   bool isAccumulated(FragmentOp fragment, unsigned result);
   llvm::SmallVector<mlir::Operation *> traceSum(mlir::Value value, Axes &axes);
+  void meetSums(mlir::Operation &op);
   void deferReductions(mlir::Operation &op);
   llvm::ArrayRef<Axes> dimsOf(mlir::Value value);
   Axes sumAxes(mlir::Operation *op, mlir::Value result, bool summand = false);
@@ -88,6 +107,7 @@ private:
   const PropagateOptions &options;
   Axes batch;
   llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
+  llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;
   llvm::DenseMap<void *, Layout> layouts;
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;

@@ -49,3 +49,22 @@ par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x128xf32>)
   %kv = par.slice %0 [0, 64] to [8, 192] by [1, 1] : tensor<8x192xf32> to tensor<8x128xf32>
   par.return %q, %kv : tensor<8x64xf32>, tensor<8x128xf32>
 }
+
+// -----
+
+// Through the gather of each token's expert, and a dim of one element.
+// CHECK: par.variable @experts parameter : tensor<4x2x4x6xf32> stored tensor<4x8x6xf32>
+par.variable @experts parameter : tensor<4x8x6xf32>
+par.step @predict(%x: tensor<5x6x1xf32>, %ids: tensor<5xi64>) -> tensor<5x4xf32> {
+  %w = par.read @experts : tensor<4x8x6xf32>
+  // CHECK: par.gather {{.*}} dim 0 : tensor<4x2x4x6xf32>, tensor<5xi64> to tensor<5x2x4x6xf32>
+  %e = par.gather %w, %ids dim 0 : tensor<4x8x6xf32>, tensor<5xi64> to tensor<5x8x6xf32>
+  // CHECK: par.dot {{.*}} -> tensor<5x2x4x1xf32>
+  %y = par.dot %e, %x contracting [2] x [1] batching [0] x [0] : (tensor<5x8x6xf32>, tensor<5x6x1xf32>) -> tensor<5x8x1xf32>
+  // CHECK: par.reshape {{.*}} to tensor<5x2x4xf32>
+  %r = par.reshape %y : tensor<5x8x1xf32> to tensor<5x8xf32>
+  %a = par.slice %r [0, 0] to [5, 4] by [1, 1] : tensor<5x8xf32> to tensor<5x4xf32>
+  %b = par.slice %r [0, 4] to [5, 8] by [1, 1] : tensor<5x8xf32> to tensor<5x4xf32>
+  %c = par.multiply %a, %b : tensor<5x4xf32>
+  par.return %c : tensor<5x4xf32>
+}

@@ -66,6 +66,18 @@ def shards(parameters, size, turn=0):
     return rules
 
 
+def layouts(parameters, mesh):
+    """By turns: a gradient over dp, states over dp, a gradient whole and states over tp or dp on the last dim."""
+    rules = {}
+    for turn, (name, shape) in enumerate(item for item in parameters if item[1]):
+        last = next((axis for axis in ("tp", "dp") if shape[-1] >= mesh.get(axis, shape[-1] + 1)), None)
+        if turn % 3 == 2 and last:
+            rules |= {f"grad(^{name})": {"closed": "true"}, f"state(^{name})": {-1: last}}
+        elif turn % 3 < 2 and shape[0] >= mesh["dp"]:
+            rules[f"{('grad', 'state')[turn % 3]}(^{name})"] = {0: "dp"}
+    return rules
+
+
 def has_batch_norm(model):
     return getattr(model, "batch_norm", model.name in BATCH_NORM)
 
@@ -73,8 +85,9 @@ def has_batch_norm(model):
 class Plan:
     """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too."""
 
-    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, **keys):
+    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=False, **keys):
         self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
+        self.rules = rules  # on gradients and states
         self.over, self.train = [axis for axis in over if axis in mesh], train or {}
 
     def of(self, model, binaries):
@@ -83,6 +96,8 @@ class Plan:
         rules = self.shard
         if rules is None and self.mesh.get("tp", 1) > 1:
             rules = shards(parameters(binaries, model.file), self.mesh["tp"], self.turn)
+        if self.rules:
+            rules = {**(rules or {}), **layouts(parameters(binaries, model.file), self.mesh)}
         over = f", over: [{', '.join(self.over)}]" if self.over else ""
         lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}{over}}}",
                  *(f"{key}: {value}" for key, value in self.keys.items())]
@@ -116,6 +131,9 @@ PLANS = {
     "one-m4": Plan({}, 4, recompute="full"),
     "dp4-zero1": Plan({"dp": 4}, 2, zero="{level: 1, min_size: 0}", train={"clip": 0.5}),
     "dp2tp2-zero2": Plan({"dp": 2, "tp": 2}, 2, zero="{level: 2, min_size: 0}"),
+    "dp2tp2-layouts": Plan({"dp": 2, "tp": 2}, 2, rules=True, train={"clip": 0.5}),
+    "pp2dp2-layouts": Plan({"pp": 2, "dp": 2}, 4, rules=True, pipeline="{cuts: auto}"),
+    "dp4-zero3-layouts": Plan({"dp": 4}, 2, rules=True, zero="{level: 3, min_size: 0}"),
     "pp2dp2-zero3": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, min_size: 0}"),
 }
 
@@ -124,8 +142,8 @@ MESHES = [{"dp": 2}, {"tp": 2}, {"tp": 3}, {"pp": 2}, {"tp": 4}, {"dp": 2, "tp":
           {"pp": 2, "tp": 2}, {"tp": 2, "pp": 2}, {"pp": 3}, {"pp": 2, "dp": 2, "tp": 2}, {"dp": 2, "tp": 3}, {"dp": 4}]
 
 
-def draw_shards(choose, mesh, parameters, modules):
-    """Any dim of parameters over one axis or two, some with all other dims whole; dim 1 or 2 of what some modules give."""
+def draw_shards(choose, mesh, parameters):
+    """Any dim of parameters over one axis or two, some with all other dims whole."""
     axes = [axis for axis in ("tp", "dp") if axis in mesh]
     rules, share = {}, choose.choice([0.2, 0.5, 0.9])
     for name, shape in parameters if axes else []:
@@ -135,6 +153,18 @@ def draw_shards(choose, mesh, parameters, modules):
             dims = [dim for dim, length in enumerate(shape) if length >= size]
             if dims:
                 rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}])}
+    return rules
+
+
+def draw_layouts(choose, mesh, parameters, modules):
+    """Gradients and states over any axes, on any dim, some with all other dims whole; dim 1 or 2 of what some modules give."""
+    axes, rules = [axis for axis in ("tp", "dp") if axis in mesh], {}
+    for name, shape in parameters if axes and choose.random() < 0.5 else []:
+        for what in ("grad", "state"):
+            axis = choose.choice(axes)
+            dims = [dim for dim, length in enumerate(shape) if length >= mesh[axis]]
+            if dims and choose.random() < 0.3:
+                rules[f"{what}(^{name})"] = {choose.choice(dims): axis, **choose.choice([{}, {"closed": "true"}])}
     if "tp" in mesh and choose.random() < 0.3:
         for name in choose.sample(modules, min(2, len(modules))):
             rules[f"out(^{name})"] = {choose.choice([1, 1, 2]): "tp"}
@@ -144,7 +174,8 @@ def draw_shards(choose, mesh, parameters, modules):
 def draw(choose, model, parameters, modules):
     """A random plan. Its text may be refused: cuts that leave a stage empty, for one."""
     mesh = choose.choice(MESHES)
-    plan = Plan(mesh, shard=draw_shards(choose, mesh, parameters, modules), groups=choose.choice([None, "local"]),
+    rules = draw_shards(choose, mesh, parameters) | draw_layouts(choose, mesh, parameters, modules)
+    plan = Plan(mesh, shard=rules, groups=choose.choice([None, "local"]),
                 over=choose.choice([["dp"], ["dp"], ["dp", "tp"]]) if mesh.get("tp") != 3 else ["dp"])
     plan.keys = {"recompute": choose.choice(["none", "full", "{each: \"" + choose.choice(modules) + "\"}"]),
                  "collectives": choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])}

@@ -49,6 +49,22 @@ static Outcome check(const std::string &text, const NameTable &names = gpt2()) {
   return outcome;
 }
 
+TEST(Names, GradientsAndStatesAreOfWhatIsTrained) {
+  std::string rules = "mesh: {tp: 2}\nshard: {grad(c_fc.bias): {0: tp}, state(wte.weight): {0: tp}}\n";
+  for (const char *said : {"plan.yaml:2:9: error: grad(c_fc.bias) takes parameters that are trained, found no \"train\" in the plan",
+                           "plan.yaml:2:35: error: state(wte.weight) takes parameters that are trained, found no \"train\""})
+    EXPECT_NE(check(rules).errors.find(said), std::string::npos) << said;
+  EXPECT_NE(check(rules + "train: {loss: cross_entropy, freeze: [wte]}\n")
+                .errors.find("state(wte.weight) takes parameters that are trained, found transformer.wte.weight"),
+            std::string::npos);
+  // Of several, those that are trained.
+  Outcome some = check("mesh: {tp: 2}\ntrain: {loss: cross_entropy, only: [h.1]}\nshard: {grad(c_fc.bias): {0: tp}}\n");
+  EXPECT_EQ(some.errors, "");
+  ASSERT_EQ(some.shards.size(), 1u);
+  EXPECT_EQ(some.shards[0].kind, ResolvedShard::Gradient);
+  EXPECT_EQ(some.shards[0].index, 6u);
+}
+
 TEST(Names, Error2NamesTheNearest) {
   EXPECT_EQ(check("mesh: {tp: 1}\nshard:\n  mlp.fc.weight: {1: tp}\n").errors,
             "plan.yaml:3:3: error: pattern \"mlp.fc.weight\" matches no parameter, module or value\n"
@@ -104,10 +120,10 @@ TEST(Names, ARecipeThatMeetsNothingIsNotProposed) {
 TEST(Names, ALossThatIsNeitherAKindNorAnOutput) {
   EXPECT_NE(check("train: {loss: crossentropy}\n")
                 .errors.find("plan.yaml:1:15: error: train.loss is \"crossentropy\", which is neither an output of "
-                             "the model nor cross_entropy, mse or l1; did you mean \"cross_entropy\"?\n"),
+                             "the model nor cross_entropy, bce, mse or l1; did you mean \"cross_entropy\"?\n"),
             std::string::npos);
   EXPECT_NE(check("train: {loss: logit}\n").errors.find("; did you mean \"logits\"?\n"), std::string::npos);
-  EXPECT_NE(check("train: {loss: hinge}\n").errors.find("nor cross_entropy, mse or l1\n"), std::string::npos);
+  EXPECT_NE(check("train: {loss: hinge}\n").errors.find("nor cross_entropy, bce, mse or l1\n"), std::string::npos);
   EXPECT_EQ(check("train: {loss: logits}\n").errors, "");
 }
 

@@ -19,6 +19,8 @@ struct PropagateOptions {
   llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
   int64_t minSize = 0;                          ///< parameters of fewer elements stay as they are
   bool gatherOnce = false;                      ///< spread parameters are gathered once a step, not for each use
+  /// How single parameters' gradients are accumulated, and how their states lie: `NAME=DIM:axis+axis;...;closed`.
+  llvm::SmallVector<std::string> gradientRules, stateRules;
 };
 void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions &options);
 

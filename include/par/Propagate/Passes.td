@@ -13,6 +13,8 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     op's rule carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states
     are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
     no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step.
+    What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter unless
+    the rule is closed. States are said before, gradients behind all propagation: neither changes how else is computed.
     Fails: if an axis is in no stage's mesh.
 
     ```
@@ -35,6 +37,8 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
     Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
+    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;closed">,
+    ListOption<"stateRules", "state-rules", "std::string", "states and updates, likewise">,
   ];
 }
 
@@ -57,6 +61,8 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
     Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
+    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;closed">,
+    ListOption<"stateRules", "state-rules", "std::string", "states and updates, likewise">,
   ];
 }
 

@@ -1,0 +1,65 @@
+// What the plan says of one parameter's gradient or states, as an option says it: `NAME=DIM:axis+axis;DIM:axis;closed`, with
+// the dims of the stored shape.
+#include "Propagation.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// The variable's own dim that a rule's dim is: of those that Import unfolded one into, the first counts the parts, and each
+/// part is cut.
+static int64_t ownDim(VariableOp variable, int64_t stored) {
+  if (!variable.getStored())
+    return stored;
+  ArrayRef<int64_t> own = variable.getTensorType().getShape();
+  ArrayRef<int64_t> folded = cast<RankedTensorType>(*variable.getStored()).getShape();
+  int64_t first = 0, next = 0;
+  for (int64_t size : folded.take_front(stored + 1)) {
+    first = next;
+    for (int64_t product = 1; next < int64_t(own.size()) && (product < size || next == first); ++next)
+      product *= own[next];
+  }
+  return next - first > 1 ? first + 1 : first;
+}
+
+/// The rule on this parameter among those of an option; null if there is none.
+ShardingAttr Propagation::ruleOf(ArrayRef<std::string> rules, VariableOp parameter) {
+  for (StringRef rule : rules) {
+    auto [name, text] = rule.rsplit('=');
+    if (name != parameter.getSymName())
+      continue;
+    SmallVector<Axes> dims(parameter.getTensorType().getRank());
+    bool closed = false;
+    SmallVector<StringRef> parts;
+    text.split(parts, ';', -1, /*KeepEmpty=*/false);
+    for (StringRef part : parts) {
+      auto [number, axes] = part.split(':');
+      int64_t dim = 0;
+      closed |= part == "closed";
+      if (number.getAsInteger(10, dim))
+        continue;
+      SmallVector<StringRef> list;
+      axes.split(list, '+', -1, /*KeepEmpty=*/false);
+      for (StringRef axis : list)
+        dims[ownDim(parameter, dim)].push_back(StringAttr::get(step.getContext(), axis));
+    }
+    SmallVector<DimShardingAttr> entries;
+    for (const Axes &axes : dims)
+      entries.push_back(DimShardingAttr::get(step.getContext(), axes, !closed));
+    return ShardingAttr::get(step.getContext(), entries, ArrayRef<StringAttr>());
+  }
+  return {};
+}
+
+SmallVector<Axes> layRule(ArrayRef<Axes> dims, ShardingAttr rule) {
+  SmallVector<Axes> laid;
+  for (auto [dim, said] : llvm::zip(dims, rule.getDims())) {
+    Axes axes(said.getAxes());
+    if (axes.empty() && said.getOpen())
+      llvm::copy_if(dim, std::back_inserter(axes), [&](StringAttr axis) { return !rule.uses(axis); });
+    laid.push_back(axes);
+  }
+  return laid;
+}
+
+} // namespace par

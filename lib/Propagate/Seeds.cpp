@@ -1,0 +1,116 @@
+// Where propagation begins: the batch, inputs and variables that an earlier step has placed, and what the plan says.
+#include "Propagation.h"
+
+using namespace mlir;
+
+namespace par {
+
+void Propagation::seedBatch() {
+  for (BlockArgument argument : step.getArguments()) {
+    MeshAttr mesh = meshOf(argument);
+    Axes axes;
+    for (StringAttr axis : batch)
+      if (mesh.getSize(axis))
+        axes.push_back(axis);
+    // Inputs are (m, B/m, ...): dim 0 is time.
+    if (getTensorType(argument.getType()).getRank() >= 2)
+      extend(argument, 1, axes);
+  }
+}
+
+void Propagation::seed(Value value, ShardingAttr sharding) {
+  for (auto [dim, entry] : llvm::enumerate(sharding.getDims())) {
+    extend(value, dim, entry.getAxes());
+    if (!entry.getOpen())
+      layoutOf(value).fixed[dim] = true;
+  }
+}
+
+StringRef Propagation::inputName(unsigned number) {
+  return step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).getValue() : StringRef();
+}
+
+/// Where an earlier step has put inputs, there they stay; so do variables, which no axis of the batch may cut.
+void Propagation::seedInputs() {
+  for (BlockArgument argument : step.getArguments())
+    if (ShardingAttr sharding = inputs.lookup(inputName(argument.getArgNumber()));
+        sharding && sharding.getRank() == getTensorType(argument.getType()).getRank())
+      seed(argument, sharding);
+  step.walk([&](ReadOp read) {
+    if (placeOf(read))
+      for (bool &fixed : layoutOf(read).fixed)
+        fixed = true;
+  });
+}
+
+/// How an earlier step has a variable, or the one that it is a copy of.
+ShardingAttr Propagation::placeOf(ReadOp read) {
+  auto variable = symbols.lookup<VariableOp>(read.getVariable());
+  if (!variable.getAt() && variable.getKind() == VariableKind::copy)
+    variable = symbols.lookup<VariableOp>(*variable.getOf());
+  if (!variable.getAt() || variable.getAt()->empty())
+    return {};
+  return cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding();
+}
+
+/// Behind the batch, as in the step that has put them there.
+void Propagation::seedPlaces() {
+  step.walk([&](ReadOp read) {
+    if (ShardingAttr place = placeOf(read))
+      layoutOf(read).dims = getDimAxes(place);
+  });
+}
+
+/// What the plan says of variables, and then of values. Weights go first, for how products are cut follows from them; what a
+/// value's rule cuts is whole until then, so that no other axis gets there: between a product of columns and one of rows
+/// activations lie as the weights want it, and `out(norm): {1: tp}` carries on to what lies between such pairs alone.
+void Propagation::seedPlan() {
+  SmallVector<std::pair<ConstrainOp, SmallVector<bool>>> constraints; // and what was fixed before
+  for (auto [run, fragment] : runs)
+    for (auto constrain : fragment.getBlock().getOps<ConstrainOp>()) {
+      SmallVector<bool> &fixed = layoutOf(constrain).fixed;
+      constraints.push_back({constrain, fixed});
+      fixed.assign(fixed.size(), true);
+    }
+  step.walk([&](ReadOp read) { seedVariable(read); });
+  seedUpdates();
+  spread();
+  for (auto &[constrain, fixed] : llvm::reverse(constraints)) // two may lie alike
+    layoutOf(constrain).fixed = fixed;
+  for (auto &[constrain, fixed] : constraints)
+    seed(constrain, constrain.getSharding());
+}
+
+void Propagation::seedVariable(ReadOp read) {
+  auto variable = symbols.lookup<VariableOp>(read.getVariable());
+  auto of = variable.getOf() ? symbols.lookup<VariableOp>(*variable.getOf()) : VariableOp();
+  bool saidAtBorders = variable.getKind() == VariableKind::state && of && updatedRule(of);
+  if (!variable.getSharding() || saidAtBorders)
+    return;
+  seed(read, *variable.getSharding());
+  seed(useOf(read), *variable.getSharding());
+}
+
+/// What the plan says of states, on the update's side of borders; whence propagation carries it to the states.
+void Propagation::seedUpdates() {
+  for (auto &[name, list] : borders) {
+    auto parameter = symbols.lookup<VariableOp>(name);
+    ShardingAttr rule = updatedRule(parameter);
+    if (!rule)
+      continue;
+    SmallVector<Axes> base(rule.getRank());
+    if (parameter.getSharding())
+      base = getDimAxes(*parameter.getSharding());
+    SmallVector<Axes> dims = layRule(base, rule);
+    for (Border &border : list) {
+      if (!isOfUpdate(border))
+        continue;
+      extendAll(updateSide(border), dims);
+      for (auto [dim, said] : llvm::enumerate(rule.getDims()))
+        if (!said.getOpen())
+          layoutOf(updateSide(border)).fixed[dim] = true;
+    }
+  }
+}
+
+} // namespace par

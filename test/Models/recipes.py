@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Holds the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
+
+    recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part counts|numbers]...
+
+FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder recipes,
+which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them where a model has
+two heads of keys and values.
+numbers  ten steps equal one rank's within the bounds of distributed.py
+counts   what a rank of tp sends of activations in a step is what Megatron-LM's papers state. A sum for each pair of products
+         forward and one backward (two pairs a layer, three in a decoder that looks at an encoder); one more forward for a table
+         that is split by its rows, one backward for a head that is and for each encoder that is looked at. With sequence
+         parallelism a gather and a scatter stand for each sum; backward gathers once more what forward
+         keeps shards of: the input of each pair and head. A table's gradient is gathered with its tokens, or summed and
+         scattered itself where that takes less time, which is counted apart.
+Only Python's standard library is used. Exit status 0: all hold.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import types
+
+from distributed import Pair, Plan
+from models import Model
+from runs import HERE, Claims, Runs
+
+TRAIN = "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
+# Of each text that a model reads: tokens of a batch on a rank (padded, where tp cuts them), pairs of products, tables and heads
+# that are split by the vocabulary, whether another text looks at it, and tokens that are taken out of it.
+Text = collections.namedtuple("Text", "tokens pairs tables heads looks taken", defaults=(0, 0))
+FAMILIES = {
+    "gpt2": ({"tp": 4}, 64, [Text(8 * 32, 8, 1, 1)]),
+    "llama": ({"dp": 2, "tp": 2}, 32, [Text(4 * 32, 4, 1, 1)]),
+    "bert": ({"tp": 4}, 32, [Text(8 * 32, 4, 1, 1)]),
+    "t5": ({"tp": 4}, 32, [Text(8 * 32, 4, 1, 0, 1), Text(8 * 16, 6, 1, 1)]),
+    "vit": ({"dp": 2, "tp": 2}, 32, [Text(4 * 18, 4, 0, 0, 0, 1)]),
+    "mixtral": ({"dp": 2, "tp": 2}, 32, [Text(4 * 32, 4, 1, 1)]),
+}
+
+
+def sent(bundle, least):
+    """(phase, kind) -> collectives over tp of a rank's step; what is smaller than `least` elements (numbers a token, and scalars)
+    is left out."""
+    manifest, program = (json.loads((bundle / f"{name}.json").read_text()) for name in ("manifest", "role-0"))
+    ranks = {c["name"]: len(c["groups"][0]) for c in manifest["communicators"]}
+    counts = collections.Counter()
+    for block, _, _ in program["entries"]["train"]:
+        phase = "forward" if "forward" in block else "backward"
+        for i in program["blocks"][block]:
+            if i["op"] != "coll" or i["comm"].split(".")[0] != "tp":
+                continue
+            whole = i["n"] * (1 if i["kind"] == "all_reduce" else ranks[i["comm"]])
+            if whole >= least:
+                counts[phase, i["kind"]] += 1
+    return counts
+
+
+def total(texts, count):
+    return sum(count(text) for text in texts)
+
+
+def check_counts(runs, claims, name, recipe, file):
+    mesh, hidden, texts = FAMILIES[name]
+    plan = Plan(mesh, use=f"[{recipe}]", shard={})
+    bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN)
+    counts = sent(bundle, min(text.tokens for text in texts) // 18 * 17 * hidden)
+    title, sums = f"{name} {recipe}", recipe == "megatron"
+    # What each sum, gather and scatter stands for.
+    forward = total(texts, lambda text: text.pairs + text.tables)
+    backward = total(texts, lambda text: text.pairs + text.heads + text.looks)
+    again = total(texts, lambda text: text.pairs + text.heads + text.looks)
+    if sums:
+        wanted = {("forward", "all_reduce"): forward, ("backward", "all_reduce"): backward}
+    else:
+        wanted = {("forward", "reduce_scatter"): forward,
+                  ("forward", "all_gather"): total(texts, lambda text: text.pairs + text.heads + text.looks + text.taken),
+                  ("backward", "reduce_scatter"): backward,
+                  ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken) + again}
+    # A table's gradient may be scattered instead of its tokens' gathered.
+    tables = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
+    if not sums and 0 < tables <= total(texts, lambda text: text.tables):
+        print(f"{title}: {tables} gradients of tables are summed and scattered")
+        wanted["backward", "reduce_scatter"] += tables
+        wanted["backward", "all_gather"] -= tables
+    for (phase, kind), count in wanted.items():
+        claims.equal(f"{title}: {phase} {kind}", counts[phase, kind], count)
+    claims.equal(f"{title}: of other kinds", sum(counts.values()) - sum(wanted.values()), 0)
+
+
+def check(runs, claims, name, recipe, options):
+    folder = options.models or HERE
+    file = folder / name / "model.onnx"
+    trains = file.exists()
+    # Exports that gather each token's experts sum them before they are weighed, under megatron-sp too.
+    if "counts" in options.part and (name, recipe) != ("mixtral", "megatron-sp"):
+        check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz")
+    if "numbers" in options.part and trains:
+        loss, share, worst = Pair(runs, Model(file), Plan(FAMILIES[name][0], use=f"[{recipe}]", shard={})).compare()
+        claims.hold(f"{name} {recipe}: losses to one rank's", loss, 2e-5)
+        claims.hold(f"{name} {recipe}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--models", type=pathlib.Path)
+    parser.add_argument("--only", action="append", choices=sorted(FAMILIES))
+    parser.add_argument("--recipe", action="append", choices=["megatron", "megatron-sp"])
+    parser.add_argument("--part", action="append", choices=["counts", "numbers"])
+    options = parser.parse_args()
+    options.part = options.part or ["counts", "numbers"]
+    claims = Claims()
+    with tempfile.TemporaryDirectory(prefix="par-recipes-") as work:
+        runs = Runs(options.bin, work)
+        for name in options.only or FAMILIES:
+            for recipe in options.recipe or ["megatron", "megatron-sp"]:
+                with claims.watch(f"{name} {recipe}"):
+                    check(runs, claims, name, recipe, options)
+    print("\n".join(f"FAIL {line}" for line in claims.failures))
+    print(f"{claims.count} claims, {len(claims.failures)} failed")
+    sys.exit(1 if claims.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
