@@ -163,7 +163,7 @@ TEST(Failures, ParRunRandomTrials) {
     slowest = std::max(slowest, seconds);
     if (given || !std::filesystem::exists(saves))
       continue;
-    Process resumed({PAR_TEST_BIN "/par-run", bundle, "--text", text, "--steps", "1", "--save", saves,
+    Process resumed({PAR_TEST_BIN "/par-run", bundle, "--init", "--text", text, "--steps", "1", "--save", saves,
                      "--resume", "auto"});
     EXPECT_EQ(resumed.wait(20), 0) << resumed.errors();
   }
