@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Driver/Compile.h"
 #include "par/Plan/Schema.h"
+#include "par/format/PlainFile.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -105,9 +106,7 @@ static std::string commandOf(int argc, char **argv) {
   return command;
 }
 
-int main(int argc, char **argv) {
-  Whereabouts whereabouts;
-  catchFaults("par-compile", whereabouts);
+static int run(int argc, char **argv, Whereabouts &whereabouts) {
   Arguments arguments;
   if (!parseArguments(argc, argv, flags, arguments, errs()))
     return WrongCommand;
@@ -141,4 +140,11 @@ int main(int argc, char **argv) {
     outs().flush(); // in the order in which both were said, also where both go to one file
     finding.print(errs(), "par-compile");
   });
+}
+
+int main(int argc, char **argv) {
+  format::openStandardStreams();
+  Whereabouts whereabouts;
+  catchFaults("par-compile", whereabouts);
+  return endOutput("par-compile", run(argc, argv, whereabouts));
 }

@@ -2,6 +2,7 @@
 #include "par/AllPasses.h.inc"
 #include "par/Dialect/Par.h"
 #include "par/Solver/ProblemText.h"
+#include "par/format/PlainFile.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -21,6 +22,7 @@ static int runProblemFile(llvm::StringRef file) {
 }
 
 int main(int argc, char **argv) {
+  par::format::openStandardStreams();
   llvm::StringRef argument = argc == 2 ? argv[1] : "";
   if (argument.consume_front("--par-problem="))
     return runProblemFile(argument);

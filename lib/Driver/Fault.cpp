@@ -10,6 +10,7 @@
 
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
 #include <cstring>
@@ -117,6 +118,17 @@ void catchFaults(const char *tool, const Whereabouts &whereabouts) {
   action.sa_flags = SA_ONSTACK | SA_RESETHAND;
   for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP})
     ::sigaction(signal, &action, nullptr);
+}
+
+int endOutput(StringRef tool, int code) {
+  outs().flush();
+  errs().clear_error(); // whom should that be told?
+  if (!outs().has_error())
+    return code;
+  std::string why = outs().error().message();
+  outs().clear_error();
+  errs() << tool << ": error: standard output: cannot write: " << why << '\n';
+  return code == Done ? int(WrongInput) : code;
 }
 
 } // namespace par

@@ -94,6 +94,9 @@ void PlanBuilder::target(PlanTarget &target) {
   target.isa = word("target.isa", "native");
 }
 
+/// Twice what the largest published clusters have.
+static constexpr int64_t mostRanks = 1 << 18;
+
 void PlanBuilder::meshAndDims(Plan &plan) {
   int64_t product = 1;
   Origin meshOrigin;
@@ -102,11 +105,17 @@ void PlanBuilder::meshAndDims(Plan &plan) {
     for (const PlanEntry &axis : mesh->value.entries) {
       plan.mesh.push_back({axis.key, {toInt(axis.value), axis.value.origin}});
       meshOrigin = axis.value.origin;
-      // A mesh is at most a few thousand ranks; a product that overflows is far above any limit.
+      // A product that overflows is far above the limit.
       if (__builtin_mul_overflow(product, toInt(axis.value), &product))
         product = INT64_MAX;
       shape += (shape.empty() ? "" : " x ") + axis.key + " " + axis.value.text;
     }
+  if (product > mostRanks) {
+    errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", mostRanks, shape);
+    for (auto &[name, size] : plan.mesh)
+      *size = 1; // what follows counts ranks
+    product = 1;
+  }
   plan.ranks = integer("ranks", product);
   if (plan.ranks.given() && *plan.ranks != product)
     errors.error(plan.ranks.origin, PlanMessage::ranksDiffer, *plan.ranks, product,

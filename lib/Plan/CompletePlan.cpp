@@ -67,6 +67,9 @@ static bool splitGroups(const Plan &plan, PlanErrors &errors) {
   return true;
 }
 
+/// Of a batch: far above any, and far below what overflows.
+static constexpr int64_t mostSamples = int64_t(1) << 40;
+
 static bool splitBatch(Plan &plan, PlanErrors &errors) {
   PlanBatch &batch = plan.batch;
   int64_t over = plan.axesSize(*batch.over);
@@ -83,6 +86,14 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
     batch.microbatches = {count, Origin::automatic()};
   }
   int64_t microbatches = **batch.microbatches;
+  if (microbatches > mostSamples / over) {
+    errors.error(splitOrigin(batch), PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
+    return false;
+  }
+  if (int64_t most = mostSamples / over / microbatches; batch.microbatchSize->value_or(1) > most) {
+    errors.error(batch.microbatchSize.origin, PlanMessage::tooLarge, "batch.microbatch_size", most, **batch.microbatchSize);
+    return false;
+  }
   if (!batch.size->has_value())
     batch.size = {over * microbatches * batch.microbatchSize->value_or(1), Origin::automatic()};
   int64_t size = **batch.size, unit = over * microbatches;

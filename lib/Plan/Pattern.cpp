@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Pattern.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -55,10 +56,25 @@ static bool splitPattern(StringRef text, std::vector<std::string> &segments, std
   return true;
 }
 
-static bool matchSegment(StringRef pattern, StringRef name);
+namespace {
+
+/// Whether a pattern matches a name. What has failed once is known by where it stood in both: a pattern of many stars
+/// takes time in proportion to its length times the name's, not exponential time.
+class Matcher {
+public:
+  bool segment(StringRef pattern, StringRef name);
+  bool segments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name);
+
+private:
+  bool alternatives(StringRef body, StringRef rest, StringRef name);
+
+  DenseSet<std::pair<const void *, const void *>> failed;
+};
+
+} // namespace
 
 /// Matches "{a,b}" or "{0..11}" at the front of `name`, and `rest` after it.
-static bool matchAlternatives(StringRef body, StringRef rest, StringRef name) {
+bool Matcher::alternatives(StringRef body, StringRef rest, StringRef name) {
   auto [low, high] = body.split("..");
   uint64_t first, last;
   if (!high.empty() && !low.getAsInteger(10, first) && !high.getAsInteger(10, last)) {
@@ -68,30 +84,32 @@ static bool matchAlternatives(StringRef body, StringRef rest, StringRef name) {
     uint64_t number;
     for (; digits > 0; --digits)
       if (!name.take_front(digits).getAsInteger(10, number) && number >= first && number <= last &&
-          (digits == 1 || name[0] != '0') && matchSegment(rest, name.drop_front(digits)))
+          (digits == 1 || name[0] != '0') && segment(rest, name.drop_front(digits)))
         return true;
     return false;
   }
   SmallVector<StringRef> words;
   body.split(words, ',');
   for (StringRef word : words)
-    if (name.starts_with(word.trim()) && matchSegment(rest, name.drop_front(word.trim().size())))
+    if (name.starts_with(word.trim()) && segment(rest, name.drop_front(word.trim().size())))
       return true;
   return false;
 }
 
-static bool matchSegment(StringRef pattern, StringRef name) {
+bool Matcher::segment(StringRef pattern, StringRef name) {
   while (!pattern.empty()) {
     if (pattern[0] == '*') {
+      if (!failed.insert({pattern.data(), name.data()}).second)
+        return false;
       pattern = pattern.drop_front();
       for (size_t skip = 0; skip <= name.size(); ++skip)
-        if (matchSegment(pattern, name.drop_front(skip)))
+        if (segment(pattern, name.drop_front(skip)))
           return true;
       return false;
     }
     if (pattern[0] == '{') {
       size_t close = pattern.find('}');
-      return matchAlternatives(pattern.slice(1, close), pattern.drop_front(close + 1), name);
+      return alternatives(pattern.slice(1, close), pattern.drop_front(close + 1), name);
     }
     if (name.empty() || name[0] != pattern[0])
       return false;
@@ -101,17 +119,19 @@ static bool matchSegment(StringRef pattern, StringRef name) {
   return name.empty();
 }
 
-static bool matchSegments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name) {
+bool Matcher::segments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name) {
   if (pattern.empty())
     return name.empty();
   if (pattern[0] == "**") {
+    if (!failed.insert({pattern.data(), name.data()}).second)
+      return false;
     for (size_t skip = 0; skip <= name.size(); ++skip)
-      if (matchSegments(pattern.drop_front(), name.drop_front(skip)))
+      if (segments(pattern.drop_front(), name.drop_front(skip)))
         return true;
     return false;
   }
-  return !name.empty() && matchSegment(pattern[0], name[0]) &&
-         matchSegments(pattern.drop_front(), name.drop_front());
+  return !name.empty() && Matcher().segment(pattern[0], name[0]) &&
+         segments(pattern.drop_front(), name.drop_front());
 }
 
 bool NamePattern::matchesName(StringRef name) const {
@@ -119,9 +139,9 @@ bool NamePattern::matchesName(StringRef name) const {
     return true;
   SmallVector<StringRef, 8> parts = splitName(name);
   if (anchored)
-    return matchSegments(segments, parts);
+    return Matcher().segments(segments, parts);
   for (size_t start = 0; start < parts.size(); ++start)
-    if (matchSegments(segments, ArrayRef<StringRef>(parts).drop_front(start)))
+    if (Matcher().segments(segments, ArrayRef<StringRef>(parts).drop_front(start)))
       return true;
   return false;
 }

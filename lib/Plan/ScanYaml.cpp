@@ -12,6 +12,9 @@ using namespace llvm;
 namespace par {
 namespace {
 
+/// Plans nest a handful of levels; the parser's own recursion must not end on the stack.
+constexpr int deepest = 64;
+
 /// Walks the characters once and knows where a token may start, which is all that is needed to tell `*x` the
 /// alias from `h.*` the pattern. Structure is left to the parser.
 class Scanner {
@@ -45,6 +48,9 @@ private:
     if (pos == lineStart && marker())
       return;
     sawContent = true;
+    // A level of blocks takes a column at least, be it a blank or the dash of a list.
+    if (leading && pos - lineStart > 4 * deepest)
+      return refuseDepth();
     if (tokenStart)
       return startToken(c);
     continueToken(c);
@@ -54,7 +60,7 @@ private:
     ++pos;
     ++line;
     lineStart = pos;
-    tokenStart = true;
+    tokenStart = leading = true;
   }
 
   /// "---" opens a document and "..." ends it; only one may be there.
@@ -73,6 +79,7 @@ private:
     bool alone =
         pos + 1 == text.size() || text[pos + 1] == ' ' || text[pos + 1] == '\n' || text[pos + 1] == '\r';
     tokenStart = false;
+    leading = c == '-' && alone;
     switch (c) {
     case '"':
     case '\'':
@@ -97,7 +104,8 @@ private:
       break;
     }
     if (c == '{' || c == '[') {
-      ++depth;
+      if (++depth > deepest)
+        return refuseDepth();
       tokenStart = true;
     } else if (c == '}' || c == ']') {
       --depth;
@@ -113,8 +121,8 @@ private:
       tokenStart = true;
     if (depth > 0 && (c == ',' || c == '{' || c == '['))
       tokenStart = true;
-    if (depth > 0 && (c == '{' || c == '['))
-      ++depth;
+    if (depth > 0 && (c == '{' || c == '[') && ++depth > deepest)
+      return refuseDepth();
     if (depth > 0 && (c == '}' || c == ']'))
       --depth;
     ++pos;
@@ -137,6 +145,12 @@ private:
   void refuseToken(PlanMessage message) {
     report(message);
     skipLine();
+  }
+
+  /// What follows is as deep: said once.
+  void refuseDepth() {
+    report(PlanMessage::tooDeep, deepest);
+    pos = text.size();
   }
 
   void skipQuoted(char quote) {
@@ -172,6 +186,7 @@ private:
   size_t pos = 0, lineStart = 0;
   unsigned line = 1;
   int depth = 0;
+  bool leading = true; ///< nothing but blanks and dashes stood on this line
   bool tokenStart = true, sawContent = false, sawMarker = false;
 };
 

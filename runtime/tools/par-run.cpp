@@ -2,11 +2,13 @@
 #include "par/core/Failure.h"
 #include "par/core/Job.h"
 #include "par/format/Manifest.h"
+#include "par/format/PlainFile.h"
 
 #include <cstdlib>
 #include <iostream>
 
 int main(int argc, char **argv) {
+  par::format::openStandardStreams();
   try {
     par::core::RunOptions options = par::core::parseOptions({argv + 1, argv + argc});
     if (options.help) {

@@ -8,8 +8,10 @@
 #include "par/format/NearestWord.h"
 #include "par/verify/Verify.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -21,6 +23,7 @@ static constexpr const char *kUsage =
     "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
 
 int main(int argc, char **argv) {
+  par::format::openStandardStreams();
   std::string folder;
   Options options;
   bool json = false;
@@ -61,5 +64,7 @@ int main(int argc, char **argv) {
   Verdict verdict = verifyBundle(folder, options);
   std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
   std::fputs(text.c_str(), verdict || json ? stdout : stderr);
+  if (std::fflush(stdout) != 0)
+    return std::fprintf(stderr, "par-verify: error: standard output: cannot write: %s\n", std::strerror(errno)), 1;
   return verdict ? 0 : verdict.read ? 3 : 1;
 }

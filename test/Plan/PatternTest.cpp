@@ -34,6 +34,19 @@ TEST(Pattern, StarsStayWithinASegmentAndDoubleStarsSpan) {
   EXPECT_TRUE(matches("c_*.w*t", "mlp.c_fc.weight"));
 }
 
+// In time that does not double with each star.
+TEST(Pattern, ManyStars) {
+  std::string stars(60, '*'), segments, name(200, 'a');
+  EXPECT_FALSE(matches(stars + "x", name));
+  EXPECT_TRUE(matches(stars + "a", name));
+  for (int i = 0; i < 40; ++i) {
+    segments += i ? ".**.a" : "**.a";
+    name += ".a";
+  }
+  EXPECT_FALSE(matches(segments + ".x", name));
+  EXPECT_TRUE(matches("a*a", "a/a") == false && matches("a*/a", "a/a"));
+}
+
 TEST(Pattern, AlternativesAndRanges) {
   EXPECT_TRUE(matches("{q,k,v}_proj.weight", "attn.k_proj.weight"));
   EXPECT_FALSE(matches("{q,k,v}_proj.weight", "attn.o_proj.weight"));

@@ -31,6 +31,10 @@ struct Whereabouts {
 /// sentence and exit code 70, without a stack dump. For a program's main alone: signals belong to the process.
 void catchFaults(const char *tool, const Whereabouts &whereabouts);
 
+/// The exit code of a tool that would end with `code`: what it printed may not have been written (a full disk), which is
+/// said and is code 1 where all else went well. An output that fails is LLVM's fatal error when it is destroyed.
+int endOutput(llvm::StringRef tool, int code);
+
 } // namespace par
 
 #endif // PAR_DRIVER_FAULT_H

@@ -97,7 +97,10 @@ private:
       if (equals == std::string::npos)
         throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec)
             .exitsWith(exitUsage);
-      renamed[pair.substr(0, equals)] = pair.substr(equals + 1);
+      std::string input = pair.substr(0, equals);
+      if (!manifest.findInput(input))
+        throw Failure::at("par-run", Message::renamesNothing, spec, input, listInputs(manifest)).exitsWith(exitUsage);
+      renamed[input] = pair.substr(equals + 1);
       at = end;
     }
     auto reader = std::make_shared<SafetensorsReader>(path);
@@ -124,6 +127,13 @@ private:
     }
     count += rowsHere;
     readers.push_back(std::move(reader));
+  }
+
+  static std::string listInputs(const format::Manifest &manifest) {
+    std::string names;
+    for (const Input &input : manifest.inputs)
+      names += (names.empty() ? "" : ", ") + input.name;
+    return names;
   }
 
   static std::string listNames(const SafetensorsReader &reader) {

@@ -193,6 +193,8 @@ void checkHypers(const Job &job) {
     }
     if (!known)
       throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
+    if (key == "lr" && value < 0)
+      throw Failure::at(job.name, Message::flagBad, "--set lr", "a number of at least 0", format("{}", value)).exitsWith(exitUsage);
     // What a double holds exactly, so that a save's seed is the one that was given.
     if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
       throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53", std::to_string(value))
@@ -268,6 +270,8 @@ Job prepareJob(const RunOptions &options) {
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
+  if (job.saves)
+    refuseForeign(options.save, job.steps);
   return job;
 }
 
@@ -280,6 +284,7 @@ int runTool(const RunOptions &options) {
     std::optional<comm::Place> place = comm::placeOfProcess(launchOf(none));
     comm::endOnSignals(nameOf(options), comm::describeProcess(place));
     Job job = prepareJob(options);
+    job.alone = place.has_value();
     return comm::run(launchOf(job), [&job](comm::Control &control) {
       try {
         return runRank(job, control);

@@ -12,6 +12,7 @@ namespace par::core {
 namespace {
 
 constexpr uint64_t threadsOfCore = 4;
+constexpr double longestWait = 1e6; // seconds; beyond it clocks overflow
 
 template <typename... Values>
 [[noreturn]] void refuse(Message message, const Values &...values) {
@@ -37,8 +38,8 @@ double realNumber(const std::string &flag, const std::string &text) {
 /// Hearts beat several times a second; a shorter time would take every rank for lost.
 double seconds(const std::string &flag, const std::string &text) {
   double value = realNumber(flag, text);
-  if (value < 1)
-    refuse(Message::flagBad, flag, "a number of at least 1", text);
+  if (value < 1 || value > longestWait)
+    refuse(Message::flagBad, flag, "a number from 1 to 1000000", text);
   return value;
 }
 
@@ -76,8 +77,16 @@ void takeSet(RunOptions &options, const std::string &text) {
   options.set[key] = realNumber("--set", text.substr(equals + 1));
 }
 
+/// "--save $UNSET" is no job without saves.
+const std::string &notEmpty(const std::string &flag, const std::string &what, const std::string &text) {
+  if (text.empty())
+    refuse(Message::flagBad, flag, what, text);
+  return text;
+}
+
 #define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
 #define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
+#define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
 #define MARK(FIELD) [](RunOptions &o, const std::string &) { o.FIELD = true; }
 #define COUNT(NAME, FIELD, LEAST)                                                                                      \
   [](RunOptions &o, const std::string &v) { o.FIELD = static_cast<decltype(o.FIELD)>(wholeNumber(NAME, v, LEAST)); }
@@ -106,7 +115,7 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data)},
-      {"--text", "F", "the file's bytes as tokens, in windows", TEXT(text)},
+      {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
       {"--labels", "next|same", "labels are the next tokens, or the same",
        [](RunOptions &o, const std::string &v) { o.labels = oneOf("--labels", v, {"next", "same"}, "next or same"); }},
       {"--order", "shuffled|sequential", "order of samples; default: shuffled to train, sequential to evaluate",
@@ -115,20 +124,20 @@ const std::vector<Flag> &flags() {
        }},
       {"--weights", "F", "a .safetensors file, its index.json, or a checkpoint; repeat for shards", LIST(weights)},
       {"--init", "", "start from train.init", MARK(init)},
-      {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", TEXT(resume)},
+      {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", NAMED("--resume", "a folder", resume)},
       {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},
       {"--epochs", "E", "train for E passes over the data", COUNT("--epochs", epochs, 1)},
       {"--eval", "", "only forward and loss", MARK(eval)},
       {"--eval-every", "N", "evaluate every N steps, on --eval-data", COUNT("--eval-every", evalEvery, 1)},
-      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text", TEXT(evalData)},
-      {"--save", "DIR", "write checkpoints", TEXT(save)},
+      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text", NAMED("--eval-data", "a file", evalData)},
+      {"--save", "DIR", "write checkpoints", NAMED("--save", "a folder", save)},
       {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
-      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model", TEXT(exportTo)},
-      {"--output", "F.safetensors", "of a bundle without train: what it predicts", TEXT(output)},
-      {"--metrics", "F.jsonl", "one JSON object a step", TEXT(metrics)},
+      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model", NAMED("--export", "a file", exportTo)},
+      {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
+      {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
-      {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", TEXT(trace)},
+      {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", NAMED("--trace", "a file", trace)},
       {"--set", "K=V", "lr, clip or seed", takeSet},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {
@@ -168,6 +177,10 @@ void checkTogether(const RunOptions &options) {
       refuse(Message::flagNeeds, nameA, nameB);
   };
   exclude(options.init, !options.weights.empty(), "--init", "--weights");
+  // "auto" may find nothing, and then begins as these say.
+  bool goesOn = !options.resume.empty() && options.resume != "auto";
+  exclude(goesOn, options.init, "--resume DIR", "--init");
+  exclude(goesOn, !options.weights.empty(), "--resume DIR", "--weights");
   exclude(!options.data.empty(), !options.text.empty(), "--data", "--text");
   exclude(options.steps.has_value(), options.epochs.has_value(), "--steps", "--epochs");
   exclude(options.eval, options.evalEvery > 0, "--eval", "--eval-every");

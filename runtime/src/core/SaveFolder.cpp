@@ -110,6 +110,23 @@ std::vector<ListedSave> listSaves(const std::string &folder) {
   return saves;
 }
 
+static bool isOfSave(const std::string &name) {
+  return name == "index.json" || (name.starts_with("rank") && name.ends_with(".safetensors"));
+}
+
+void refuseForeign(const std::string &folder, uint64_t last) {
+  for (const std::string &name : namesIn(folder)) {
+    std::string path = folder + "/" + name;
+    auto step = stepOfName(name);
+    std::error_code error;
+    if (!step || *step > last)
+      continue;
+    std::vector<std::string> inside = namesIn(path);
+    if (!fs::is_directory(path, error) || !std::all_of(inside.begin(), inside.end(), isOfSave))
+      throw Failure::at(folder, Message::noSaveHere, name);
+  }
+}
+
 void syncFolder(const std::string &path) {
   int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool good = descriptor >= 0 && fsync(descriptor) == 0;

@@ -1,4 +1,5 @@
 // What one rank does: start, step, save, evaluate, end.
+#include "Agreement.h"
 #include "Progress.h"
 #include "Results.h"
 
@@ -22,6 +23,8 @@ public:
                static_cast<unsigned>(options.keep)) {}
 
   int run() {
+    if (job.alone)
+      agreeOnFlags(job, control);
     progress.start();
     progress.remark(session.remark());
     progress.remark(job.remark);

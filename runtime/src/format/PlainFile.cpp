@@ -186,3 +186,11 @@ void MappedPlainFile::drop() const {
   if (data)
     ::madvise(const_cast<char *>(data), size, MADV_DONTNEED);
 }
+
+void par::format::openStandardStreams() {
+  // The lowest number that is free is given.
+  for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
+      return;
+}
+

@@ -258,6 +258,49 @@ TEST_F(Saves, thatRanksSeeDifferentlyAreRefused) {
   expectSays("; name the folder of one step with --resume");
 }
 
+// Each rank reads its own command line: replicas that start from other weights would train apart without a word.
+TEST_F(Saves, ofRanksWithOtherFlagsAreRefused) {
+  std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000), text = folder / "text";
+  auto apart = [&](std::vector<std::string> zero, std::vector<std::string> one) {
+    auto runRank = [&](const std::string &rank, std::vector<std::string> flags) {
+      flags.insert(flags.begin(), {two, "--rank", rank, "--world", "2", "--master", address, "--text", text});
+      return run(flags);
+    };
+    fflush(nullptr);
+    pid_t other = fork();
+    if (other == 0) {
+      runRank("1", one);
+      writeFile(folder / "said", err);
+      _exit(0);
+    }
+    EXPECT_EQ(runRank("0", zero), 2);
+    waitpid(other, nullptr, 0);
+    err += fileText(folder / "said");
+  };
+  apart({"--weights", save + "/1", "--steps", "3"}, {"--weights", save + "/2", "--steps", "3"});
+  expectSays(": error: rank 1 was started with --weights " + save + "/2, rank 0 with --weights " + save +
+             "/1; all ranks of a job take the same");
+  apart({"--weights", save + "/1", "--steps", "3"}, {"--weights", save + "/1", "--steps", "4"});
+  expectSays(": error: rank 1 was started with 4 steps, rank 0 with 3 steps; all ranks of a job take the same");
+  apart({"--init", "--steps", "3", "--set", "lr=0.5"}, {"--init", "--steps", "3"});
+  expectSays(": error: rank 1 was started with no --set lr, rank 0 with --set lr=0.5; all ranks of a job take the same");
+}
+
+// What is no save keeps its place, whatever it is called.
+TEST_F(Saves, doNotTakeThePlaceOfOtherFiles) {
+  std::string other = folder / "other";
+  fs::create_directories(other + "/2");
+  writeFile(other + "/2/precious", "mine");
+  std::vector<std::string> flags{"--init", "--steps", "2", "--save", other};
+  EXPECT_EQ(runTwo(flags), 1);
+  EXPECT_EQ(err, other + ": error: 2 has the name of a save and is none; --save would take its place: move it, or give "
+                         "another folder\n");
+  EXPECT_EQ(fileText(other + "/2/precious"), "mine");
+  fs::rename(other + "/2", other + "/3"); // which two steps do not reach
+  EXPECT_EQ(runTwo(flags), 0) << err;
+  EXPECT_EQ(fileText(other + "/3/precious"), "mine");
+}
+
 // A kill leaves folders that are no saves; their owner's successor deletes them, and nothing that is somebody else's.
 TEST_F(Saves, areCleanedUpByTheNextOwner) {
   std::string run(16, 'a');

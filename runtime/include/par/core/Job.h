@@ -19,6 +19,7 @@ struct Job {
   uint64_t seed = 0;
   std::shared_ptr<sim::World> world; ///< of --device sim
   bool shuffled = true;
+  bool alone = false; ///< of one rank, whose command line other ranks have not read
   uint64_t steps = 0; ///< last step of training
 
   /// What it runs on: the bundle's device, unless --device names another.

@@ -99,6 +99,8 @@ struct MessageText {
   M(saveLocked, "{} writes its saves here; wait for it or end it, or give --save another folder")                       \
   M(saveLockedElsewhere, "{} writes its saves here, or died, which cannot be seen on a file system without locks; if " \
                          "it died, remove {}")                                                                         \
+  M(noSaveHere, "{} has the name of a save and is none; --save would take its place: move it, or give another folder")    \
+  M(flagsDiffer, "rank {} was started with {}, rank 0 with {}; all ranks of a job take the same")                      \
   M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                    \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
@@ -117,6 +119,7 @@ struct MessageText {
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \
+  M(renamesNothing, "--data {}: this bundle has no input \"{}\"; its inputs are {}")                                   \
   M(tooManyThreads, "--threads {} is more than the {} that this machine takes, {} for each of {} cores")                \
   M(noThread, "cannot start thread {} of {}: {}; give fewer with --threads")                                           \
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \

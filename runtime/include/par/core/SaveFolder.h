@@ -45,6 +45,10 @@ std::vector<ListedSave> listSaves(const std::string &folder);
 /// The step that a folder's name says; nothing where it is no number of a step.
 std::optional<uint64_t> stepOfName(const std::string &name);
 
+/// Throws Failure if `folder` holds something that is no save under a name that one of the steps up to `last` may get: a
+/// file, or a folder with other files than saves have.
+void refuseForeign(const std::string &folder, uint64_t last);
+
 /// Waits until what a folder lists is on the disk; throws Failure.
 void syncFolder(const std::string &path);
 /// Gives the folder `from` the name `to`, at once. What had that name is deleted, after it was moved to `aside`, which is

@@ -69,6 +69,10 @@ private:
   int watched = -1; ///< where the handler of SIGBUS knows it
 };
 
+/// Standard input, output and error that the caller left closed lead to /dev/null from now on; otherwise the next file or
+/// socket would get such a number, and what is printed would go into it. For a program's main, before all else.
+void openStandardStreams();
+
 } // namespace par::format
 
 #endif // PAR_FORMAT_PLAINFILE_H

@@ -1,0 +1,15 @@
+// Ranks that a launcher or a user starts read their command lines each by itself. What must be alike is compared before
+// the first step: weights, data and steps that differ would train replicas apart, without a word.
+#pragma once
+
+#include "par/core/Job.h"
+
+namespace par::core {
+
+/// Collective. Throws Failure naming the first rank whose flags are not rank 0's, the flag and both values.
+void agreeOnFlags(const Job &job, comm::Control &control);
+/// Of a file: its size and some of its content, spread over it; 32 hex digits. Two saves or data sets differ in it, a copy
+/// of one does not, and 64 pages at most are read. "" where it cannot be read.
+std::string sampleOf(const std::string &path);
+
+} // namespace par::core
