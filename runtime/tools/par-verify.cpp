@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
+#include "par/format/PlainFile.h"
 #include "par/verify/Verify.h"
 
 #include <cerrno>

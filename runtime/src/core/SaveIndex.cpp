@@ -146,7 +146,8 @@ void checkDisjoint(const std::string &folder, const std::string &name, const Sav
   std::vector<const SavedPart *> order, open;
   for (const SavedPart &part : tensor.parts)
     order.push_back(&part);
-  std::stable_sort(order.begin(), order.end(), [&](auto *a, auto *b) { return a->start[dim] < b->start[dim]; });
+  std::sort(order.begin(), order.end(),
+            [&](auto *a, auto *b) { return std::pair(a->start[dim], a) < std::pair(b->start[dim], b); });
   for (const SavedPart *part : order) {
     std::erase_if(open, [&](auto *other) { return other->start[dim] + other->size[dim] <= part->start[dim]; });
     for (const SavedPart *other : open)

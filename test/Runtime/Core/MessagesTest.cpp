@@ -275,6 +275,8 @@ TEST_F(Mistakes, ofData) {
   std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
   expectSays("both.safetensors: error: holds no array \"y\"; it has x");
+  EXPECT_EQ(data(both + ":input_id=x"), 2);
+  expectSays("par-run: error: --data " + both + ":input_id=x: this bundle has no input \"input_id\"; its inputs are ");
   EXPECT_EQ(data(both + ":input_ids=x,labels=x"), 1);
   expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128)\n");
   std::string padded = writeFile("padded", "x", core::DType::I64, {4, 16}, -100);
