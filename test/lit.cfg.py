@@ -47,4 +47,4 @@ if node_tests:
 
 # A test that hangs (a deadlock is what many of them look for) must end by itself; lit needs psutil to see to it.
 if not lit_config.maxIndividualTestTime and lit_config.maxIndividualTestTimeIsSupported[0]:
-    lit_config.maxIndividualTestTime = 1800 if lit_config.params.get("long") else 300
+    lit_config.maxIndividualTestTime = 1800 if lit_config.params.get("long") else 900

@@ -113,7 +113,7 @@ void PlanBuilder::meshAndDims(Plan &plan) {
   if (product > mostRanks) {
     errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", mostRanks, shape);
     for (auto &[name, size] : plan.mesh)
-      *size = 1; // what follows counts ranks
+      size.value = 1; // what follows counts ranks
     product = 1;
   }
   plan.ranks = integer("ranks", product);
