@@ -87,7 +87,7 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   }
   int64_t microbatches = **batch.microbatches;
   if (microbatches > mostSamples / over) {
-    errors.error(splitOrigin(batch), PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
+    errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
     return false;
   }
   if (int64_t most = mostSamples / over / microbatches; batch.microbatchSize->value_or(1) > most) {
