@@ -2,22 +2,35 @@
 #include "par/core/Failure.h"
 #include "par/core/Job.h"
 #include "par/format/Manifest.h"
-#include "par/format/PlainFile.h"
+#include "par/format/Process.h"
 
 #include <cstdlib>
 #include <iostream>
 
+static int failWith(const std::string &sentence, int code) {
+  std::cerr << "par-run: error: " << sentence << std::endl;
+  return code;
+}
+
+/// What was asked for was printed.
+static int endOutput() {
+  if (auto status = par::format::flushOutput(); !status)
+    return failWith("standard output: " + status.message(), par::core::exitError);
+  return 0;
+}
+
 int main(int argc, char **argv) {
-  par::format::openStandardStreams();
+  if (auto status = par::format::prepareProcess(); !status)
+    return failWith(status.message(), par::core::exitError);
   try {
     par::core::RunOptions options = par::core::parseOptions({argv + 1, argv + argc});
     if (options.help) {
       std::cout << par::core::usage();
-      return 0;
+      return endOutput();
     }
     if (options.version) {
       std::cout << "par 0.1, bundle format " << par::format::kFormatMajor << "." << par::format::kFormatMinor << "\n";
-      return 0;
+      return endOutput();
     }
     if (const char *device = std::getenv("PAR_DEVICE"))
       par::core::takeDevice(options, device);

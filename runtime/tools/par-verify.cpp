@@ -6,13 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
-#include "par/format/PlainFile.h"
+#include "par/format/Process.h"
 #include "par/verify/Verify.h"
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -23,8 +21,7 @@ static constexpr const char *kUsage =
     "Proves a bundle's communication and memory from its files alone.\n"
     "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
 
-int main(int argc, char **argv) {
-  par::format::openStandardStreams();
+static int run(int argc, char **argv) {
   std::string folder;
   Options options;
   bool json = false;
@@ -59,13 +56,20 @@ int main(int argc, char **argv) {
   }
   if (folder.empty())
     return std::fputs(kUsage, stderr), 2;
-  std::error_code missing;
-  if (!std::filesystem::exists(folder + "/manifest.json", missing))
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/manifest.json", error) && !error)
     return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", folder.c_str()), 1;
   Verdict verdict = verifyBundle(folder, options);
   std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
   std::fputs(text.c_str(), verdict || json ? stdout : stderr);
-  if (std::fflush(stdout) != 0)
-    return std::fprintf(stderr, "par-verify: error: standard output: cannot write: %s\n", std::strerror(errno)), 1;
   return verdict ? 0 : verdict.read ? 3 : 1;
+}
+
+int main(int argc, char **argv) {
+  if (auto status = par::format::prepareProcess(); !status)
+    return std::fprintf(stderr, "par-verify: error: %s\n", status.message().c_str()), 1;
+  int code = run(argc, argv);
+  if (auto status = par::format::flushOutput(); !status)
+    return std::fprintf(stderr, "par-verify: error: standard output: %s\n", status.message().c_str()), 1;
+  return code;
 }

@@ -55,13 +55,18 @@ def text(value):
 class Rank:
     """One process of a job, and what it must come to."""
 
-    def __init__(self, trial, arguments, environment=None, limit=None):
+    def __init__(self, trial, arguments, environment=None, limit=None, stack=None, out=subprocess.PIPE):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         clean.update({k: str(v) for k, v in (environment or {}).items()})
-        before = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))) if limit else None
+        limits = [(resource.RLIMIT_NOFILE, limit), (resource.RLIMIT_STACK, stack and stack << 10)]
+
+        def before():
+            for kind, most in limits:
+                if most:
+                    resource.setrlimit(kind, (most, most))
         self.arguments = arguments
         self.process = subprocess.Popen([trial.run, trial.bundle, *arguments], env=clean, preexec_fn=before,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                                        stdout=out, stderr=subprocess.PIPE, text=True, errors="replace",
                                         cwd=trial.folder)
         trial.ranks.append(self)
         self.sent = set()
@@ -323,6 +328,20 @@ def local(t):
     t.expect([(job, {0}, "")], 60)
 
 
+def scarce(t):
+    """A small stack, or a full disk where lines are printed: little is enough, and what is too little is said."""
+    stack, full = t.rng.choice([(64, False), (128, False), (256, False), (1024, True), (None, True)])
+    flags = ["-n", "4", "--init", "--data", str(MODEL / "data.safetensors"), "--steps", "3"]
+    with open("/dev/full" if full else os.devnull, "w") as out:
+        job = Rank(t, flags, stack=stack, out=out)
+    if stack and stack < 256:
+        t.expect([(job, {1}, f"the stack is limited to {stack} KiB")])
+    elif full:
+        t.expect([(job, {1}, "standard output: error: cannot write: No space left on device")], 60)
+    else:
+        t.expect([(job, {0}, "")], 60)
+
+
 def listeners(pids):
     """Rows of /proc/net/tcp at which these processes listen."""
     inodes = set()
@@ -336,7 +355,7 @@ def listeners(pids):
 
 
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
-         bad_flags, bad_flags, short_token, local]
+         bad_flags, bad_flags, short_token, local, scarce]
 
 
 def make_setting(bin_folder, folder):

@@ -123,8 +123,8 @@ void Connection::write() {
 // Takes at most a few frames at a time, so that one busy rank does not keep the host from the others; of strangers
 // no more than a buffer.
 void Connection::read() {
-  std::array<char, 65536> buffer;
-  for (int i = 0; i < (trusted ? 64 : 1) && fd >= 0; ++i) {
+  std::array<char, 8192> buffer; // on stacks that may be small
+  for (int i = 0; i < (trusted ? 512 : 1) && fd >= 0; ++i) {
     ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
     if (n > 0)
       in.append(buffer.data(), size_t(n));

@@ -58,7 +58,7 @@ private:
     // A save is told from others by its run and step; other files by themselves.
     std::vector<std::string> weights = options.weights;
     for (std::string &path : weights)
-      if (job.weights && fs::is_directory(path))
+      if (std::error_code error; job.weights && fs::is_directory(path, error))
         path = job.weights->place;
     files("--weights", weights);
     add("seed", core::format("seed {}", job.seed), std::to_string(job.seed));

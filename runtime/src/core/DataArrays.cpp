@@ -137,10 +137,13 @@ private:
   }
 
   static std::string listNames(const SafetensorsReader &reader) {
+    constexpr size_t shown = 16;
     std::string names;
+    size_t count = 0;
     for (const auto &[name, array] : reader.arrays())
-      names += (names.empty() ? "" : ", ") + name;
-    return names;
+      if (++count <= shown)
+        names += (names.empty() ? "" : ", ") + name;
+    return count > shown ? core::format("{} and {} more", names, count - shown) : names;
   }
 
   void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {

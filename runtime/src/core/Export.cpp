@@ -2,6 +2,7 @@
 
 #include "par/core/Failure.h"
 #include "par/core/FileWriter.h"
+#include "par/core/PartFile.h"
 #include "par/core/Rectangles.h"
 #include "par/core/Weights.h"
 
@@ -71,7 +72,6 @@ fs::path folderOf(const fs::path &path) {
 struct ModelCopy {
   fs::path from, to;
   std::string name; ///< as the manifest's sources say it
-  fs::path partial() const { return to.string() + ".tmp"; }
 };
 
 /// Throws Failure where the copies cannot hold the weights or would lie on the model.
@@ -97,20 +97,13 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
   return copies;
 }
 
-void giveName(const fs::path &from, const fs::path &to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error)
-    throw Failure::at(to.string(), Message::cannotWrite, error.message());
-}
-
-void copyFiles(const std::vector<ModelCopy> &copies) {
-  for (const ModelCopy &copy : copies) {
+void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile> &parts) {
+  for (size_t i = 0; i < copies.size(); ++i) {
     std::error_code error;
-    fs::create_directories(folderOf(copy.to), error);
-    fs::copy_file(copy.from, copy.partial(), fs::copy_options::overwrite_existing, error);
+    fs::create_directories(folderOf(copies[i].to), error);
+    fs::copy_file(copies[i].from, parts[i].name(), fs::copy_options::overwrite_existing, error);
     if (error)
-      throw Failure::at(copy.partial().string(), Message::cannotWrite, error.message());
+      throw Failure::at(parts[i].name(), Message::cannotWrite, error.message());
   }
 }
 
@@ -131,11 +124,11 @@ void exportWeights(Session &session, const std::string &path) {
       headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
     tensors.resize(headers.size(), &tensor);
   }
-  std::string part = path + ".tmp";
+  PartFile part(path, control.rank() == 0);
   if (control.rank() == 0)
-    SafetensorsWriter(part, headers, true, {{"format", "pt"}});
+    SafetensorsWriter(part.name(), headers, true, {{"format", "pt"}});
   control.barrier("export");
-  SafetensorsWriter writer(part, headers, false, {{"format", "pt"}});
+  SafetensorsWriter writer(part.name(), headers, false, {{"format", "pt"}});
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
     const std::vector<std::string> &transposed = tensors[i]->transposed;
@@ -146,8 +139,7 @@ void exportWeights(Session &session, const std::string &path) {
   }
   writer.sync();
   control.barrier("exported");
-  if (control.rank() == 0)
-    giveName(part, path);
+  part.giveName();
   control.barrier("export done");
 }
 
@@ -159,12 +151,15 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   comm::Control &control = session.jobControl();
   const format::Manifest &manifest = session.manifest();
   std::vector<ModelCopy> copies = planCopies(manifest, bundle, path);
+  std::vector<PartFile> parts;
+  for (const ModelCopy &copy : copies)
+    parts.emplace_back(copy.to.string(), control.rank() == 0);
   if (control.rank() == 0)
-    copyFiles(copies);
+    copyFiles(copies, parts);
   control.barrier("export");
   std::map<std::string, FileWriter> writers;
-  for (const ModelCopy &copy : copies)
-    writers.try_emplace(copy.name, copy.partial().string());
+  for (size_t i = 0; i < copies.size(); ++i)
+    writers.try_emplace(copies[i].name, parts[i].name());
   for (const Tensor &tensor : manifest.tensors)
     if (isExported(tensor) && tensor.source)
       writeOwned(session, tensor, [&](uint64_t at, std::span<const std::byte> bytes) {
@@ -173,9 +168,8 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   for (auto &[file, writer] : writers)
     writer.sync();
   control.barrier("exported");
-  if (control.rank() == 0) // the model last: what bears its name finds its weights
-    for (size_t i = copies.size(); i-- > 0;)
-      giveName(copies[i].partial(), copies[i].to);
+  for (size_t i = parts.size(); i-- > 0;) // the model last: what bears its name finds its weights
+    parts[i].giveName();
   control.barrier("export done");
 }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <unistd.h>
 
 namespace par::core {
@@ -66,11 +67,27 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
   return std::move(*bundle);
 }
 
-Checkpoint openSave(const std::string &path) { return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path)); }
+/// Throws Failure where it cannot be seen what is there.
+bool isFolder(const std::string &path) {
+  std::error_code error;
+  bool folder = fs::is_directory(path, error);
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw Failure::at(path, Message::cannotOpen, error.message());
+  return folder;
+}
+
+Checkpoint openSave(const std::string &path) {
+  isFolder(path);
+  return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path));
+}
 
 WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest, std::string &remark) {
   for (const std::string &path : paths) {
-    if (paths.size() == 1 && fs::is_directory(path)) {
+    if (isFolder(path)) {
+      if (paths.size() > 1)
+        throw Failure::at("par-run", Message::flagsExclude, "--weights " + path + " (a folder is a save, with all weights)",
+                          "--weights " + (&path == &paths[0] ? paths[1] : paths[0]))
+            .exitsWith(exitUsage);
       Checkpoint checkpoint = openSave(path);
       checkWeights(manifest, checkpoint.store);
       remark = checkpoint.remark;
@@ -90,7 +107,7 @@ void openInitialValues(Job &job) {
   const RunOptions &options = job.options;
   std::string resume = options.resume;
   if (resume == "auto") {
-    bool any = fs::is_directory(options.save);
+    bool any = isFolder(options.save);
     try {
       resume = any ? newestCheckpoint(options.save) : "";
     } catch (const Failure &) {
@@ -193,8 +210,12 @@ void checkHypers(const Job &job) {
     }
     if (!known)
       throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
-    if (key == "lr" && value < 0)
-      throw Failure::at(job.name, Message::flagBad, "--set lr", "a number of at least 0", format("{}", value)).exitsWith(exitUsage);
+    // Where a plan says clip: none there is no such key; 0 would scale every gradient to nothing.
+    float least = key == "clip" ? std::numeric_limits<float>::min() : 0;
+    if (key != "seed" && !(value >= least && value <= std::numeric_limits<float>::max()))
+      throw Failure::at(job.name, Message::flagBad, "--set " + key,
+                        key == "clip" ? "a number above 0, to 3.4e38" : "a number from 0 to 3.4e38", format("{}", value))
+          .exitsWith(exitUsage);
     // What a double holds exactly, so that a save's seed is the one that was given.
     if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
       throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53", std::to_string(value))

@@ -3,9 +3,11 @@
 #include "par/core/Failure.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace par::core {
@@ -21,11 +23,6 @@ __attribute__((format(printf, 1, 2))) std::string print(const char *text, ...) {
   vsnprintf(line, sizeof line, text, values);
   va_end(values);
   return line;
-}
-
-void say(const std::string &line) {
-  fputs((line + "\n").c_str(), stdout);
-  fflush(stdout);
 }
 
 } // namespace
@@ -97,6 +94,17 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
   if (speaks && !job.options.metrics.empty())
     metrics.emplace(job.options.metrics, job.checkpoint.has_value());
   began = std::chrono::steady_clock::now();
+}
+
+void Progress::say(const std::string &line) {
+  bool printed = fputs((line + "\n").c_str(), stdout) >= 0 && fflush(stdout) == 0;
+  if (!printed && errno != EPIPE && unprinted.empty()) // a reader that has gone is a signal too
+    unprinted = std::strerror(errno);
+}
+
+void Progress::finish() {
+  if (!unprinted.empty())
+    throw Failure::at("standard output", Message::cannotWrite, unprinted);
 }
 
 void Progress::start() {

@@ -46,6 +46,10 @@ public:
   void done(uint64_t bound);
   /// After a signal: what was saved.
   void interrupted(const std::string &saved);
+  /// Prints a line. One that cannot be written ends no training.
+  void say(const std::string &line);
+  /// At the end; throws Failure where a line could not be written.
+  void finish();
 
 private:
   std::string rate(double ms) const;
@@ -56,7 +60,7 @@ private:
   std::optional<StreamWriter> metrics;
   std::vector<double> times;
   uint64_t peak = 0;
-  std::string lastSave;
+  std::string lastSave, unprinted; ///< why the first line that was not printed was not
   std::chrono::steady_clock::time_point began;
 };
 

@@ -3,15 +3,10 @@
 #include "par/core/Rectangles.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace par::core {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-std::string partOf(const std::string &path) { return path + ".tmp"; }
 
 /// Shape of the whole array: the model's own, whose batch is all samples. What has no batch is there once a batch, and
 /// as it is where that is one. A row of samples that only fill up the last batch is left out.
@@ -47,16 +42,16 @@ void forEachMoved(std::span<const int64_t> whole, size_t dim, int64_t begin, int
 
 ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples,
                            comm::Control &control)
-    : manifest(manifest), control(control), path(path) {
+    : manifest(manifest), control(control), part(path, control.rank() == 0) {
   std::vector<ArrayHeader> headers;
   for (const format::Output &output : manifest.outputs) {
     headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
     shapes.push_back(headers.back().shape);
   }
   if (control.rank() == 0)
-    SafetensorsWriter(partOf(path), headers, true);
+    SafetensorsWriter(part.name(), headers, true);
   control.barrier("results");
-  writer = std::make_unique<SafetensorsWriter>(partOf(path), headers, false);
+  writer = std::make_unique<SafetensorsWriter>(part.name(), headers, false);
 }
 
 void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t microbatch,
@@ -91,8 +86,7 @@ void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t mi
 void ResultWriter::finish() {
   writer->sync();
   control.barrier("results written");
-  if (control.rank() == 0)
-    fs::rename(partOf(path), path);
+  part.giveName();
   control.barrier("results done");
 }
 

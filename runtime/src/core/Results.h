@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/comm/Control.h"
+#include "par/core/PartFile.h"
 #include "par/core/Safetensors.h"
 #include "par/format/Manifest.h"
 
@@ -24,7 +25,7 @@ public:
 private:
   const format::Manifest &manifest;
   comm::Control &control;
-  std::string path;
+  PartFile part;
   std::vector<std::vector<int64_t>> shapes; ///< of each array
   std::unique_ptr<SafetensorsWriter> writer;
 };

@@ -2,6 +2,7 @@
 
 #include "format/Json.h"
 #include "par/core/Failure.h"
+#include "par/format/Printable.h"
 #include "par/format/SafetensorsHeader.h"
 
 #include <cstring>
@@ -31,12 +32,7 @@ int64_t elementCount(std::span<const int64_t> shape) {
   return count;
 }
 
-std::string describeShape(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (int64_t dim : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
-  return text + "]";
-}
+std::string describeShape(std::span<const int64_t> shape) { return format::listOf(shape, ", "); }
 
 std::string describeArray(DType type, std::span<const int64_t> shape) {
   return std::string(format::toString(type)) + describeShape(shape);

@@ -28,8 +28,10 @@ public:
     progress.start();
     progress.remark(session.remark());
     progress.remark(job.remark);
-    if (options.dryRun)
+    if (options.dryRun) {
+      progress.finish();
       return 0;
+    }
     giveValues();
     int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
     if (options.exportTo.ends_with(".onnx"))
@@ -40,7 +42,8 @@ public:
     if (options.checkArena)
       reportArenas();
     if (std::string found = session.report(); session.rank() == 0 && !found.empty())
-      printf("%s\n", found.c_str());
+      progress.say(found);
+    progress.finish();
     return code;
   }
 
@@ -272,7 +275,7 @@ private:
     auto all = control.gather("arena", core::format("rank {}: touched {} of {} bytes", session.rank(),
                                                     grouped(use.touched), grouped(use.bound)));
     for (const std::string &line : all)
-      printf("arena   %s\n", line.c_str());
+      progress.say("arena   " + line);
   }
 
   static constexpr const char *asked = "asked_to_end";

@@ -142,6 +142,7 @@ Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) 
   if (json->kind != Json::Object || text[0] != '{')
     return Error{"header is not a JSON object"};
   SafetensorsHeader header;
+  header.arrays.reserve(json->keys.size());
   for (size_t i = 0; i < json->keys.size(); ++i) {
     if (json->keys[i] == "__metadata__") {
       if (Status status = readMetadata(json->items[i], header); !status)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Model.h"
 #include "format/Check.h"
+#include "par/format/Printable.h"
 
 #include <map>
 #include <set>
@@ -67,12 +68,7 @@ static bool sameBits(DType file, DType buffer) {
   }
 }
 
-static std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? "x" : "") + std::to_string(shape[i]);
-  return text + "]";
-}
+static std::string shapeText(const std::vector<int64_t> &shape) { return listOf(shape, "x"); }
 
 static uint64_t elements(const std::vector<int64_t> &shape) {
   uint64_t n = 1;

@@ -124,6 +124,14 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
   expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
+  for (const char *lr : {"lr=-1", "lr=1e+39"}) {
+    EXPECT_EQ(run({good, "--init", "--text", text(), "--set", lr}), 2);
+    expectSays("toy.par: error: --set lr takes a number from 0 to 3.4e38, not \"" + std::string(lr + 3));
+  }
+  format::Bundle clipped = toy::training();
+  clipped.manifest.hypers.push_back({"clip", 1});
+  EXPECT_EQ(run({write(clipped, "clipped"), "--init", "--text", text(), "--set", "train.clip=0"}), 2);
+  expectSays("clipped.par: error: --set clip takes a number above 0, to 3.4e38, not \"0\"");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "seed=-1"}), 2);
   expectSays("toy.par: error: --set seed takes a whole number from 0 to 2^53, not \"-1.000000\"");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--steps", "1", "--set", "train.optimizer.lr=0.5"}), 0);
@@ -171,6 +179,35 @@ TEST_F(Mistakes, ofWeights) {
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
   expectSays("text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
+  // A shape of more dims than anybody reads is cut short.
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("long", "w", core::DType::F32, std::vector<int64_t>(100'000, 1))}), 1);
+  expectSays("long.safetensors: error: \"w\" is [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... (100000 dims)], the bundle has [8, 8]; ");
+  // Two saves; each holds all weights.
+  std::filesystem::create_directory(folder / "one"), std::filesystem::create_directory(folder / "two");
+  std::string one = folder / "one", two = folder / "two", v = writeFile("a", "v", core::DType::F32, {1});
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", one, "--weights", two}), 2);
+  EXPECT_EQ(err, "par-run: error: --weights " + one + " (a folder is a save, with all weights) and --weights " + two +
+                     " exclude each other\n");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", v, "--weights", two}), 2);
+  expectSays("par-run: error: --weights " + two + " (a folder is a save, with all weights) and --weights " + v + " exclude");
+}
+
+// A link that leads to itself is neither missing nor of the wrong kind.
+TEST_F(Mistakes, ofLinksThatLeadNowhere) {
+  std::string toy = write(toy::training()), loop = folder / "loop", file = folder / "loop.safetensors";
+  std::filesystem::create_symlink("loop", loop);
+  std::filesystem::create_symlink("loop.safetensors", file);
+  for (const std::string &path : {loop, file})
+    for (const char *flag : {"--weights", "--resume"}) {
+      EXPECT_EQ(run({toy, "--text", text(), flag, path}), 1);
+      EXPECT_EQ(err, path + ": error: cannot open: Too many levels of symbolic links\n");
+    }
+  EXPECT_EQ(run({toy, "--text", loop, "--init"}), 1);
+  expectSays("loop: error: cannot open: Too many levels of symbolic links");
+  EXPECT_EQ(run({loop, "--text", text(), "--init"}), 1);
+  expectSays("loop/manifest.json: error: cannot open: Too many levels of symbolic links");
+  EXPECT_EQ(run({toy, "--text", text(), "--init", "--steps", "1", "--save", loop}), 1);
+  expectSays("loop: error: cannot write: Too many levels of symbolic links");
 }
 
 // An index names the files beside it and what they hold.

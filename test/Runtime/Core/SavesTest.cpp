@@ -449,6 +449,20 @@ TEST_F(Saves, thatCannotBeWrittenNameTheLastOne) {
   ASSERT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
 }
 
+// Nor does a file of weights or of results stay half written.
+TEST_F(Saves, exportsThatCannotBeWrittenLeaveNothing) {
+  rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = {200, before.rlim_max};
+  std::string file = folder / "e.safetensors";
+  setrlimit(RLIMIT_FSIZE, &small);
+  int code = runTwo({"--init", "--steps", "1", "-q", "--export", file});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(code, 1);
+  expectSays("e.safetensors.tmp: error: cannot write: File too large");
+  EXPECT_FALSE(fs::exists(file) || fs::exists(file + ".tmp"));
+}
+
 // What an earlier par-run wrote has no checksums: it is compared as far as it can be, and that is said.
 TEST_F(Saves, ofFormatOneAreReadWithAWarning) {
   std::string straight = folder / "straight.safetensors", resumed = folder / "resumed.safetensors";

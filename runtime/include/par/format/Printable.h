@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace par::format {
 
@@ -13,6 +16,15 @@ inline bool isControl(unsigned char byte) { return byte < ' ' || byte == 127; }
 inline std::string printable(std::string text) {
   std::replace_if(text.begin(), text.end(), isControl, '?');
   return text;
+}
+
+/// A shape in an error: "[16x32]". Of more dims than any model has, the first ones and how many there are.
+inline std::string listOf(std::span<const int64_t> shape, std::string_view between) {
+  constexpr size_t shown = 16;
+  std::string text = "[";
+  for (size_t i = 0; i < std::min(shape.size(), shown); ++i)
+    text += (i ? std::string(between) : "") + std::to_string(shape[i]);
+  return text + (shape.size() > shown ? ", ... (" + std::to_string(shape.size()) + " dims)]" : "]");
 }
 
 } // namespace par::format

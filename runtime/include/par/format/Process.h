@@ -1,0 +1,24 @@
+//===- Process.h - What a tool's process needs before and after its work ------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_PROCESS_H
+#define PAR_FORMAT_PROCESS_H
+
+#include "par/format/Error.h"
+
+namespace par::format {
+
+/// For a program's main, before all else: openStandardStreams(), and a stack that is limited (ulimit -s) is raised as far
+/// as the process may, also that of threads. Where that is too little for any work, this says so: an overflow would be a
+/// fault without a sentence.
+Status prepareProcess();
+
+/// After the work: all that was printed to stdout has been written, or why not.
+Status flushOutput();
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_PROCESS_H

@@ -1,0 +1,56 @@
+//===- Process.cpp - Standard streams and stacks ---------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/format/Process.h"
+
+#include "par/format/PlainFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <pthread.h>
+#include <sys/resource.h>
+
+using namespace par::format;
+
+/// Linux' own default.
+static constexpr rlim_t wantedStack = 8 << 20;
+/// Kernels may take 64 KiB of a thread's stack; the rest is their callers' and the libraries'.
+static constexpr rlim_t leastStack = 256 << 10;
+
+/// Threads begin with the stack that the limit allowed when the process began.
+static void setStackOfThreads(size_t bytes) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0)
+    return;
+  if (pthread_attr_setstacksize(&attributes, bytes) == 0)
+    pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+Status par::format::prepareProcess() {
+  openStandardStreams();
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wantedStack)
+    return {};
+  rlimit raised = {std::min(wantedStack, limit.rlim_max), limit.rlim_max};
+  if (raised.rlim_cur > limit.rlim_cur && setrlimit(RLIMIT_STACK, &raised) == 0) {
+    limit = raised;
+    setStackOfThreads(limit.rlim_cur);
+  }
+  if (limit.rlim_cur < leastStack)
+    return Error{"the stack is limited to " + std::to_string(limit.rlim_cur >> 10) + " KiB, and at least " +
+                 std::to_string(leastStack >> 10) + " are needed; raise it (ulimit -s " +
+                 std::to_string(wantedStack >> 10) + ")"};
+  return {};
+}
+
+Status par::format::flushOutput() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return Error{std::string("cannot write: ") + std::strerror(errno ? errno : EIO)};
+  return {};
+}
