@@ -73,7 +73,7 @@ void PlanBuilder::precision(PlanPrecision &precision) {
     precision.lossScale = {65536, scale ? scale->origin : Origin()};
   else
     precision.lossScale = {scale->text == "none" ? 0 : toNumber(*scale), scale->origin};
-  if (*precision.lossScale < 0)
+  if (precision.lossScale.given() && scale->text != "none" && !(*precision.lossScale > 0))
     errors.error(precision.lossScale.origin, PlanMessage::wrongValue, "precision.loss_scale", "a positive number",
                  scale->text);
   precision.growth = integer("precision.loss_scale.growth", dynamic ? 2000 : 0);

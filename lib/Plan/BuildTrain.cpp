@@ -100,8 +100,15 @@ void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind
   }
   Said<double> &said = optimizer.*setting.number;
   const PlanNode *node = root.at(path);
+  auto take = [&](const PlanNode &from) {
+    said = {toNumber(from), from.origin};
+    if (!(*said >= setting.least && *said <= setting.most))
+      errors.error(from.origin, PlanMessage::wrongValue, path, setting.range, from.text);
+  };
   if (!node || node->kind != PlanNode::List) {
-    said = number(path, setting.value);
+    said = {setting.value, Origin()};
+    if (node)
+      take(*node);
     return;
   }
   auto isOfKey = [&](const OptimizerSetting &other) { return StringRef(other.key) == setting.key; };
@@ -109,7 +116,7 @@ void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind
   size_t place = &setting - llvm::find_if(kind.settings, isOfKey);
   said = {setting.value, node->origin};
   if (node->items.size() == many)
-    said = {toNumber(node->items[place]), node->items[place].origin};
+    take(node->items[place]);
   else if (place == 0) // once
     errors.error(node->origin, PlanMessage::wrongValue, path,
                  many == 2 ? "two numbers" : std::to_string(many) + " numbers",

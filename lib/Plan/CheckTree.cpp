@@ -109,7 +109,7 @@ bool isInit(const PlanNode &node) {
       return true;
   double number;
   return (text.consume_front("normal(") || text.consume_front("uniform(")) && text.consume_back(")") &&
-         !text.trim().getAsDouble(number) && number >= 0;
+         !text.trim().getAsDouble(number) && number >= 0 && std::isfinite(static_cast<float>(number));
 }
 
 class Checker {
@@ -293,6 +293,12 @@ private:
       checkAxis(value, place);
     if (alternative == "<axes>")
       checkAxes(value, place);
+    if (alternative == "<number>")
+      checkFits(value, place);
+    checkLeast(key, value, place);
+  }
+
+  void checkLeast(const PlanKey &key, const PlanNode &value, StringRef place) {
     static constexpr std::pair<const char *, int64_t> least[] = {
         {"ranks", 1},
         {"mesh.<axis>", 1},
@@ -311,10 +317,14 @@ private:
         {"zero.min_size", 0},
         {"train.clip", 0},
         {"train.clip.norm", 0},
-        {"train.optimizer.eps", 0},
         {"train.optimizer.weight_decay", 0},
         {"train.optimizer.lr", 0},
         {"train.optimizer.lr.peak", 0},
+        {"train.optimizer.lr.floor", 0},
+        {"train.groups.<pattern>.lr", 0},
+        {"train.groups.<pattern>.lr_scale", 0},
+        {"train.groups.<pattern>.weight_decay", 0},
+        {"precision.loss_scale.growth", 0},
     };
     for (auto [path, minimum] : least) {
       double number;
@@ -322,6 +332,13 @@ private:
           !(number >= double(minimum)))
         errors.error(value.origin, PlanMessage::tooSmall, place, minimum, value.text);
     }
+  }
+
+  /// The step computes in f32, where what is larger is infinite.
+  void checkFits(const PlanNode &value, StringRef place) {
+    double number;
+    if (!StringRef(value.text).getAsDouble(number) && !std::isfinite(static_cast<float>(number)))
+      errors.error(value.origin, PlanMessage::tooLarge, place, "3.4e38, the largest f32", value.text);
   }
 
   void checkAxis(const PlanNode &axis, StringRef place) {

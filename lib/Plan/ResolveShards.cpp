@@ -104,8 +104,9 @@ private:
       shard.dims.clear();
       shard.closed = {true, rule.name.origin};
     }
-    for (auto [dim, axes] : rule.dims)
-      setDim(shard, dim, axes, namesTransposed(rule.name.pattern, shard));
+    for (size_t i = 0; i < rule.dims.size(); ++i)
+      if (!isSaidTwice(rule, i, shard))
+        setDim(shard, rule.dims[i].first, rule.dims[i].second, namesTransposed(rule.name.pattern, shard));
     if (rule.closed)
       shard.closed = *rule.closed;
     if (rule.blocks)
@@ -117,6 +118,23 @@ private:
     bool known = shard.kind == ResolvedShard::Parameter || shard.kind == ResolvedShard::Gradient ||
                  shard.kind == ResolvedShard::State;
     return known ? &names.parameters[shard.index].shape : nullptr;
+  }
+
+  /// Whether the rule names its i-th dim before, counted from the other end. Other rules are laid over this one; a rule
+  /// that says two things of a dim means neither.
+  bool isSaidTwice(const PlanShard &rule, size_t i, const ResolvedShard &shard) {
+    const std::vector<int64_t> *shape = shapeOf(shard);
+    auto fromFront = [&](int64_t dim) { return dim < 0 && shape ? dim + int64_t(shape->size()) : dim; };
+    auto [dim, axes] = rule.dims[i];
+    for (size_t j = 0; j < i; ++j)
+      if (int64_t other = rule.dims[j].first; fromFront(other) == fromFront(dim)) {
+        found(axes.origin, PlanMessage::wrongValue, dim, shard, [this, axes = axes, dim = dim, other](StringRef name) {
+          errors.error(axes.origin, PlanMessage::wrongValue, name, "all axes of a dim in one list",
+                       formatv("{0} and {1}, which are one dim", other, dim).str());
+        });
+        return true;
+      }
+    return false;
   }
 
   /// The rule calls a matrix by PyTorch's name, of which the model holds the transpose.

@@ -153,6 +153,23 @@ TEST(Names, ShardsOutsideTheTensor) {
             std::string::npos);
 }
 
+// A rule that names one dim by both of its numbers said two things of it, and one was dropped in silence.
+TEST(Names, ShardsOfOneDimUnderTwoNumbers) {
+  std::string errors = check("mesh: {a: 2, b: 2}\nshard:\n  h.0.mlp.c_fc.weight: {0: a, -2: a}\n"
+                             "  h.1.mlp.c_fc.weight: {1: a, -1: b}\n  out(mlp): {0: a, -0: b}\n")
+                           .errors;
+  EXPECT_NE(errors.find("plan.yaml:3:35: error: transformer.h.0.mlp.c_fc.weight takes all axes of a dim in one list, found "
+                        "0 and -2, which are one dim\n"),
+            std::string::npos)
+      << errors;
+  EXPECT_NE(errors.find("plan.yaml:4:35: error: transformer.h.1.mlp.c_fc.weight takes all axes of a dim in one list, found "
+                        "1 and -1, which are one dim\n"),
+            std::string::npos)
+      << errors;
+  EXPECT_NE(errors.find("plan.yaml:5:24: error: "), std::string::npos) << errors;
+  EXPECT_NE(errors.find("found 0 and 0, which are one dim"), std::string::npos) << errors;
+}
+
 TEST(Names, UnknownSymbols) {
   EXPECT_NE(check("dims: {sequence: 128}\n")
                 .errors.find("plan.yaml:1:18: error: the model has no symbolic dim \"sequence\"; it has batch, seq\n"),

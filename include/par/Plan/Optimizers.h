@@ -21,6 +21,9 @@ struct OptimizerSetting {
   /// Where the plan keeps it: one of both.
   Said<double> PlanOptimizer::*number;
   Said<bool> PlanOptimizer::*flag = nullptr;
+  /// Of the number: outside of it the update divides by zero or grows without bound.
+  double least = 0, most = 1;
+  const char *range = "a number from 0 to 1"; ///< in words
 };
 
 /// What a plan says of it.
