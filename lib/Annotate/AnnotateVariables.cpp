@@ -84,15 +84,17 @@ struct AnnotateVariablesPass : PlanPass<impl::AnnotateVariablesPassBase<Annotate
         if (variable.getKind() == VariableKind::parameter && !train)
           variable.setKind(VariableKind::frozen);
     for (const PlanInit &init : plan.train->init)
-      for (unsigned index : resolveParameters(init.name, model.names, errors))
-        if (auto variable = getOperation().lookupSymbol<VariableOp>(model.names.parameters[index].name)) {
-          const NameTable::Parameter &parameter = model.names.parameters[index];
-          if (std::optional<std::string> rule = initRule(*init.rule, parameter))
-            variable.setInit(*rule);
-          else
-            errors.error(init.rule.origin, PlanMessage::wrongValue, "train.init: " + *init.rule,
-                         "parameters of two dims or more", parameter.name);
-        }
+      for (unsigned index : resolveParameters(init.name, model.names, errors)) {
+        const NameTable::Parameter &parameter = model.names.parameters[index];
+        auto variable = getOperation().lookupSymbol<VariableOp>(parameter.name);
+        if (!variable)
+          continue;
+        if (std::optional<std::string> rule = initRule(*init.rule, parameter))
+          variable.setInit(*rule);
+        else
+          errors.error(init.rule.origin, PlanMessage::wrongValue, "train.init: " + *init.rule,
+                       "parameters of two dims or more", parameter.name);
+      }
   }
 
   LogicalResult apply(const ModelPlan &model) override {

@@ -7,7 +7,6 @@
 
 #include "llvm/ADT/StringSwitch.h"
 
-
 using namespace mlir;
 
 namespace par {

@@ -73,12 +73,9 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
   optimizer.lr.decay = this->word("train.optimizer.lr.decay", "constant");
   optimizer.lr.steps = integer("train.optimizer.lr.steps", 0);
   optimizer.lr.floor = number("train.optimizer.lr.floor", 0);
-  bool late = *optimizer.lr.steps > *optimizer.lr.warmup;
-  if (*optimizer.lr.decay == "cosine" && !late)
-    errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps);
-  if (*optimizer.lr.decay == "linear" && !late)
-    errors.error(optimizer.lr.decay.origin, PlanMessage::wrongValue, "train.optimizer.lr.steps",
-                 "the step behind warmup at which decay \"linear\" ends",
+  bool ends = *optimizer.lr.decay == "cosine" || *optimizer.lr.decay == "linear";
+  if (ends && *optimizer.lr.steps <= *optimizer.lr.warmup)
+    errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps, *optimizer.lr.decay,
                  *optimizer.lr.steps ? std::to_string(*optimizer.lr.steps) : "none");
   const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
   // The tree was checked: the schema's words are those of the table.

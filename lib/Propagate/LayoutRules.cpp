@@ -22,33 +22,38 @@ static int64_t ownDim(VariableOp variable, int64_t stored) {
   return next - first > 1 ? first + 1 : first;
 }
 
-/// The rule on this parameter among those of an option; null if there is none.
-ShardingAttr Propagation::ruleOf(ArrayRef<std::string> rules, VariableOp parameter) {
+llvm::StringMap<StringRef> rulesByName(ArrayRef<std::string> rules) {
+  llvm::StringMap<StringRef> named;
   for (StringRef rule : rules) {
     auto [name, text] = rule.rsplit('=');
-    if (name != parameter.getSymName())
-      continue;
-    SmallVector<Axes> dims(parameter.getTensorType().getRank());
-    bool closed = false;
-    SmallVector<StringRef> parts;
-    text.split(parts, ';', -1, /*KeepEmpty=*/false);
-    for (StringRef part : parts) {
-      auto [number, axes] = part.split(':');
-      int64_t dim = 0;
-      closed |= part == "closed";
-      if (number.getAsInteger(10, dim))
-        continue;
-      SmallVector<StringRef> list;
-      axes.split(list, '+', -1, /*KeepEmpty=*/false);
-      for (StringRef axis : list)
-        dims[ownDim(parameter, dim)].push_back(StringAttr::get(step.getContext(), axis));
-    }
-    SmallVector<DimShardingAttr> entries;
-    for (const Axes &axes : dims)
-      entries.push_back(DimShardingAttr::get(step.getContext(), axes, !closed));
-    return ShardingAttr::get(step.getContext(), entries, ArrayRef<StringAttr>());
+    named.try_emplace(name, text);
   }
-  return {};
+  return named;
+}
+
+ShardingAttr Propagation::ruleOf(const llvm::StringMap<StringRef> &rules, VariableOp parameter) {
+  auto found = rules.find(parameter.getSymName());
+  if (found == rules.end())
+    return {};
+  SmallVector<Axes> dims(parameter.getTensorType().getRank());
+  bool closed = false;
+  SmallVector<StringRef> parts;
+  found->second.split(parts, ';', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [number, axes] = part.split(':');
+    int64_t dim = 0;
+    closed |= part == "closed";
+    if (number.getAsInteger(10, dim))
+      continue;
+    SmallVector<StringRef> list;
+    axes.split(list, '+', -1, /*KeepEmpty=*/false);
+    for (StringRef axis : list)
+      dims[ownDim(parameter, dim)].push_back(StringAttr::get(step.getContext(), axis));
+  }
+  SmallVector<DimShardingAttr> entries;
+  for (const Axes &axes : dims)
+    entries.push_back(DimShardingAttr::get(step.getContext(), axes, !closed));
+  return ShardingAttr::get(step.getContext(), entries, ArrayRef<StringAttr>());
 }
 
 SmallVector<Axes> layRule(ArrayRef<Axes> dims, ShardingAttr rule) {

@@ -33,13 +33,17 @@ mlir::Value updateSide(Border &border);
 /// rule's axes are taken from the dims that follow.
 llvm::SmallVector<Axes> layRule(llvm::ArrayRef<Axes> dims, ShardingAttr rule);
 
+/// The rules of an option by the parameter that each is for: what stands behind the `=`.
+llvm::StringMap<llvm::StringRef> rulesByName(llvm::ArrayRef<std::string> rules);
+
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
   /// `inputs` says by name how earlier steps have their inputs, and is told of this one's.
   Propagation(StepOp step, const PropagateOptions &options, llvm::StringMap<ShardingAttr> &inputs)
       : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs), options(options),
-        batch(axesOf(options.batchAxes)) {}
+        batch(axesOf(options.batchAxes)), gradientRules(rulesByName(options.gradientRules)),
+        stateRules(rulesByName(options.stateRules)) {}
 
   void run();
 
@@ -61,9 +65,10 @@ private:
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
   void seedUpdates();
   void placeGradients();
-  ShardingAttr ruleOf(llvm::ArrayRef<std::string> rules, VariableOp parameter);
-  ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(options.gradientRules, parameter); }
-  ShardingAttr updatedRule(VariableOp parameter) { return ruleOf(options.stateRules, parameter); }
+  /// What a rule says of the parameter; null if there is none.
+  ShardingAttr ruleOf(const llvm::StringMap<llvm::StringRef> &rules, VariableOp parameter);
+  ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(gradientRules, parameter); }
+  ShardingAttr updatedRule(VariableOp parameter) { return ruleOf(stateRules, parameter); }
 
   void join();
   void joinRun(RunOp run);
@@ -106,6 +111,7 @@ private:
   llvm::StringMap<ShardingAttr> &inputs;
   const PropagateOptions &options;
   Axes batch;
+  llvm::StringMap<llvm::StringRef> gradientRules, stateRules; ///< by the parameter's name
   llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;

@@ -71,15 +71,14 @@ def check_counts(runs, claims, name, recipe, file):
     title, sums = f"{name} {recipe}", recipe == "megatron"
     # What each sum, gather and scatter stands for.
     forward = total(texts, lambda text: text.pairs + text.tables)
-    backward = total(texts, lambda text: text.pairs + text.heads + text.looks)
-    again = total(texts, lambda text: text.pairs + text.heads + text.looks)
+    backward = total(texts, lambda text: text.pairs + text.heads + text.looks)  # as many inputs are gathered, twice
     if sums:
         wanted = {("forward", "all_reduce"): forward, ("backward", "all_reduce"): backward}
     else:
         wanted = {("forward", "reduce_scatter"): forward,
-                  ("forward", "all_gather"): total(texts, lambda text: text.pairs + text.heads + text.looks + text.taken),
+                  ("forward", "all_gather"): backward + total(texts, lambda text: text.taken),
                   ("backward", "reduce_scatter"): backward,
-                  ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken) + again}
+                  ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken) + backward}
     # A table's gradient may be scattered instead of its tokens' gathered.
     tables = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
     if not sums and 0 < tables <= total(texts, lambda text: text.tables):

@@ -135,7 +135,8 @@ def show7(runs, claims, plans):
     # A killed save leaves a part, which the next run takes away.
     steps = [int(path.name) for path in saves.iterdir() if path.name.isdigit()]
     runs.run(*train, "--steps", str(max(steps, default=0) + 1), "--resume", "auto")
-    claims.equal("tiny-gpt: parts of saves that are left", [path.name for path in saves.iterdir() if not path.name.isdigit() and path.name != ".lock"], [])
+    left = [path.name for path in saves.iterdir() if not path.name.isdigit() and path.name != ".lock"]
+    claims.equal("tiny-gpt: parts of saves that are left", left, [])
 
 
 def show8(runs, claims, plans):

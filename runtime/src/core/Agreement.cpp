@@ -20,6 +20,29 @@ struct Term {
   std::string flag, said, meant;
 };
 
+/// Of a file: its size and some of its content, spread over it; 32 hex digits. Two saves or data sets differ in it, a copy
+/// of one does not, and 64 pages at most are read. "" where it cannot be read.
+std::string sampleOf(const std::string &path) {
+  constexpr uint64_t page = 4096, pages = 64;
+  auto file = format::PlainFile::open(path);
+  if (!file)
+    return "";
+  Checksum sum;
+  std::string bytes = std::to_string(file->size());
+  auto add = [&] { sum.add(std::as_bytes(std::span(bytes))); };
+  add();
+  for (uint64_t i = 0; i < pages; ++i) {
+    uint64_t at = file->size() <= page * pages ? i * page : (file->size() - page) / (pages - 1) * i;
+    if (at >= file->size())
+      break;
+    bytes.resize(std::min(page, file->size() - at));
+    if (!file->read(at, bytes.data(), bytes.size()))
+      return "";
+    add();
+  }
+  return sum.digest();
+}
+
 class Terms {
 public:
   explicit Terms(const Job &job) : job(job), options(job.options) {
@@ -108,35 +131,15 @@ private:
 
 } // namespace
 
-std::string sampleOf(const std::string &path) {
-  constexpr uint64_t page = 4096, pages = 64;
-  auto file = format::PlainFile::open(path);
-  if (!file)
-    return "";
-  Checksum sum;
-  std::string bytes = std::to_string(file->size());
-  auto add = [&] { sum.add(std::as_bytes(std::span(bytes))); };
-  add();
-  for (uint64_t i = 0; i < pages; ++i) {
-    uint64_t at = file->size() <= page * pages ? i * page : (file->size() - page) / (pages - 1) * i;
-    if (at >= file->size())
-      break;
-    bytes.resize(std::min(page, file->size() - at));
-    if (!file->read(at, bytes.data(), bytes.size()))
-      return "";
-    add();
-  }
-  return sum.digest();
-}
-
 void agreeOnFlags(const Job &job, comm::Control &control) {
   json mine = json::array();
   for (const Term &term : Terms(job).all)
     mine.push_back({term.flag, term.said, term.meant});
   auto handler = json::error_handler_t::replace; // paths may be any bytes
   auto all = control.allGather("flags", mine.dump(-1, ' ', false, handler));
+  json first = json::parse(all[0]);
   for (size_t rank = 1; rank < all.size(); ++rank) {
-    json theirs = json::parse(all[rank]), first = json::parse(all[0]);
+    json theirs = json::parse(all[rank]);
     for (size_t i = 0; i < std::max(theirs.size(), first.size()); ++i) {
       json none = {"", "no " + (i < first.size() ? first : theirs)[i][0].get<std::string>(), ""};
       const json &b = i < theirs.size() ? theirs[i] : none, &a = i < first.size() ? first[i] : none;

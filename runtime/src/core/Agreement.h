@@ -8,8 +8,5 @@ namespace par::core {
 
 /// Collective. Throws Failure naming the first rank whose flags are not rank 0's, the flag and both values.
 void agreeOnFlags(const Job &job, comm::Control &control);
-/// Of a file: its size and some of its content, spread over it; 32 hex digits. Two saves or data sets differ in it, a copy
-/// of one does not, and 64 pages at most are read. "" where it cannot be read.
-std::string sampleOf(const std::string &path);
 
 } // namespace par::core
