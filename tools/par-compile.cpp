@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Driver/Compile.h"
 #include "par/Plan/Schema.h"
-#include "par/format/PlainFile.h"
+#include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -143,7 +143,10 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
 }
 
 int main(int argc, char **argv) {
-  format::openStandardStreams();
+  if (format::Status status = format::prepareProcess(); !status) {
+    errs() << "par-compile: error: " << status.message() << '\n';
+    return WrongInput;
+  }
   Whereabouts whereabouts;
   catchFaults("par-compile", whereabouts);
   return endOutput("par-compile", run(argc, argv, whereabouts));

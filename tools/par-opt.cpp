@@ -2,7 +2,7 @@
 #include "par/AllPasses.h.inc"
 #include "par/Dialect/Par.h"
 #include "par/Solver/ProblemText.h"
-#include "par/format/PlainFile.h"
+#include "par/format/Process.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -22,7 +22,10 @@ static int runProblemFile(llvm::StringRef file) {
 }
 
 int main(int argc, char **argv) {
-  par::format::openStandardStreams();
+  if (par::format::Status status = par::format::prepareProcess(); !status) {
+    llvm::errs() << "par-opt: error: " << status.message() << '\n';
+    return 1;
+  }
   llvm::StringRef argument = argc == 2 ? argv[1] : "";
   if (argument.consume_front("--par-problem="))
     return runProblemFile(argument);

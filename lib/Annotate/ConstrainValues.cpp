@@ -37,6 +37,7 @@ private:
 
   SmallVector<Value> outputsOf(const ResolvedShard &rule);
   SmallVector<Value> inputsOf(const ResolvedShard &rule);
+  LogicalResult checkDims(Value value, int64_t rank, const ResolvedShard &rule);
   LogicalResult constrain(Value value, const ResolvedShard &rule, bool usersInside);
   LogicalResult constrainOutput(const ResolvedShard &rule);
 
@@ -78,17 +79,32 @@ SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
   return llvm::to_vector(inputs);
 }
 
+/// The dims that the rules say are dims of the value, each said once: -1 is the last one too.
+LogicalResult Constrainer::checkDims(Value value, int64_t rank, const ResolvedShard &rule) {
+  SmallVector<std::optional<int64_t>> saidAs(rank);
+  for (const auto &[dim, axes] : rule.dims) {
+    std::optional<int64_t> *before = dim >= -rank && dim < rank ? &saidAs[dim < 0 ? dim + rank : dim] : nullptr;
+    if (before && !*before) {
+      *before = dim;
+      continue;
+    }
+    InFlightDiagnostic diagnostic = emitError(planLocation(axes.origin, module)) << "the value has " << rank << " dims, so ";
+    if (before)
+      diagnostic << "dims " << **before << " and " << dim << " are one dim; say all its axes in one list";
+    else
+      diagnostic << "there is no dim " << dim;
+    diagnostic.attachNote(value.getLoc()) << "the value is " << value.getType();
+    return diagnostic;
+  }
+  return success();
+}
+
 /// Puts a constraint behind `value`; the users inside, or those outside, see it.
 LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, bool usersInside) {
   int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
   SmallVector<int64_t> dimOf = llvm::to_vector(llvm::seq<int64_t>(rank));
-  for (const auto &[dim, axes] : rule.dims)
-    if (dim < -rank || dim >= rank) {
-      InFlightDiagnostic diagnostic = emitError(planLocation(axes.origin, module))
-                                      << "the value has " << rank << " dims, so there is no dim " << dim;
-      diagnostic.attachNote(value.getLoc()) << "the value is " << value.getType();
-      return diagnostic;
-    }
+  if (failed(checkDims(value, rank, rule)))
+    return failure();
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfterValue(value);
   ShardingAttr sharding = buildSharding(model.plan, rule, rank, dimOf, step.getContext());

@@ -174,6 +174,10 @@ LogicalResult GraphImporter::checkSizes(NodeImporter &importer) {
       continue;
     ArrayRef<int64_t> shape =
         value.known ? value.known->getShape() : cast<RankedTensorType>(value.computed.getType()).getShape();
+    constexpr size_t mostDims = 64; // of the tensors of a file too
+    if (shape.size() > mostDims)
+      return importer.error() << "its result \"" << name << "\" has " << shape.size() << " dims, at most " << mostDims
+                              << " are supported";
     if (!isWithinMemory(shape))
       return importer.error() << "its result \"" << name << "\" is larger than any memory";
   }

@@ -228,6 +228,8 @@ LogicalResult importSplit(NodeImporter &importer) {
   if (failed(dim))
     return failure();
   int64_t total = type.getDimSize(*dim), count = importer.node.outputs.size();
+  if (int64_t said = importer.node.intAttribute("num_outputs", count); said != count)
+    return importer.error() << "num_outputs is " << said << ", and it has " << count << " outputs";
   int64_t equal = (total + count - 1) / count;
   FailureOr<SmallVector<int64_t>> sizes = partSizes(
       importer, total, *split ? ArrayRef<int64_t>(**split) : ArrayRef(equal), !*split);

@@ -14,6 +14,8 @@ namespace {
 
 /// Of an attribute's external data.
 constexpr uint64_t heldBytes = 64 << 20;
+/// numpy's; a loop is made for each, and errors spell them out.
+constexpr int mostDims = 64;
 constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 1, newestOpset = 27;
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
@@ -23,6 +25,12 @@ Metadata convert(const google::protobuf::RepeatedPtrField<::onnx::StringStringEn
   for (const auto &entry : entries)
     result.emplace_back(entry.key(), entry.value());
   return result;
+}
+
+void checkRank(const char *what, const std::string &name, int dims) {
+  if (dims > mostDims)
+    fail(std::string(what) + " \"" + name + "\" has " + std::to_string(dims) + " dims, at most " +
+         std::to_string(mostDims) + " are read");
 }
 
 /// Bytes that dims and type ask for; refuses negative dims and sizes that overflow.
@@ -104,8 +112,7 @@ Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, c
   tensor.name = proto.name();
   tensor.type = static_cast<ElementType>(proto.data_type());
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
-  if (tensor.dims.size() > 64)
-    fail("tensor \"" + tensor.name + "\" has " + std::to_string(tensor.dims.size()) + " dims");
+  checkRank("tensor", tensor.name, proto.dims_size());
   tensor.length = expectedBytes(tensor);
   if (byteSize(tensor.type) == 0) {
     tensor.storage = Storage::Absent; // strings and narrow types: no op of ours reads them
@@ -206,6 +213,7 @@ ValueInfo convert(const ::onnx::ValueInfoProto &proto) {
   if (!info.isTensor)
     return info;
   info.hasShape = type.has_shape();
+  checkRank("value", info.name, type.shape().dim_size());
   for (const auto &dim : type.shape().dim()) {
     Dim &converted = info.shape.emplace_back();
     if (dim.has_dim_value())

@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/plan.yaml | FileCheck %s
 // RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/dim.yaml 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/twice.yaml 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/output.yaml | FileCheck %s --check-prefix=OUTPUT
 // RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/input.yaml 2>&1 | FileCheck %s --check-prefix=INPUT
 
@@ -17,6 +18,8 @@
 // CHECK: par.dot %[[IN]]
 // DIM: dim.yaml:2:25: error: the value has 2 dims, so there is no dim 2
 // DIM: note: the value is 'tensor<4x8xf32>'
+// TWICE: twice.yaml:2:32: error: the value has 2 dims, so dims 0 and -2 are one dim; say all its axes in one list
+// TWICE: note: the value is 'tensor<4x8xf32>'
 // INPUT: input.yaml:2:9: error: there is no input 1, the module has 1
 
 // What a step returns is constrained where it is returned.
@@ -36,6 +39,9 @@ shard:
 //--- dim.yaml
 mesh: {tp: 2}
 shard: {out(attn): {2:  tp}}
+//--- twice.yaml
+mesh: {tp: 2, dp: 2}
+shard: {out(attn): {0: tp, -2: dp}}
 //--- input.yaml
 mesh: {tp: 2}
 shard: {"in(h.1.mlp)[1]": {0: tp}}

@@ -196,6 +196,16 @@ TEST_F(ReaderTest, SizesMustAgree) {
   EXPECT_EQ(errorOf(write("words.onnx", model(bytesField(5, tensor)))), "tensor \"w\" has the negative dim -1");
   tensor = number(1, uint64_t(1) << 40) + number(1, uint64_t(1) << 40) + number(2, 1) + bytesField(8, "w");
   EXPECT_EQ(errorOf(write("huge.onnx", model(bytesField(5, tensor)))), "tensor \"w\" is larger than any memory");
+  // An input of 100,000 dims kept the compiler busy for minutes.
+  tensor = number(2, 1) + bytesField(8, "w");
+  std::string dims;
+  for (int i = 0; i < 65; ++i) {
+    tensor += number(1, 1);
+    dims += bytesField(1, number(1, 1));
+  }
+  EXPECT_EQ(errorOf(write("rank.onnx", model(bytesField(5, tensor)))), "tensor \"w\" has 65 dims, at most 64 are read");
+  std::string input = bytesField(1, "x") + bytesField(2, bytesField(1, number(1, 1) + bytesField(2, dims)));
+  EXPECT_EQ(errorOf(write("deep.onnx", model(bytesField(11, input)))), "value \"x\" has 65 dims, at most 64 are read");
 }
 
 TEST_F(ReaderTest, RefusesSegmentsAndSparseTensors) {
