@@ -24,9 +24,9 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
 namespace {
 
-/// A folder in memory for the files of one input after the other.
+/// A folder in memory for the files of one input after the other; not called par-*, as what jobs must take away is.
 const std::string &folder() {
-  static const std::string path = "/dev/shm/par-fuzz-save-" + std::to_string(getpid());
+  static const std::string path = "/dev/shm/fuzz-save-" + std::to_string(getpid());
   fs::create_directories(path);
   return path;
 }
