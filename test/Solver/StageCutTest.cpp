@@ -1,5 +1,5 @@
 #include "par/Solver/StageCut.h"
-#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -92,14 +92,14 @@ static StageCutProblem transformer(unsigned layers, unsigned stages) {
 TEST(StageCut, ScalesToExportedTransformers) {
   StageCutProblem problem = transformer(40, 8);
   EXPECT_GT(problem.nodes.size(), 700u);
-  auto start = std::chrono::steady_clock::now();
+  clock_t start = clock(); // processor time: other programs may want the cores
   auto cut = problem.solve();
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  double seconds = double(clock() - start) / CLOCKS_PER_SEC;
   ASSERT_TRUE(bool(cut));
   EXPECT_EQ(llvm::toString(problem.verify(*cut)), "");
   EXPECT_LT(cut->step, cut->lowerBound * 1.03);
-  EXPECT_LT(seconds.count(), 5.0); // about half a second alone; the tests share their cores
-  RecordProperty("seconds", std::to_string(seconds.count()));
+  EXPECT_LT(seconds, 5.0); // about half a second alone
+  RecordProperty("seconds", std::to_string(seconds));
   RecordProperty("gap", std::to_string(double(cut->step) / cut->lowerBound - 1));
 }
 

