@@ -77,7 +77,7 @@ Join Join::read(std::string_view bytes) {
 
 Host::Host(std::optional<Listener> listener, Hosting given, Board &board)
     : hosting(std::move(given)), board(board), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
-      members(board.world()) {
+      members(board.world()), awaited(board.world()) {
   if (hosting.pass || !hosting.token.empty())
     passage.emplace(hosting.token, hosting.key);
   if (listener)
@@ -173,6 +173,7 @@ std::string Host::objection(const Join &join) const {
 
 void Host::admit(Peer &peer, const Join &join) {
   peer.join = join;
+  awaited = std::max<size_t>(awaited, join.world);
   if (board.aborted())
     return refuse(peer, board.code(), board.message());
   if (std::string message = objection(join); !message.empty()) {

@@ -68,7 +68,9 @@ public:
   /// Whether all ranks have come.
   bool complete() const { return started; }
   /// Whether somebody may still come who should be told why the job ended before it began.
-  bool owesWords() const { return moreMayCome && refusals < board.world(); }
+  bool owesWords() const { return moreMayCome && refusals < awaited; }
+  /// Ranks of the largest job that anyone has spoken of: whoever is wrong about their number, so many may come.
+  size_t mayCome() const { return awaited; }
 
 private:
   struct Value {
@@ -107,7 +109,7 @@ private:
   bool started = false, moreMayCome = false;
   int64_t leftAt = 0; ///< when a rank of the complete job was seen to have hung up
   uint32_t leaver = 0;
-  size_t refusals = 0;
+  size_t refusals = 0, awaited;
 };
 
 } // namespace par::comm

@@ -151,7 +151,7 @@ void par::comm::tellOthers(const Launch &launch, const Place &place, const Launc
     Hosting hosting = hostingOf(launch, place);
     hosting.refusal = wrong.what();
     Host host(Listener::rendezvous(place), hosting, board);
-    for (int64_t began = now(); host.told() + 1 < place.world && now() - began < wordsTime;)
+    for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
       host.step(50);
     for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
       host.step(50);

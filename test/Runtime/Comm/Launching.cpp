@@ -242,6 +242,26 @@ TEST(Launching, OneWorldDoesNotFitTheBundle) {
   }
 }
 
+// Rank 0 thinks of fewer ranks than there are: those that come when as many as it thinks of have been told are told too.
+TEST(Launching, RankZeroSaysTooFew) {
+  for (bool knowsTheBundle : {true, false}) {
+    int port = unusedPort();
+    auto start = [&](int rank, int world) {
+      std::vector<std::string> more;
+      if (knowsTheBundle)
+        more = {"--ranks", "4"};
+      return byHand(rank, world, port, more);
+    };
+    Process first = start(0, 2), second = start(1, 4), third = start(2, 4);
+    EXPECT_EQ(second.wait(10), 2);
+    EXPECT_EQ(third.wait(10), 2);
+    Process fourth = start(3, 4);
+    EXPECT_EQ(fourth.wait(10), 2);
+    EXPECT_NE(fourth.errors().find(" says that there are "), std::string::npos) << fourth.errors();
+    EXPECT_EQ(first.wait(10), 2);
+  }
+}
+
 // Who does not come is named, on all sides.
 TEST(Launching, MissingRank) {
   int port = unusedPort();
