@@ -136,7 +136,9 @@ int Compilation::finish() {
     return Done;
   format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
   if (!written) {
-    report(folder, written.message());
+    StringRef message = written.message();
+    message.consume_front(folder + ": ");
+    report(folder, message);
     return WrongInput;
   }
   sayTime("write");

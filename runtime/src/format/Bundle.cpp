@@ -140,7 +140,10 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
   while (folder.size() > 1 && folder.back() == '/')
     folder.pop_back();
   std::error_code error;
-  if (fs::exists(folder, error) && !fs::exists(folder + "/" + std::string(kManifest), error))
+  bool exists = fs::exists(folder, error);
+  if (error) // e.g. a link that leads to itself
+    return Error{folder + ": cannot open: " + error.message()};
+  if (exists && !fs::exists(folder + "/" + std::string(kManifest), error))
     return Error{folder + ": exists and is not a bundle, so it is not replaced"};
   for (size_t role = 0; role < bundle.programs.size(); ++role)
     if (Status sound = checkProgram(bundle.programs[role], roleFile(role)); !sound)
@@ -148,7 +151,7 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
   std::string temporary = folder + ".tmp-" + std::to_string(::getpid());
   fs::remove_all(temporary, error);
   if (!fs::create_directories(temporary, error))
-    return Error{temporary + ": cannot create: " + error.message()};
+    return Error{folder + ": cannot create: " + error.message()};
   Manifest manifest = bundle.manifest;
   Status status = writeFiles(temporary, manifest, bundle);
   if (status)

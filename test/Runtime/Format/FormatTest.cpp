@@ -240,6 +240,17 @@ TEST(Bundle, WriteReadReplace) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/mine"));
   std::filesystem::remove_all(folder);
   EXPECT_FALSE(readBundle(folder));
+
+  std::filesystem::create_symlink(folder, folder);
+  Expected<Manifest> loop = writeBundle(folder, bundle);
+  ASSERT_FALSE(loop);
+  EXPECT_EQ(loop.message(), folder + ": cannot open: Too many levels of symbolic links");
+  std::filesystem::remove(folder);
+  std::ofstream(folder) << "mine";
+  Expected<Manifest> inside = writeBundle(folder + "/x", bundle);
+  ASSERT_FALSE(inside);
+  EXPECT_EQ(inside.message(), folder + "/x: cannot create: Not a directory");
+  std::filesystem::remove(folder);
 }
 
 // What does not agree within a manifest is refused with its place.
