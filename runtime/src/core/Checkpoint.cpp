@@ -185,11 +185,16 @@ bool isCheckpoint(const std::string &path) {
   return fs::is_regular_file(fs::path(path) / "index.json", error);
 }
 
-std::string newestCheckpoint(const std::string &folder) {
+std::optional<std::string> findNewestCheckpoint(const std::string &folder) {
   auto saves = listSaves(folder);
-  if (saves.empty())
+  return saves.empty() ? std::nullopt : std::optional(folder + "/" + saves.back().name);
+}
+
+std::string newestCheckpoint(const std::string &folder) {
+  std::optional<std::string> newest = findNewestCheckpoint(folder);
+  if (!newest)
     throw Failure::at(folder, Message::noCheckpoint);
-  return folder + "/" + saves.back().name;
+  return *newest;
 }
 
 namespace {
@@ -311,7 +316,12 @@ bool Checkpoint::intact() const {
 
 std::string otherComplete(const std::string &path) {
   fs::path own = withoutSlash(path), folder = own.parent_path();
-  auto saves = listSaves(folder.empty() ? "." : folder.string());
+  std::vector<ListedSave> saves;
+  try {
+    saves = listSaves(folder.empty() ? "." : folder.string());
+  } catch (const Failure &) {
+    // a folder that cannot be read: what is wrong with `path` is said already
+  }
   for (size_t i = saves.size(); i-- > 0;) {
     std::string other = (folder / saves[i].name).string();
     if (other == own || !saves[i].serial)

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 
 namespace par::core {
 
@@ -79,17 +78,21 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
                                   const fs::path &path) {
   fs::path model = findCompiledModel(manifest, bundle, Message::exportMissing, Message::exportChanged);
   std::vector<ModelCopy> copies{{model, path, model.filename()}};
-  std::set<std::string> beside;
+  std::map<std::string, std::string> beside; // and a tensor that lies there
   for (const Tensor &tensor : manifest.tensors) {
     if (!isExported(tensor))
       continue;
     if (!tensor.source && tensor.kind != format::TensorKind::Buffer)
       throw Failure::at(path.string(), Message::exportNoPlace, tensor.name, model.string());
     if (tensor.source && model.filename() != tensor.source->file)
-      beside.insert(tensor.source->file);
+      beside.emplace(tensor.source->file, tensor.name);
   }
-  for (const std::string &file : beside)
-    copies.push_back({besideModel(model, file), folderOf(path) / file, file});
+  for (const auto &[file, tensor] : beside) {
+    fs::path data = besideModel(model, file);
+    if (std::error_code ignored; !fs::is_regular_file(data, ignored))
+      throw Failure::at(path.string(), Message::exportDataMissing, data.string(), tensor);
+    copies.push_back({data, folderOf(path) / file, file});
+  }
   std::error_code ignored;
   for (const ModelCopy &copy : copies)
     if (fs::equivalent(copy.from, copy.to, ignored))

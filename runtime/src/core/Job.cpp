@@ -106,14 +106,8 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
 void openInitialValues(Job &job) {
   const RunOptions &options = job.options;
   std::string resume = options.resume;
-  if (resume == "auto") {
-    bool any = isFolder(options.save);
-    try {
-      resume = any ? newestCheckpoint(options.save) : "";
-    } catch (const Failure &) {
-      resume.clear(); // nothing saved yet: the first start of a job that is restarted with the same command
-    }
-  }
+  if (resume == "auto") // nothing saved yet: the first start of a job that is restarted with the same command
+    resume = isFolder(options.save) ? findNewestCheckpoint(options.save).value_or("") : "";
   if (!resume.empty()) {
     job.checkpoint = openSave(resume);
     checkState(job.bundle.manifest, job.checkpoint->store);

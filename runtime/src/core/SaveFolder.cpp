@@ -39,13 +39,32 @@ std::optional<Remnant> remnantOf(const std::string &name) {
   return Remnant{*step, ending};
 }
 
-/// Names in a folder; none where it cannot be read.
+/// Names in a folder; none where nothing is there. Throws Failure where it cannot be read.
 std::vector<std::string> namesIn(const std::string &folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw Failure::at(folder, Message::cannotOpen, error.message());
   return names;
+}
+
+bool isOfSave(const std::string &name) {
+  return name == "index.json" || (name.starts_with("rank") && name.ends_with(".safetensors"));
+}
+
+/// Whether the folder is a save, or was one: files of one without an index that can be read, or a folder that cannot be
+/// looked into, are not passed over.
+bool looksSaved(const std::string &path) {
+  if (isCheckpoint(path))
+    return true;
+  try {
+    std::vector<std::string> names = namesIn(path);
+    return !names.empty() && std::all_of(names.begin(), names.end(), isOfSave);
+  } catch (const Failure &) {
+    return true;
+  }
 }
 
 ListedSave listed(const std::string &folder, const std::string &name, uint64_t step) {
@@ -85,7 +104,7 @@ std::vector<ListedSave> listSaves(const std::string &folder) {
   std::vector<ListedSave> saves, unread;
   std::set<uint64_t> named;
   auto add = [&](const std::string &name, uint64_t step) {
-    if (!isCheckpoint(folder + "/" + name))
+    if (!looksSaved(folder + "/" + name))
       return;
     ListedSave save = listed(folder, name, step);
     named.insert(step);
@@ -108,10 +127,6 @@ std::vector<ListedSave> listSaves(const std::string &folder) {
   saves.insert(saves.begin(), unread.begin(), further);
   saves.insert(saves.end(), further, unread.end());
   return saves;
-}
-
-static bool isOfSave(const std::string &name) {
-  return name == "index.json" || (name.starts_with("rank") && name.ends_with(".safetensors"));
 }
 
 void refuseForeign(const std::string &folder, uint64_t last) {

@@ -278,7 +278,7 @@ void readBegin(const Entries &entries, std::string_view text, SaveIndex &index) 
   if (index.format > 1) {
     checkText(entries.place(), text);
     index.run = entries.text("run");
-    index.serial = entries.number("serial", 1, ~uint64_t(0));
+    index.serial = entries.number("serial", 1, ~uint64_t(0) >> 1); // the next one is a number too
   }
   index.plan = entries.text("plan");
   index.position = readPosition(entries);

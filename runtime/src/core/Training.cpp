@@ -34,11 +34,13 @@ public:
     }
     giveValues();
     int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
-    if (options.exportTo.ends_with(".onnx"))
-      exportModel(session, options.bundle, options.exportTo);
-    else if (!options.exportTo.empty())
-      exportWeights(session, options.exportTo);
-    trace.write(control);
+    writes([&] {
+      if (options.exportTo.ends_with(".onnx"))
+        exportModel(session, options.bundle, options.exportTo);
+      else if (!options.exportTo.empty())
+        exportWeights(session, options.exportTo);
+      trace.write(control);
+    });
     if (options.checkArena)
       reportArenas();
     if (std::string found = session.report(); session.rank() == 0 && !found.empty())
@@ -73,6 +75,7 @@ private:
       agreeOnCheckpoint();
       session.restore(job.checkpoint->store);
       position = job.checkpoint->position;
+      saved = job.checkpoint->store.place;
     } else {
       session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
       position = {0, 0, job.seed, job.shuffled};
@@ -104,7 +107,6 @@ private:
 
   int train() {
     RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
-    std::string saved = job.checkpoint ? job.checkpoint->store.place : "";
     bool interrupted = false;
     while (position.step < job.steps) {
       if (!control.startStep(position.step + 1)) {
@@ -113,20 +115,19 @@ private:
       }
       StepSummary summary = step(order);
       if (summary.badRank >= 0)
-        failNonFinite(summary, control.allGather("nan", session.firstNonFinite()), saved);
+        failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
       // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
       if (summary.skipped() && summary.lossScale < 1)
         throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
             .exitsWith(exitNan);
       lastLoss = summary.loss;
-      std::string savedNow = savesAfter(position.step) ? save(saved) : "";
-      saved = savedNow.empty() ? saved : savedNow;
-      progress.step(summary, savedNow);
+      std::string savedNow = savesAfter(position.step) ? save() : "";
+      writes([&] { progress.step(summary, savedNow); });
       if (options.evalEvery && position.step % options.evalEvery == 0)
         evaluate(job.evalDataset.get(), position.step);
     }
     if (interrupted && !options.save.empty() && position.step > 0)
-      progress.interrupted(save(saved));
+      progress.interrupted(save());
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
@@ -167,12 +168,19 @@ private:
     return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
   }
 
-  /// `last` is where the state was saved before, "" for nowhere.
-  std::string save(const std::string &last) {
+  std::string save() {
+    writes([&] { saved = writer.save(position); });
+    return saved;
+  }
+
+  /// Writes a file; where that fails, the user of a job that saves is told where to go on from.
+  template <typename F> void writes(F &&write) {
     try {
-      return writer.save(position);
+      write();
     } catch (Failure &failure) {
-      throw std::move(failure).note(last.empty() ? "nothing was saved before" : "the last save is " + last + ": --resume " + last);
+      if (options.save.empty())
+        throw;
+      throw std::move(failure).note(saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved);
     }
   }
 
@@ -189,8 +197,7 @@ private:
   }
 
   /// Every rank throws the same; the first rank that can name a value is the one that is named.
-  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts,
-                                  const std::string &saved) {
+  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts) {
     auto rank = static_cast<uint32_t>(summary.badRank);
     for (uint32_t i = 0; firsts[rank].empty() && i < firsts.size(); ++i)
       rank = firsts[i].empty() ? rank : i;
@@ -289,6 +296,7 @@ private:
   Trace trace;
   CheckpointWriter writer;
   RunPosition position;
+  std::string saved; ///< where the state was saved last, "" for nowhere
   uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");
 };

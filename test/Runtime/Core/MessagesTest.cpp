@@ -251,6 +251,11 @@ TEST_F(Mistakes, ofAnExportIntoTheModel) {
   EXPECT_EQ(export_to("place", folder / "new.onnx"), 1);
   expectSays("new.onnx: error: cannot hold w: " + model + " was compiled without its weights or is compressed; export to "
              ".safetensors");
+  bundle.manifest.tensors[0].source = format::Source{"w.bin", 0, 256, format::DType::F32};
+  EXPECT_EQ(export_to("nodata", folder / "new.onnx"), 1);
+  EXPECT_EQ(err, (folder / "new.onnx") + ": error: --export to .onnx needs " + (folder / "w.bin") +
+                     " too, where \"w\" lies, and it is not there; export to .safetensors\n");
+  EXPECT_EQ(out, "") << "said before it trains";
   bundle.manifest.tensors[0].source = format::Source{"squares.onnx", 20, 256, format::DType::F32};
   EXPECT_EQ(export_to("same", model), 1) << "written before it trains";
   expectSays("squares.onnx: error: is the model that was compiled, or its weights; give --export another name or folder");
@@ -404,7 +409,12 @@ TEST_F(Mistakes, ofMetricsAndTracesThatCannotBeWritten) {
       return run({toy, "--init", "--text", text(), "--steps", "2", flag, path});
     };
     EXPECT_EQ(to("/dev/full"), 1) << flag;
-    expectSays("/dev/full: error: cannot write: No space left on device");
+    EXPECT_EQ(err, "/dev/full: error: cannot write: No space left on device\n");
+    std::string save = (folder / "ckpt") + flag;
+    EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", flag, "/dev/full", "--save", save}), 1);
+    bool trains = flag == std::string("--metrics"); // a trace is written at the end
+    EXPECT_EQ(err, "/dev/full: error: cannot write: No space left on device\n  note: " +
+                       (trains ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2") + "\n");
     for (auto [path, reason] : {std::pair<std::string, std::string>{folder / "none/f", "No such file or directory"},
                                 {folder / "toy.par", "Is a directory"}, {pipe, "No such device or address"}}) {
       EXPECT_EQ(to(path), 1) << flag;

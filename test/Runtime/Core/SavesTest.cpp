@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -310,6 +311,7 @@ TEST_F(Saves, areCleanedUpByTheNextOwner) {
   }
   for (const char *name : {"notes.tmp", "7.notes.tmp", "007.tmp", "99999999999999999999999999", "2.old"})
     fs::create_directory(save + "/" + name);
+  fs::copy_file(save + "/1/index.json", save + "/99999999999999999999999999/index.json");
   EXPECT_EQ(core::newestCheckpoint(save), save + "/2");
   trains(save);
   std::set<std::string> left;
@@ -366,6 +368,93 @@ TEST_F(Saves, thatAreBrokenDoNotHide) {
   writeFile(save + "/1/index.json", "{");
   EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "4", "--save-every", "1"}), 0) << err;
   EXPECT_TRUE(fs::exists(save + "/1") && fs::exists(save + "/3") && fs::exists(save + "/4")) << "not counted by --keep";
+}
+
+// Nor is one that has lost its index, or a folder that cannot be looked into; what was never a save is nobody's concern.
+TEST_F(Saves, withoutAnIndexDoNotHide) {
+  fs::copy(save + "/2", save + "/5", fs::copy_options::recursive);
+  fs::create_directory(save + "/7");
+  fs::create_directory(save + "/8");
+  writeFile(save + "/8/notes", "mine");
+  auto refused = [&](const std::string &says) {
+    for (std::vector<std::string> flags : {std::vector<std::string>{"--resume", save}, {"--resume", "auto", "--save", save}}) {
+      flags.insert(flags.end(), {"--steps", "6"});
+      EXPECT_EQ(runTwo(flags), 1);
+      EXPECT_EQ(err, save + "/5: error: " + says + "; " + save + "/2 is complete: --resume " + save + "/2\n");
+    }
+  };
+  std::string index = save + "/5/index.json";
+  fs::remove(index);
+  refused("no complete checkpoint in this folder");
+  ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
+  refused("no complete checkpoint in this folder");
+  fs::remove_all(save + "/5");
+  EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
+  EXPECT_EQ(fileText(save + "/8/notes"), "mine");
+}
+
+// --resume auto begins anew where nothing was saved, not where nobody can say. (Root reads everything: it becomes another.)
+TEST_F(Saves, inAFolderThatCannotBeReadAreNotBegunAnew) {
+  fs::permissions(std::string(folder), fs::perms::all);
+  fs::permissions(save, fs::perms(0333));
+  pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && seteuid(65534) != 0)
+      _exit(99);
+    try {
+      core::findNewestCheckpoint(save);
+      _exit(1);
+    } catch (const core::Failure &failure) {
+      _exit(failure.what() == save + ": error: cannot open: Permission denied" ? 0 : 2);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  fs::permissions(save, fs::perms::owner_all);
+}
+
+/// What happened to the names of a folder since it began to look.
+class NameChanges {
+public:
+  explicit NameChanges(const std::string &folder) : descriptor(inotify_init1(IN_NONBLOCK)) {
+    inotify_add_watch(descriptor, folder.c_str(), IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO);
+  }
+  ~NameChanges() { close(descriptor); }
+
+  /// "gone 1", "from 1" and "to 1", in order; what a run adds to names is not told.
+  std::vector<std::string> take() {
+    std::vector<std::string> changes;
+    alignas(inotify_event) char bytes[16384];
+    for (ssize_t n; (n = read(descriptor, bytes, sizeof bytes)) > 0;)
+      for (char *at = bytes; at < bytes + n;) {
+        auto *event = reinterpret_cast<inotify_event *>(at);
+        std::string name = event->name, run = name.size() > 17 ? name.substr(name.find('.'), 17) : "";
+        if (size_t where = name.find(run); !run.empty())
+          name.erase(where, run.size());
+        changes.push_back((event->mask & IN_DELETE ? "gone " : event->mask & IN_MOVED_FROM ? "from " : "to ") + name);
+        at += sizeof *event + event->len;
+      }
+    return changes;
+  }
+
+private:
+  int descriptor;
+};
+
+// At no moment stands half a save under its name: it comes by a move, goes by a move, and is deleted under another one.
+TEST_F(Saves, comeAndGoByMoves) {
+  NameChanges changes(save);
+  ASSERT_EQ(runTwo({"--resume", save, "--save", save, "--save-every", "1", "--keep", "2", "--steps", "3"}), 0) << err;
+  EXPECT_EQ(changes.take(), (std::vector<std::string>{"from 3.tmp", "to 3", "from 1", "to 1.gone", "gone 1.gone"}));
+  // In exchange, where the file system can, as those in memory and ext4 can: no moment without a save of that name.
+  ASSERT_EQ(runTwo({"--resume", save + "/2", "--save", save, "--save-every", "1", "--keep", "2", "--steps", "3"}), 0) << err;
+  std::vector<std::string> names = changes.take();
+  ASSERT_GE(names.size(), 4u);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.begin() + 4),
+            (std::set<std::string>{"from 3.tmp", "to 3", "from 3", "to 3.tmp"}));
+  EXPECT_EQ(std::count(names.begin(), names.end(), "gone 3"), 0);
+  EXPECT_EQ(names.back(), "gone 3.old");
 }
 
 // Nothing is called complete that was not read.

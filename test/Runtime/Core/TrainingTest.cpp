@@ -63,7 +63,7 @@ TEST_F(Training, simulatesWithTheSameWeights) {
 
 TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
   std::string bundle = write(toy::training(1), "one"), metrics = folder / "metrics.jsonl";
-  for (auto [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+  for (auto [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143), std::pair(SIGHUP, 129)}) {
     std::filesystem::remove(metrics);
     std::thread other([&] {
       while (fileText(metrics).empty()) // the handler stands before the first step
@@ -73,7 +73,7 @@ TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
     std::string save = folder / ("ckpt" + std::to_string(code));
     EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics})), code);
     other.join();
-    expectLine(R"(interrupted; saved .*ckpt1[34][03]/\d+\n)");
+    expectLine(R"(interrupted; saved .*ckpt1(30|43|29)/\d+\n)");
     std::smatch last;
     ASSERT_TRUE(std::regex_search(out, last, std::regex("--weights ([^ ]*)"))) << out;
     EXPECT_TRUE(std::filesystem::exists(last[1].str() + "/index.json")) << last[1];

@@ -48,7 +48,10 @@ struct Checkpoint {
 
 /// Opens the checkpoint in `path` itself. Throws Failure (error 23) if a file is not as the index says.
 Checkpoint openCheckpoint(const std::string &path);
-/// The newest complete checkpoint of a folder: "DIR/STEP"; throws Failure if there is none.
+/// The newest checkpoint of a folder, "DIR/STEP"; nothing where none was saved. One that is further than the others is found
+/// even if it is broken, so that who opens it hears why. Throws Failure where the folder cannot be read.
+std::optional<std::string> findNewestCheckpoint(const std::string &folder);
+/// The same; throws Failure if there is none.
 std::string newestCheckpoint(const std::string &folder);
 /// True if `path` holds an index.json of a checkpoint.
 bool isCheckpoint(const std::string &path);
