@@ -1,6 +1,8 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace par {
@@ -121,27 +123,42 @@ LogicalResult ProgramEmitter::emitBeside(Operation *op, StringAttr name, ArrayAt
   append(op, format::Op::Signal).event = done;
   queue = 0;
   for (Value result : op->getResults())
-    reducedBeside[buffers.lookup(bufferOf(result))].push_back(done);
+    writtenBeside[buffers.lookup(bufferOf(result))].push_back({done, beside});
   return emitted;
+}
+
+/// The event is that of the last collective before it that writes the buffer.
+void ProgramEmitter::emitDone(DoneOp done) {
+  llvm::SmallSetVector<uint32_t, 2> events;
+  for (Value value : done.getValues())
+    events.insert(writtenBeside[buffers.lookup(bufferOf(value))].pop_back_val().first);
+  for (uint32_t event : events)
+    append(done, format::Op::Wait).event = event;
 }
 
 void ProgramEmitter::emitWaits(format::Block &block) const {
   std::vector<format::Instruction> ordered;
-  llvm::DenseSet<uint32_t> waited;
-  size_t grouped = 0; // instructions that are still members of a group
+  std::set<std::pair<uint32_t, uint32_t>> waited; // a queue, and an event that it has waited for
+  size_t grouped = 0;                             // instructions that are still members of a group
+  auto wait = [&](uint32_t queue, uint32_t event) {
+    if (!waited.insert({queue, event}).second)
+      return;
+    ordered.emplace_back().op = format::Op::Wait;
+    ordered.back().queue = queue;
+    ordered.back().event = event;
+  };
   for (size_t n = 0; n < block.instructions.size(); ++n) {
     const format::Instruction &it = block.instructions[n];
     if (it.op == format::Op::Signal)
-      waited.erase(it.event);
+      for (uint32_t queue = 0; queue < out.queues.size(); ++queue)
+        waited.erase({queue, it.event});
     // A group waits as a whole, before it begins.
     size_t members = it.op == format::Op::Group ? it.n : 0;
-    for (size_t m = n; grouped == 0 && it.queue == 0 && m <= n + members; ++m)
+    for (size_t m = n; grouped == 0 && m <= n + members; ++m)
       for (const format::Operand &operand : block.instructions[m].operands)
-        for (uint32_t done : reducedBeside.lookup(operand.buffer))
-          if (waited.insert(done).second) {
-            ordered.emplace_back().op = format::Op::Wait;
-            ordered.back().event = done;
-          }
+        for (auto [done, queue] : writtenBeside.lookup(operand.buffer))
+          if (queue != it.queue)
+            wait(it.queue, done);
     grouped = members ? members : grouped - (grouped > 0);
     ordered.push_back(it);
   }

@@ -147,6 +147,10 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return emitRecv(recv);
   if (auto reduce = dyn_cast<WorldReduceOp>(op))
     return emitWorldReduce(reduce);
+  if (auto done = dyn_cast<DoneOp>(op)) {
+    emitDone(done);
+    return success();
+  }
   if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0) {
     auto beside = op->getAttrOfType<StringAttr>("queue");
     return beside ? emitBeside(op, beside, axes)

@@ -3,6 +3,7 @@
 
 #include "Communicators.h"
 #include "par/Codegen/Codegen.h"
+#include "par/Dialect/Beside.h"
 #include "par/Memory/Arena.h"
 #include "par/format/Bundle.h"
 
@@ -56,7 +57,9 @@ private:
                                     ReduceKind kind, uint64_t tag);
   /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
   mlir::LogicalResult emitBeside(mlir::Operation *op, mlir::StringAttr queue, mlir::ArrayAttr axes);
-  /// Before each touch of what such a collective reduces, compute waits.
+  /// Compute waits for the end of such a collective.
+  void emitDone(DoneOp done);
+  /// Where no `done` says so, other queues wait before each touch of what such a collective writes.
   void emitWaits(format::Block &block) const;
 
   /// Copies between device and host go beside compute, in their order, each ordered with what touches its bytes.
@@ -80,8 +83,8 @@ private:
   llvm::DenseMap<mlir::Operation *, uint32_t> buffers;
   llvm::StringMap<uint32_t> kernels, calls;
   uint32_t queue = 0; ///< of the instructions that are appended
-  /// Buffers that a queue beside compute reduces, and the events of when it has.
-  llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t>> reducedBeside;
+  /// Buffers that a queue beside compute writes: the events of when it has, and the queue.
+  llvm::DenseMap<uint32_t, llvm::SmallVector<std::pair<uint32_t, uint32_t>>> writtenBeside;
   /// Blocks that feed a buffer: some run of them is the first to load it for its microbatch.
   llvm::MapVector<mlir::Operation *, llvm::SetVector<mlir::Operation *>> feeds;
 };

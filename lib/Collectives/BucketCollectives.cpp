@@ -1,6 +1,5 @@
-#include "Reductions.h"
+#include "Grouping.h"
 #include "par/Collectives/Passes.h"
-#include "par/Interfaces/Cost.h"
 
 using namespace mlir;
 
@@ -11,9 +10,15 @@ namespace par {
 
 namespace {
 
-/// All-reduces that may be one.
+/// A collective that may be one with others.
+struct Member {
+  Operation *op;
+  std::optional<SmallVector<Operation *>> sources; ///< if it can start at the block's begin and something needs it
+};
+
+/// Collectives that may be one.
 struct Bucket {
-  SmallVector<AllReduceOp> members;
+  SmallVector<Member> members;
   size_t values = 0;
   int64_t bytes = 0;
   Operation *place = nullptr; ///< its last operand's
@@ -30,80 +35,123 @@ struct BucketCollectivesPass : impl::BucketCollectivesPassBase<BucketCollectives
   }
 
   void runOnBlock(BlockOp block);
-  bool join(Bucket &bucket, AllReduceOp reduce);
+  bool join(Bucket &bucket, const Member &member);
 };
 
 } // namespace
 
-static int64_t bytesOf(AllReduceOp reduce) {
-  int64_t bytes = 0;
-  for (Type type : reduce.getResultTypes())
-    bytes += getByteSize(type);
-  return bytes;
-}
-
 static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 static Operation *earlier(Operation *a, Operation *b) { return !a || (b && b->isBeforeInBlock(a)) ? b : a; }
 
-/// Adds a reduction if it is of the bucket's kind and nobody needs a result before the last operand is there.
-bool BucketCollectivesPass::join(Bucket &bucket, AllReduceOp reduce) {
-  Operation *place = later(bucket.place, lastOperand(reduce));
-  Operation *need = earlier(bucket.need, firstNeed(reduce));
+/// Whether two do the same with their operands; what is a list of numbers has one for each operand.
+static bool doTheSame(Operation *a, Operation *b) {
+  if (a->getName() != b->getName())
+    return false;
+  for (NamedAttribute attribute : a->getAttrs())
+    if (!isa<DenseI64ArrayAttr>(attribute.getValue()) && b->getAttr(attribute.getName()) != attribute.getValue())
+      return false;
+  return isScalar(a) == isScalar(b);
+}
+
+/// Adds a collective if it is of the bucket's kind and nobody needs a result before the last operand is there. Those that
+/// start early are needed in the order in which they come, so that the first need is the bucket's.
+bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
+  bool early = member.sources.has_value();
+  Operation *place = early ? nullptr : later(bucket.place, lastOperand(member.op));
+  Operation *need = earlier(bucket.need, firstNeed(member.op));
   if (!bucket.members.empty()) {
-    AllReduceOp first = bucket.members.front();
-    bool alike = first.getKind() == reduce.getKind() && first.getAxes() == reduce.getAxes() &&
-                 isScalar(first) == isScalar(reduce);
-    bool fits = bytes > 0 && (isScalar(reduce) || bucket.bytes + bytesOf(reduce) <= bytes) &&
-                bucket.values + reduce.getNumResults() <= mostMembers;
-    if (!alike || !fits || (need && !place->isBeforeInBlock(need)))
+    const Member &first = bucket.members.front();
+    bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
+    bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
+                bucket.values + member.op->getNumResults() <= mostMembers;
+    if (!alike || !fits || (!early && need && !place->isBeforeInBlock(need)))
       return false;
   }
-  bucket.members.push_back(reduce);
-  bucket.values += reduce.getNumResults();
-  bucket.bytes += bytesOf(reduce);
+  bucket.members.push_back(member);
+  bucket.values += member.op->getNumResults();
+  bucket.bytes += bytesOf(member.op);
   bucket.place = place;
   bucket.need = need;
   return true;
 }
 
-/// One op for all members, where the last operand is made.
+/// One op for all members, which does with each operand what its member did.
+static Operation *makeOne(const Bucket &bucket) {
+  Operation *first = bucket.members.front().op;
+  OperationState state(first->getLoc(), first->getName());
+  SmallVector<Location> locations;
+  for (const Member &member : bucket.members) {
+    llvm::append_range(state.operands, member.op->getOperands());
+    llvm::append_range(state.types, member.op->getResultTypes());
+    locations.push_back(member.op->getLoc());
+  }
+  OpBuilder builder(first);
+  state.location = builder.getFusedLoc(locations);
+  for (NamedAttribute attribute : first->getAttrs()) {
+    Attribute value = attribute.getValue();
+    if (isa<DenseI64ArrayAttr>(value)) {
+      SmallVector<int64_t> all;
+      for (const Member &member : bucket.members)
+        llvm::append_range(all, member.op->getAttrOfType<DenseI64ArrayAttr>(attribute.getName()).asArrayRef());
+      value = builder.getDenseI64ArrayAttr(all);
+    }
+    state.addAttribute(attribute.getName(), value);
+  }
+  return builder.create(state);
+}
+
+/// The members become one: where the first result is needed if they can start early, else where the last operand is made.
 static void merge(const Bucket &bucket) {
   if (bucket.members.size() < 2)
     return;
-  SmallVector<Value> inputs;
-  SmallVector<Location> locations;
-  for (AllReduceOp member : bucket.members) {
-    llvm::append_range(inputs, member.getInputs());
-    locations.push_back(member.getLoc());
-  }
-  AllReduceOp first = bucket.members.front();
-  OpBuilder builder(first);
-  auto merged = AllReduceOp::create(builder, builder.getFusedLoc(locations), TypeRange(ValueRange(inputs)),
-                                    inputs, first.getKind(), first.getAxes());
+  const Member &first = bucket.members.front();
+  if (first.sources)
+    for (const Member &member : bucket.members)
+      moveBefore(member.op, *member.sources, bucket.need);
+  Operation *merged = makeOne(bucket);
+  if (first.sources)
+    merged->moveBefore(bucket.need);
   size_t at = 0;
-  for (AllReduceOp member : bucket.members) {
-    member->replaceAllUsesWith(merged.getResults().slice(at, member.getNumResults()));
-    at += member.getNumResults();
-    member.erase();
+  for (const Member &member : bucket.members) {
+    member.op->replaceAllUsesWith(merged->getResults().slice(at, member.op->getNumResults()));
+    at += member.op->getNumResults();
+    member.op->erase();
   }
-  moveBehind(merged, bucket.place);
+  if (!first.sources)
+    moveBehind(merged, bucket.place);
+}
+
+/// Collectives that can be moved: all-reduces of scalars, what nobody in the block needs, what can start early.
+static SmallVector<Member> membersOf(BlockOp block) {
+  SmallVector<Member> early, late;
+  for (Operation *op : collectivesOf(block)) {
+    Operation *need = firstNeed(op);
+    if (need && !isScalar(op)) {
+      if (auto sources = sourcesOf(op))
+        early.push_back({op, sources});
+    } else if (lastOperand(op) && (isScalar(op) || !need)) {
+      late.push_back({op, std::nullopt});
+    }
+  }
+  // In the order in which they are needed, or could start.
+  llvm::stable_sort(early, [](const Member &a, const Member &b) {
+    return firstNeed(a.op)->isBeforeInBlock(firstNeed(b.op));
+  });
+  llvm::stable_sort(late, [](const Member &a, const Member &b) {
+    return lastOperand(a.op)->isBeforeInBlock(lastOperand(b.op));
+  });
+  llvm::append_range(early, late);
+  return early;
 }
 
 void BucketCollectivesPass::runOnBlock(BlockOp block) {
-  SmallVector<AllReduceOp> reduces;
-  for (AllReduceOp reduce : block.getOps<AllReduceOp>())
-    if (lastOperand(reduce) && (isScalar(reduce) || onlyLeaves(reduce)))
-      reduces.push_back(reduce);
-  // In the order in which they could start.
-  llvm::stable_sort(
-      reduces, [](AllReduceOp a, AllReduceOp b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
   SmallVector<Bucket> buckets;
-  for (AllReduceOp reduce : reduces) {
+  for (const Member &member : membersOf(block)) {
     bool joined = false;
     for (size_t i = buckets.size(); i-- > 0 && !joined;)
-      joined = join(buckets[i], reduce);
+      joined = join(buckets[i], member);
     if (!joined)
-      join(buckets.emplace_back(), reduce);
+      join(buckets.emplace_back(), member);
   }
   llvm::for_each(buckets, merge);
 }

@@ -1,4 +1,4 @@
-#include "Reductions.h"
+#include "Grouping.h"
 #include "par/Collectives/Passes.h"
 
 using namespace mlir;

@@ -1,4 +1,4 @@
-#include "Reductions.h"
+#include "Grouping.h"
 #include "par/Collectives/Passes.h"
 
 using namespace mlir;
@@ -12,32 +12,53 @@ namespace {
 struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectivesPass> {
   using VerifyCollectivesPassBase::VerifyCollectivesPassBase;
 
-  LogicalResult verifyReduction(AllReduceOp reduce) {
-    auto block = reduce->getParentOfType<BlockOp>();
-    if (reduce.getNumResults() > mostMembers)
-      return reduce.emitError() << "joins " << reduce.getNumResults() << " values in block @"
-                                << block.getSymName() << ", a group takes " << mostMembers;
-    Operation *need = onlyLeaves(reduce) ? firstNeed(reduce) : *reduce->getUsers().begin();
-    if (reduce->hasAttr("queue") && need) {
-      InFlightDiagnostic error = reduce.emitError() << "runs beside what follows in block @"
-                                                    << block.getSymName() << ", which needs its results";
-      error.attachNote(need->getLoc()) << "needed here";
-      return error;
-    }
-    if (overlap && !reduce->hasAttr("queue") && !need && lastOperand(reduce) && !isScalar(reduce))
-      return reduce.emitError() << "only leaves block @" << block.getSymName()
-                                << ", but keeps what follows waiting after Collectives";
-    return success();
+  LogicalResult verifyBeside(Operation *collective, StringRef block);
+  LogicalResult verifyWaiting(Operation *collective, StringRef block);
+
+  LogicalResult verify(Operation *collective, StringRef block) {
+    if (collective->getNumResults() > mostMembers)
+      return collective->emitError() << "joins " << collective->getNumResults() << " values in block @" << block
+                                     << ", a group takes " << mostMembers;
+    return collective->hasAttr("queue") ? verifyBeside(collective, block) : verifyWaiting(collective, block);
   }
 
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       for (BlockOp block : program.getOps<BlockOp>())
-        for (AllReduceOp reduce : block.getOps<AllReduceOp>())
-          if (failed(verifyReduction(reduce)))
+        for (Operation *collective : collectivesOf(block))
+          if (failed(verify(collective, block.getSymName())))
             return signalPassFailure();
   }
 };
 } // namespace
+
+/// What runs beside compute is used by its `done` alone, or leaves the block.
+LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringRef block) {
+  Operation *need = nullptr;
+  bool ends = llvm::any_of(collective->getUsers(), [](Operation *user) { return isa<DoneOp>(user); });
+  for (Operation *user : collective->getUsers())
+    if (!isa<DoneOp>(user) && (ends || !isa<StoreOp>(user)))
+      need = user;
+  if (!ends && !need)
+    need = firstNeed(collective);
+  if (!need)
+    return success();
+  InFlightDiagnostic error = collective->emitError() << "runs beside what follows in block @" << block
+                                                     << ", which needs its results";
+  error.attachNote(need->getLoc()) << "needed here";
+  return error;
+}
+
+/// Compute waits for what needs not keep it waiting.
+LogicalResult VerifyCollectivesPass::verifyWaiting(Operation *collective, StringRef block) {
+  if (!overlap || isScalar(collective) || !lastOperand(collective))
+    return success();
+  if (!firstNeed(collective))
+    return collective->emitError() << "only leaves block @" << block << ", but keeps what follows waiting after Collectives";
+  if (sourcesOf(collective))
+    return collective->emitError() << "could start before what precedes it in block @" << block
+                                   << ", but keeps it waiting after Collectives";
+  return success();
+}
 
 } // namespace par

@@ -1,5 +1,6 @@
 #include "OpShards.h"
 #include "par/Dialect/Attention.h"
+#include "par/Dialect/Beside.h"
 
 using namespace mlir;
 
@@ -41,6 +42,10 @@ void ParDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "par/Dialect/AttentionOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "par/Dialect/BesideOps.cpp.inc"
       >();
 }
 

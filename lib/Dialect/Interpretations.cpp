@@ -16,6 +16,7 @@ void registerNormInterpretations(mlir::DialectRegistry &registry);
 void registerLossInterpretations(mlir::DialectRegistry &registry);
 void registerOptimizerInterpretations(mlir::DialectRegistry &registry);
 void registerCollectiveInterpretations(mlir::DialectRegistry &registry);
+void registerBesideInterpretations(mlir::DialectRegistry &registry);
 void registerWindowInterpretations(mlir::DialectRegistry &registry);
 
 void registerInterpretations(mlir::DialectRegistry &registry) {
@@ -29,6 +30,7 @@ void registerInterpretations(mlir::DialectRegistry &registry) {
   registerLossInterpretations(registry);
   registerOptimizerInterpretations(registry);
   registerCollectiveInterpretations(registry);
+  registerBesideInterpretations(registry);
   registerWindowInterpretations(registry);
 }
 

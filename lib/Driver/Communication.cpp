@@ -17,7 +17,7 @@ namespace {
 struct Traffic {
   std::string axis, kind, where, type;
   uint64_t bytes = 0, count = 0;
-  bool beside = false; ///< on a queue of its own, beside what follows
+  std::string beside; ///< on a queue of its own: what it runs beside
 };
 
 /// The axes of a communicator as the plan names them: "dp.0+tp.data", a half of dp and all of tp on a queue of
@@ -67,7 +67,8 @@ private:
       StringRef comm = program.comms[instruction.comm].name;
       bool crosses = comm.contains('>') || comm.split('.').first == "stages";
       traffic.axis = crosses ? stageAxis.str() : axesOf(comm);
-      traffic.beside = instruction.op == format::Op::Coll && instruction.queue != 0;
+      if (instruction.op == format::Op::Coll && instruction.queue != 0)
+        traffic.beside = program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
       traffic.type = std::string(toString(instruction.type));
       traffic.bytes += instruction.n * sizeOf(instruction.type);
@@ -166,10 +167,11 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
   for (auto &[sort, list] : most) {
     std::map<uint64_t, uint64_t, std::greater<>> counts;
     SetVector<StringRef> forced;
-    bool beside = false;
+    SetVector<StringRef> beside;
     for (const Traffic &traffic : list) {
       counts[traffic.bytes] += traffic.count;
-      beside |= traffic.beside;
+      if (!traffic.beside.empty())
+        beside.insert(traffic.beside);
       if (!rules.ruleFor(traffic.where, sort.first).empty())
         forced.insert(traffic.where);
     }
@@ -182,8 +184,8 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
       os << " and " << shown - 3 << " more sizes";
     if (sort.second == "send, recv")
       os << " each way";
-    if (beside)
-      os << "   overlapped with the last backward";
+    if (!beside.empty())
+      os << "   " << join(beside, ", ");
     if (!forced.empty()) {
       os << "   forced by " << rules.ruleFor(forced.front(), sort.first);
       if (forced.size() > 1)

@@ -83,8 +83,10 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
   bucket.bytes = *plan.collectives.bucket;
   phases.push_back({"collectives", [bucket, overlap = *plan.collectives.overlap](OpPassManager &manager) {
                       manager.addPass(createBucketCollectivesPass(bucket));
-                      if (overlap)
+                      if (overlap) {
                         manager.addPass(createOverlapCollectivesPass());
+                        manager.addPass(createSplitCollectivesPass());
+                      }
                       VerifyCollectivesPassOptions verify;
                       verify.overlap = overlap;
                       manager.addPass(createVerifyCollectivesPass(verify));

@@ -1,3 +1,4 @@
+#include "par/Dialect/Beside.h"
 #include "par/Memory/Arena.h"
 #include "par/Memory/Passes.h"
 
@@ -65,7 +66,7 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
     auto kernel = cast<KernelOp>(kernels.lookup(launch.getKernelAttr().getAttr()));
     if (kernel.getTied())
       tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
-  } else if (isa<AllReduceOp, WorldReduceOp>(op)) {
+  } else if (isa<AllReduceOp, WorldReduceOp, DoneOp>(op)) {
     for (auto [index, operand] : llvm::enumerate(tied))
       operand = index;
   }

@@ -17,8 +17,14 @@ par.kernel @add(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> attributes {imp
   %0 = par.add %a, %b : tensor<f32>
   par.return %0 : tensor<f32>
 }
+par.kernel @sum(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+  %0 = par.add %a, %b : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
 par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.buffer @w state of "w" : tensor<4xf32>
+  par.buffer @u state of "u" : tensor<2xf32>
+  par.buffer @v state of "v" : tensor<2xf32>
   par.buffer @a temp : tensor<4xf32>
   par.buffer @b temp : tensor<4xf32>
   par.buffer @c temp : tensor<4xf32>
@@ -75,5 +81,26 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
     %rh = par.all_reduce sum %h over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
     par.store %rh to @b : tensor<4xf32>
   }
-  par.entry @train runs [@gradients, @norm, @needed] microbatches [0, 0, 0]
+  // CHECK-LABEL: par.block @gathers
+  par.block @gathers {
+    // Gathers of stored values stand where the first is needed, with what they are made of; 32 bytes are full.
+    // CHECK: par.launch @neg
+    // CHECK-NEXT: par.load @v
+    // CHECK-NEXT: %[[G:.*]]:2 = par.all_gather %{{.*}}, %{{.*}} dims [0, 0] over ["dp"] : (tensor<2xf32>, tensor<2xf32>)
+    // CHECK-NEXT: par.launch @sum(%{{.*}}, %[[G]]#0)
+    // CHECK-NEXT: par.launch @sum(%{{.*}}, %[[G]]#1)
+    // CHECK: par.all_gather %{{.*}} dims [0] over ["dp"]
+    %w = par.load @w : tensor<4xf32>
+    %u = par.load @u : tensor<2xf32>
+    %n = par.launch @neg(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    %gu = par.all_gather %u dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %a = par.launch @sum(%n, %gu) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %v = par.load @v : tensor<2xf32>
+    %gv = par.all_gather %v dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %b = par.launch @sum(%a, %gv) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %gt = par.all_gather %u dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %c = par.launch @sum(%b, %gt) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.store %c to @c : tensor<4xf32>
+  }
+  par.entry @train runs [@gradients, @norm, @needed, @gathers] microbatches [0, 0, 0, 0]
 }

@@ -1,4 +1,4 @@
-// The gate refuses what Kernels leaves where reductions may overlap, and reductions that overlap with their own use.
+// The gate refuses what Kernels leaves where collectives may overlap, and collectives that overlap with their own use.
 // RUN: par-opt %s --par-verify-collectives --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --set mesh='{dp: 2}' --stop-after=kernels > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-collectives 2>&1 | FileCheck %s --check-prefix=KERNELS
@@ -39,4 +39,40 @@ par.program @p on @s0 ranks [0, 1] {
       : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   }
   par.entry @train runs [@last] microbatches [0]
+}
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.kernel @neg(%a: tensor<8xf32>) -> tensor<8xf32> attributes {implementation = "generated"} {
+  %0 = par.negate %a : tensor<8xf32>
+  par.return %0 : tensor<8xf32>
+}
+par.program @p on @s0 ranks [0, 1] {
+  par.buffer @w state of "w" : tensor<4xf32>
+  par.block @forward {
+    %w = par.load @w : tensor<4xf32>
+    // expected-error @below {{could start before what precedes it in block @forward, but keeps it waiting after Collectives}}
+    %g = par.all_gather %w dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+    %n = par.launch @neg(%g) : (tensor<8xf32>) -> tensor<8xf32>
+    par.fetch %n as "n" : tensor<8xf32>
+  }
+  par.entry @eval runs [@forward] microbatches [0]
+}
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.program @p on @s0 ranks [0, 1] {
+  par.buffer @w state of "w" : tensor<4xf32>
+  par.block @forward {
+    %w = par.load @w : tensor<4xf32>
+    // expected-error @below {{runs beside what follows in block @forward, which needs its results}}
+    %g = par.all_gather %w dims [0] over ["dp"] {queue = "all_gather"} : (tensor<4xf32>) -> tensor<8xf32>
+    // expected-note @below {{needed here}}
+    par.fetch %g as "g" : tensor<8xf32>
+    %d = par.done %g of %w : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+    par.fetch %d as "d" : tensor<8xf32>
+  }
+  par.entry @eval runs [@forward] microbatches [0]
 }

@@ -25,12 +25,13 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
 }
 
 def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
-  let summary = "joins all-reduces of a block into buckets";
+  let summary = "joins collectives of a block into buckets";
   let description = [{
-    Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: all-reduces over
-    one group and of one kind joined: those whose results only leave the block (gradients) up to `bytes` a bucket, scalars
-    without a limit, at most 64 values a bucket. A bucket stands where its last operand is made, so none is joined that
-    something waits for before.
+    Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: collectives over
+    one group and of one kind joined, up to `bytes` a bucket (the larger of operands and results), at most 64 values.
+    What only leaves the block or is added to what is stored (gradients) stands where the bucket's last operand is made,
+    so none is joined that something waits for before; so do scalars, whatever their bytes. What is made from stored values alone
+    (parameters that are gathered) stands where the first result is needed.
     Fails: never.
 
     ```
@@ -59,11 +60,37 @@ def OverlapCollectivesPass : Pass<"par-overlap-collectives", "::mlir::ModuleOp">
   }];
 }
 
+def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
+  let summary = "starts collectives early and ends them where their results are needed";
+  let description = [{
+    Expects: programs whose blocks hold launches and collectives (after Kernels, bucketing and -par-overlap-collectives,
+    before Memory). Leaves: collectives of more than scalars with the attribute `queue`, their kind, and a `par.done` each.
+    What is made from stored values alone starts where the one `window` before it ends, the first ones at the block's
+    begin, and ends where it is needed. What nothing in the block needs starts where its last operand is made and ends before
+    the one `window` behind it starts, the last ones at the block's end; what adds the results to stored sums moves
+    behind that. So memory holds `window` more of each than without. Of the others, gathers, scatters and exchanges start where
+    they can and end where they are needed if that leaves a launch between; all-reduces stay.
+    Fails: never.
+
+    ```
+    %1 = par.all_gather %0 dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```
+    %1 = par.all_gather %0 dims [0] over ["dp"] {queue = "all_gather"} : (tensor<4xf32>) -> tensor<8xf32>
+    ...
+    %2 = par.done %1 of %0 : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let options = [Option<"window", "window", "unsigned", "1", "how many may be under way of each kind; 0: none is split">];
+}
+
 def VerifyCollectivesPass : Pass<"par-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Collectives";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where an all-reduce joins more than 64 values; where one with a queue
-    of its own is needed in its block; with `overlap`, where one whose results only leave the block has none.
+    Expects: anything. Leaves: it unchanged. Fails: where a collective joins more than 64 values; where one with a queue
+    of its own is needed in its block, but by its `par.done`; with `overlap`, where one has none whose results only leave the
+    block, or that is made from stored values alone.
 
     ```
     %1 = par.all_reduce sum %0 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>    // error

@@ -1,0 +1,25 @@
+#include "par/Dialect/Attach.h"
+#include "par/Dialect/Beside.h"
+#include "par/Interfaces/Interpretable.h"
+#include "par/Interpreter/Tensor.h"
+
+using namespace mlir;
+using namespace par::interp;
+
+namespace par {
+namespace {
+
+/// Collectives are interpreted where they start.
+struct DoneMeaning : InterpretableOpInterface::ExternalModel<DoneMeaning, DoneOp> {
+  FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    return llvm::to_vector(operands.take_front(op->getNumResults()));
+  }
+};
+
+} // namespace
+
+void registerBesideInterpretations(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DoneOp, DoneMeaning>(*context); });
+}
+
+} // namespace par

@@ -1,0 +1,26 @@
+#include "par/Dialect/Beside.h"
+
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "par/Dialect/BesideOps.cpp.inc"
+
+namespace par {
+
+LogicalResult DoneOp::verify() {
+  if (getValues().empty() || getResultTypes() != getValues().getTypes())
+    return emitOpError() << "(done_c1) has " << getNumResults() << " results for " << getValues().size()
+                         << " values, expected some, of their types";
+  // Behind Memory.
+  if (llvm::all_of(getOperands(), [](Value value) { return isa_and_nonnull<LoadOp>(value.getDefiningOp()); }))
+    return success();
+  Operation *start = getValues().front().getDefiningOp();
+  if (!start || !start->hasAttr("queue") || !llvm::equal(start->getResults(), getValues()))
+    return emitOpError() << "(done_c1) does not have all results of one collective with a queue";
+  for (Value input : getInputs())
+    if (!llvm::is_contained(start->getOperands(), input))
+      return emitOpError() << "(done_c1) keeps " << input.getType() << ", which is no operand of its collective";
+  return success();
+}
+
+} // namespace par

@@ -1,0 +1,117 @@
+// Gathers of stored values start where the one before them is needed and end where they are; scatters start where they can and
+// end before the next one starts, with the sums that they are added to.
+// RUN: par-opt %s --par-split-collectives | FileCheck %s
+// RUN: par-opt %s --par-split-collectives=window=2 | FileCheck %s --check-prefix=TWO
+// RUN: par-opt %s --par-split-collectives=window=0 | FileCheck %s --check-prefix=NONE
+// RUN: par-opt %s --par-split-collectives --par-verify-collectives -o /dev/null
+
+// NONE-NOT: queue
+// NONE-NOT: par.done
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.kernel @cast(%a: tensor<4xf32>) -> tensor<4xbf16> attributes {implementation = "generated"} {
+  %0 = par.convert %a : tensor<4xf32> to tensor<4xbf16>
+  par.return %0 : tensor<4xbf16>
+}
+par.kernel @use(%a: tensor<8xbf16>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {implementation = "generated"} {
+  %0 = par.convert %a : tensor<8xbf16> to tensor<8xf32>
+  %1 = par.add %0, %b : tensor<8xf32>
+  par.return %1 : tensor<8xf32>
+}
+par.kernel @neg(%a: tensor<8xf32>) -> tensor<8xf32> attributes {implementation = "generated"} {
+  %0 = par.negate %a : tensor<8xf32>
+  par.return %0 : tensor<8xf32>
+}
+par.kernel @add(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32>
+    attributes {implementation = "generated", tied = array<i64: 0>} {
+  %0 = par.add %a, %b : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.program @p on @s0 ranks [0, 1] {
+  par.buffer @v state of "v" : tensor<4xf32>
+  par.buffer @w state of "w" : tensor<4xf32>
+  par.buffer @x temp : tensor<8xf32>
+  par.buffer @sum.v temp : tensor<4xf32>
+  par.buffer @sum.w temp : tensor<4xf32>
+  // CHECK-LABEL: par.block @forward
+  // TWO-LABEL: par.block @forward
+  par.block @forward {
+    // The second one starts before the first one is awaited.
+    // CHECK: %[[V:.*]] = par.launch @cast
+    // CHECK-NEXT: %[[GV:.*]] = par.all_gather %[[V]] dims [0] over ["dp"] {queue = "all_gather"}
+    // CHECK-NEXT: par.launch @neg
+    // CHECK-NEXT: par.load @w
+    // CHECK-NEXT: %[[W:.*]] = par.launch @cast
+    // CHECK-NEXT: %[[GW:.*]] = par.all_gather %[[W]] dims [0] over ["dp"] {queue = "all_gather"}
+    // CHECK-NEXT: %[[DV:.*]] = par.done %[[GV]] of %[[V]] : (tensor<8xbf16>, tensor<4xbf16>) -> tensor<8xbf16>
+    // CHECK-NEXT: par.launch @use(%[[DV]]
+    // CHECK-NEXT: %[[DW:.*]] = par.done %[[GW]] of %[[W]]
+    // CHECK-NEXT: par.launch @use(%[[DW]]
+    // TWO: par.all_gather
+    // TWO: par.all_gather
+    // TWO: par.launch @neg
+    %v = par.load @v : tensor<4xf32>
+    %x = par.load @x : tensor<8xf32>
+    %n = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %vb = par.launch @cast(%v) : (tensor<4xf32>) -> tensor<4xbf16>
+    %gv = par.all_gather %vb dims [0] over ["dp"] : (tensor<4xbf16>) -> tensor<8xbf16>
+    %y = par.launch @use(%gv, %n) : (tensor<8xbf16>, tensor<8xf32>) -> tensor<8xf32>
+    %w = par.load @w : tensor<4xf32>
+    %wb = par.launch @cast(%w) : (tensor<4xf32>) -> tensor<4xbf16>
+    %gw = par.all_gather %wb dims [0] over ["dp"] : (tensor<4xbf16>) -> tensor<8xbf16>
+    %z = par.launch @use(%gw, %y) : (tensor<8xbf16>, tensor<8xf32>) -> tensor<8xf32>
+    par.store %z to @x : tensor<8xf32>
+  }
+  // CHECK-LABEL: par.block @backward
+  par.block @backward {
+    // CHECK: %[[G:.*]] = par.launch @neg
+    // CHECK-NEXT: %[[RG:.*]] = par.reduce_scatter sum %[[G]] dims [0] over ["dp"] {queue = "reduce_scatter"}
+    // CHECK-NEXT: %[[H:.*]] = par.launch @neg
+    // CHECK-NEXT: %[[DG:.*]] = par.done %[[RG]] of %[[G]]
+    // CHECK-NEXT: %[[SV:.*]] = par.launch @add(%{{.*}}, %[[DG]])
+    // CHECK-NEXT: %[[RH:.*]] = par.reduce_scatter sum %[[H]] dims [0] over ["dp"] {queue = "reduce_scatter"}
+    // CHECK-NEXT: par.launch @neg
+    // CHECK-NEXT: par.store %[[SV]] to @sum.v
+    // CHECK-NEXT: par.store %{{.*}} to @x
+    // CHECK-NEXT: %[[DH:.*]] = par.done %[[RH]] of %[[H]]
+    // CHECK-NEXT: %[[SW:.*]] = par.launch @add(%{{.*}}, %[[DH]])
+    // CHECK-NEXT: par.store %[[SW]] to @sum.w
+    %sv = par.load @sum.v : tensor<4xf32>
+    %sw = par.load @sum.w : tensor<4xf32>
+    %x = par.load @x : tensor<8xf32>
+    %g = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %rg = par.reduce_scatter sum %g dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %nv = par.launch @add(%sv, %rg) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %h = par.launch @neg(%g) : (tensor<8xf32>) -> tensor<8xf32>
+    %rh = par.reduce_scatter sum %h dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %nw = par.launch @add(%sw, %rh) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %i = par.launch @neg(%h) : (tensor<8xf32>) -> tensor<8xf32>
+    par.store %nv to @sum.v : tensor<4xf32>
+    par.store %nw to @sum.w : tensor<4xf32>
+    par.store %i to @x : tensor<8xf32>
+  }
+  // CHECK-LABEL: par.block @between
+  par.block @between {
+    // What is needed at once stays; what leaves work between does not.
+    // CHECK: par.reduce_scatter sum %{{.*}} dims [0] over ["dp"] :
+    // CHECK: %[[N:.*]] = par.launch @add
+    // CHECK-NEXT: %[[R:.*]] = par.all_gather %[[N]] dims [0] over ["dp"] {queue = "all_gather"}
+    // CHECK-NEXT: par.launch @neg
+    // CHECK-NEXT: %[[D:.*]] = par.done %[[R]] of %[[N]]
+    // CHECK-NEXT: par.launch @neg(%[[D]])
+    %x = par.load @x : tensor<8xf32>
+    %w = par.load @w : tensor<4xf32>
+    %y = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = par.launch @neg(%y) : (tensor<8xf32>) -> tensor<8xf32>
+    %r = par.all_reduce sum %a over ["dp"] : (tensor<8xf32>) -> tensor<8xf32>
+    %e = par.launch @neg(%r) : (tensor<8xf32>) -> tensor<8xf32>
+    %s = par.reduce_scatter sum %e dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %b = par.launch @add(%w, %s) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %c = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %g = par.all_gather %b dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+    %d = par.launch @neg(%g) : (tensor<8xf32>) -> tensor<8xf32>
+    par.fetch %d as "d" : tensor<8xf32>
+    par.store %c to @x : tensor<8xf32>
+  }
+  par.entry @train runs [@forward, @backward, @between] microbatches [0, 0, 0]
+}
