@@ -64,7 +64,10 @@ bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
     bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
     bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
                 bucket.values + member.op->getNumResults() <= mostMembers;
-    if (!alike || !fits || (!early && need && !place->isBeforeInBlock(need)))
+    bool chained = llvm::any_of(bucket.members, [&](const Member &other) {
+      return llvm::is_contained(other.op->getUsers(), member.op);
+    });
+    if (!alike || !fits || chained || (!early && need && !place->isBeforeInBlock(need)))
       return false;
   }
   bucket.members.push_back(member);
@@ -104,21 +107,31 @@ static Operation *makeOne(const Bucket &bucket) {
 static void merge(const Bucket &bucket) {
   if (bucket.members.size() < 2)
     return;
-  const Member &first = bucket.members.front();
-  if (first.sources)
+  // Not the bucket's own: what made an operand, or needed a result, may have become part of another bucket by now.
+  Operation *place = nullptr, *need = nullptr;
+  for (const Member &member : bucket.members) {
+    place = later(place, lastOperand(member.op));
+    need = earlier(need, firstNeed(member.op));
+  }
+  bool early = bucket.members.front().sources.has_value();
+  if (!early && need && !place->isBeforeInBlock(need))
+    return;
+  if (early)
     for (const Member &member : bucket.members)
-      moveBefore(member.op, *member.sources, bucket.need);
+      moveBefore(member.op, *member.sources, need);
   Operation *merged = makeOne(bucket);
-  if (first.sources)
-    merged->moveBefore(bucket.need);
+  if (early)
+    merged->moveBefore(need);
   size_t at = 0;
   for (const Member &member : bucket.members) {
     member.op->replaceAllUsesWith(merged->getResults().slice(at, member.op->getNumResults()));
     at += member.op->getNumResults();
     member.op->erase();
   }
-  if (!first.sources)
-    moveBehind(merged, bucket.place);
+  if (early)
+    takeFollowersAlong(merged);
+  else
+    moveBehind(merged, place);
 }
 
 /// Collectives that can be moved: all-reduces of scalars, what nobody in the block needs, what can start early.

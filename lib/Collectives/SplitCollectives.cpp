@@ -67,8 +67,12 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
 
 /// Those that nothing in the block needs, in the order in which they start: each ends before the one `window` behind it starts.
 void Splitter::delay(ArrayRef<Operation *> collectives) {
-  for (Operation *collective : collectives)
-    moveBehind(collective, lastOperand(collective));
+  Operation *before = nullptr;
+  for (Operation *collective : collectives) {
+    Operation *made = lastOperand(collective);
+    moveBehind(collective, before && lastOperand(before) == made ? before : made); // those of one op keep their order
+    before = collective;
+  }
   for (auto [index, collective] : llvm::enumerate(collectives))
     split(collective, index + window < collectives.size() ? collectives[index + window] : nullptr);
 }
@@ -98,10 +102,11 @@ void Splitter::run() {
     else if (!isa<AllReduceOp>(collective)) // what needs it is the next product
       others.push_back(collective);
   }
-  llvm::stable_sort(early, [](Operation *a, Operation *b) { return firstNeed(a)->isBeforeInBlock(firstNeed(b)); });
-  llvm::stable_sort(late, [](Operation *a, Operation *b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
+  // Each step moves ends, of which the next ones' may be made.
   llvm::for_each(others, [&](Operation *collective) { spread(collective); });
+  llvm::stable_sort(late, [](Operation *a, Operation *b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
   delay(late);
+  llvm::stable_sort(early, [](Operation *a, Operation *b) { return firstNeed(a)->isBeforeInBlock(firstNeed(b)); });
   hoist(early);
 }
 

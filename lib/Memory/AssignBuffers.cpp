@@ -134,6 +134,8 @@ void Assigner::keepLoads() {
 BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult result) {
   Value old = op->getOperand(operand);
   BufferOp buffer = getBuffer(old, names);
+  if (isa<DoneOp>(op)) // a copy before it would take what the collective has not written yet
+    return buffer;
   StoreOp store = findStore(result);
   bool scratch = buffer.getKind() == BufferKind::temp &&
                  buffer.getSymName().starts_with(block.getSymName().str() + ".t");

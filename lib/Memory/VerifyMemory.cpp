@@ -1,3 +1,4 @@
+#include "par/Dialect/Beside.h"
 #include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 #include "par/Memory/Passes.h"
@@ -40,6 +41,21 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     return success();
   }
 
+  /// What `done` waits for was written last by a collective with a queue: Bundle finds that one's event by the buffer.
+  LogicalResult verifyDone(DoneOp done, const SymbolTable &names) {
+    for (Value value : done.getValues()) {
+      BufferOp buffer = getBuffer(value, names);
+      Operation *writer = nullptr;
+      for (StoreOp store : done->getParentOfType<BlockOp>().getOps<StoreOp>())
+        if (store.getBuffer() == buffer.getSymName() && store->isBeforeInBlock(done))
+          writer = store.getOperand().getDefiningOp();
+      if (!writer || !writer->hasAttr("queue"))
+        return done.emitError() << "waits for " << buffer.getSymNameAttr()
+                                << ", which no collective with a queue has written last";
+    }
+    return success();
+  }
+
   LogicalResult verifyProgram(ProgramOp program, const SymbolTable &kernels) {
     SymbolTable names(program);
     for (BufferOp buffer : program.getOps<BufferOp>())
@@ -53,7 +69,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
       for (Value value : op->getResults())
         if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
           return op->emitError() << "gives a value that is not stored at once after Memory";
-      if (failed(verifySpace(op, names)))
+      auto done = dyn_cast<DoneOp>(op);
+      if (failed(verifySpace(op, names)) || (done && failed(verifyDone(done, names))))
         return WalkResult::interrupt();
       return verifyTied(op, names, kernels);
     });

@@ -141,7 +141,7 @@ static const PlanKey pipelineKeys[] = {
 static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
-  {"collectives.overlap", "<bool>", "true", "reduce gradients while the last backward runs"},
+  {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
   {"collectives.algorithm", "auto|!ring|!tree|!direct|!hierarchical", "auto", "of collectives"},
   {"collectives.decompose", "auto|!<text>", "auto", "split a gather or scatter around its product"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},

@@ -25,6 +25,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.buffer @w state of "w" : tensor<4xf32>
   par.buffer @u state of "u" : tensor<2xf32>
   par.buffer @v state of "v" : tensor<2xf32>
+  par.buffer @s temp : tensor<f32>
   par.buffer @a temp : tensor<4xf32>
   par.buffer @b temp : tensor<4xf32>
   par.buffer @c temp : tensor<4xf32>
@@ -102,5 +103,48 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
     %c = par.launch @sum(%b, %gt) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     par.store %c to @c : tensor<4xf32>
   }
-  par.entry @train runs [@gradients, @norm, @needed, @gathers] microbatches [0, 0, 0, 0]
+  // CHECK-LABEL: par.block @chain
+  par.block @chain {
+    // What reduces the results of gathers that are joined is joined too, behind them.
+    // CHECK: %[[G:.*]]:2 = par.all_gather
+    // CHECK-NEXT: %[[R:.*]]:2 = par.all_reduce sum %[[G]]#0, %[[G]]#1
+    // CHECK: par.store %[[R]]#0 to @a
+    // CHECK: par.store %[[R]]#1 to @b
+    %u = par.load @u : tensor<2xf32>
+    %v = par.load @v : tensor<2xf32>
+    %gu = par.all_gather %u dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %gv = par.all_gather %v dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %ru = par.all_reduce sum %gu over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    %rv = par.all_reduce sum %gv over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
+    par.store %ru to @a : tensor<4xf32>
+    par.store %rv to @b : tensor<4xf32>
+  }
+  // CHECK-LABEL: par.block @kept
+  par.block @kept {
+    // A store of what is gathered stands behind the bucket, which stands where the first is needed.
+    // CHECK: %[[G:.*]]:2 = par.all_gather
+    // CHECK-NEXT: par.store %[[G]]#1 to @c
+    // CHECK-NEXT: par.launch @neg(%[[G]]#0)
+    // CHECK: par.launch @neg(%[[G]]#1)
+    %u = par.load @u : tensor<2xf32>
+    %v = par.load @v : tensor<2xf32>
+    %gu = par.all_gather %u dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    par.store %gu to @c : tensor<4xf32>
+    %gv = par.all_gather %v dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+    %n = par.launch @neg(%gv) : (tensor<4xf32>) -> tensor<4xf32>
+    %m = par.launch @neg(%gu) : (tensor<4xf32>) -> tensor<4xf32>
+    par.fetch %n as "n" : tensor<4xf32>
+    par.fetch %m as "m" : tensor<4xf32>
+  }
+  // CHECK-LABEL: par.block @twice
+  par.block @twice {
+    // What adds up a result of the same kind is no member beside it.
+    // CHECK: %[[N:.*]] = par.all_reduce sum %{{.*}} over ["dp"] : (tensor<f32>) -> tensor<f32>
+    // CHECK-NEXT: par.all_reduce sum %[[N]] over ["dp"] : (tensor<f32>) -> tensor<f32>
+    %s = par.load @s : tensor<f32>
+    %n = par.all_reduce sum %s over ["dp"] : (tensor<f32>) -> tensor<f32>
+    %t = par.all_reduce sum %n over ["dp"] : (tensor<f32>) -> tensor<f32>
+    par.store %t to @s : tensor<f32>
+  }
+  par.entry @train runs [@gradients, @norm, @needed, @gathers, @chain, @kept, @twice] microbatches [0, 0, 0, 0, 0, 0, 0]
 }

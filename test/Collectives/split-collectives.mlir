@@ -8,7 +8,7 @@
 // NONE-NOT: queue
 // NONE-NOT: par.done
 
-par.stage @s0 <"dp"=2> ranks [0, 1]
+par.stage @s0 <"rep"=2, "dp"=2> ranks [0, 1, 2, 3]
 par.kernel @cast(%a: tensor<4xf32>) -> tensor<4xbf16> attributes {implementation = "generated"} {
   %0 = par.convert %a : tensor<4xf32> to tensor<4xbf16>
   par.return %0 : tensor<4xbf16>
@@ -17,6 +17,11 @@ par.kernel @use(%a: tensor<8xbf16>, %b: tensor<8xf32>) -> tensor<8xf32> attribut
   %0 = par.convert %a : tensor<8xbf16> to tensor<8xf32>
   %1 = par.add %0, %b : tensor<8xf32>
   par.return %1 : tensor<8xf32>
+}
+par.kernel @two(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {implementation = "generated"} {
+  %0 = par.negate %a : tensor<8xf32>
+  %1 = par.exp %a : tensor<8xf32>
+  par.return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 par.kernel @neg(%a: tensor<8xf32>) -> tensor<8xf32> attributes {implementation = "generated"} {
   %0 = par.negate %a : tensor<8xf32>
@@ -27,7 +32,7 @@ par.kernel @add(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32>
   %0 = par.add %a, %b : tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }
-par.program @p on @s0 ranks [0, 1] {
+par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.buffer @v state of "v" : tensor<4xf32>
   par.buffer @w state of "w" : tensor<4xf32>
   par.buffer @x temp : tensor<8xf32>
@@ -113,5 +118,53 @@ par.program @p on @s0 ranks [0, 1] {
     par.fetch %d as "d" : tensor<8xf32>
     par.store %c to @x : tensor<8xf32>
   }
-  par.entry @train runs [@forward, @backward, @between] microbatches [0, 0, 0]
+  // CHECK-LABEL: par.block @same
+  par.block @same {
+    // Scatters of one op's results start one behind the other.
+    // CHECK: %[[A:.*]]:2 = par.launch @two
+    // CHECK-NEXT: %[[RA:.*]] = par.reduce_scatter sum %[[A]]#0
+    // CHECK-NEXT: %[[DA:.*]] = par.done %[[RA]]
+    // CHECK-NEXT: %[[RB:.*]] = par.reduce_scatter sum %[[A]]#1
+    // CHECK-NEXT: par.launch @neg
+    // CHECK-NEXT: par.store %[[DA]] to @sum.v
+    // CHECK: %[[DB:.*]] = par.done %[[RB]]
+    // CHECK-NEXT: par.store %[[DB]] to @sum.w
+    %x = par.load @x : tensor<8xf32>
+    %a:2 = par.launch @two(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+    %ra = par.reduce_scatter sum %a#0 dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %rb = par.reduce_scatter sum %a#1 dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %n = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    par.store %ra to @sum.v : tensor<4xf32>
+    par.store %rb to @sum.w : tensor<4xf32>
+    par.store %n to @x : tensor<8xf32>
+  }
+  // CHECK-LABEL: par.block @chain
+  par.block @chain {
+    // A scatter that a sum over the copies waits for: the sum stands in the order of what is ready, behind the later scatter.
+    // CHECK: %[[RA:.*]] = par.reduce_scatter sum
+    // CHECK-NEXT: %[[B:.*]] = par.launch @neg
+    // CHECK-NEXT: %[[RB:.*]] = par.reduce_scatter sum %[[B]]
+    // CHECK-NEXT: par.launch @neg
+    // CHECK-NEXT: %[[DA:.*]] = par.done %[[RA]]
+    // CHECK-NEXT: %[[DB:.*]] = par.done %[[RB]]
+    // CHECK: %[[SA:.*]] = par.all_reduce sum %[[DA]] over ["rep"] {queue = "all_reduce"}
+    // CHECK: %[[EA:.*]] = par.done %[[SA]] :
+    // CHECK-NEXT: par.launch @add(%{{.*}}, %[[EA]])
+    %old = par.load @x : tensor<8xf32>
+    %new = par.launch @neg(%old) : (tensor<8xf32>) -> tensor<8xf32>
+    par.store %new to @x : tensor<8xf32>
+    %x = par.load @x : tensor<8xf32>
+    %sv = par.load @sum.v : tensor<4xf32>
+    %a = par.launch @neg(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %ra = par.reduce_scatter sum %a dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %b = par.launch @neg(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %rb = par.reduce_scatter sum %b dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %n = par.launch @neg(%b) : (tensor<8xf32>) -> tensor<8xf32>
+    %sa = par.all_reduce sum %ra over ["rep"] : (tensor<4xf32>) -> tensor<4xf32>
+    %nv = par.launch @add(%sv, %sa) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.store %nv to @sum.v : tensor<4xf32>
+    par.store %rb to @sum.w : tensor<4xf32>
+    par.store %n to @x : tensor<8xf32>
+  }
+  par.entry @train runs [@forward, @backward, @between, @same, @chain] microbatches [0, 0, 0, 0, 0]
 }

@@ -78,3 +78,24 @@ par.program @stage0 on @s0 ranks [0] {
   // expected-error @below {{is no state and lies in the host's memory, which is not supported}}
   par.buffer @t temp : tensor<4xf32> at [0] {host}
 }
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.program @stage0 on @s0 ranks [0, 1] {
+  par.buffer @w state of "w" : tensor<4xf32> at [0]
+  par.buffer @g temp : tensor<8xf32> at [256]
+  par.buffer @h temp : tensor<8xf32> at [512]
+  par.block @forward {
+    %w = par.load @w : tensor<4xf32>
+    %g = par.all_gather %w dims [0] over ["dp"] {queue = "all_gather"} : (tensor<4xf32>) -> tensor<8xf32>
+    par.store %g to @g : tensor<8xf32>
+    %copy = par.load @g : tensor<8xf32>
+    par.store %copy to @h : tensor<8xf32>
+    %h = par.load @h : tensor<8xf32>
+    %v = par.load @w : tensor<4xf32>
+    // expected-error @below {{waits for "h", which no collective with a queue has written last}}
+    %d = par.done %h of %v : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+    par.store %d to @h : tensor<8xf32>
+  }
+}

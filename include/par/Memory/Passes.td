@@ -56,7 +56,8 @@ def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
     stored at once, or one that takes over an operand and lies in another buffer than that; at an op other than a
-    copy that touches the host's memory, and a buffer there that is not state.
+    copy that touches the host's memory, and a buffer there that is not state; at a `par.done` of what no collective
+    with a queue has written last.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error
