@@ -273,6 +273,7 @@ class Case:
                  f"par-add-optimizer{{kind={kind} decay=0.1}}", *["par-scale-loss{initial=64}"] * scales,
                  f"par-clip-gradients{{clip={clip}}}", *["par-skip-overflow{growth=1}"] * scales, "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
+        split = f"par-split-collectives{{window={own.choice([1, 1, 2, 3])}}}"
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize",
@@ -281,7 +282,7 @@ class Case:
                 f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
                 "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels", "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
-                *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", "par-verify-collectives"]]),
+                *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", split, "par-verify-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
 
     def run(self, par_opt):
