@@ -74,6 +74,8 @@ TEST_F(Registry, EveryTensorOpHasItsConcerns) {
   constexpr StringRef markers[] = {"par.constrain", "par.cotangent", "par.gradient"};
   for (RegisteredOperationName op : ops) {
     std::string name = op.getStringRef().str();
+    if (name == "par.done") // of programs, where nothing is sharded or lowered any more; passes values on
+      continue;
     bool isMarker = llvm::is_contained(markers, op.getStringRef());
     bool isTensorOp = op.hasInterface<ShardingRuleOpInterface>();
     EXPECT_EQ(op.hasInterface<InterpretableOpInterface>(), isTensorOp) << name;
