@@ -395,7 +395,7 @@ TEST_F(Saves, withoutAnIndexDoNotHide) {
 
 // --resume auto begins anew where nothing was saved, not where nobody can say. (Root reads everything: it becomes another.)
 TEST_F(Saves, inAFolderThatCannotBeReadAreNotBegunAnew) {
-  fs::permissions(std::string(folder), fs::perms::all);
+  fs::permissions(fs::path(save).parent_path(), fs::perms::all);
   fs::permissions(save, fs::perms(0333));
   pid_t child = fork();
   if (child == 0) {
