@@ -193,7 +193,7 @@ std::optional<std::string> findNewestCheckpoint(const std::string &folder) {
 std::string newestCheckpoint(const std::string &folder) {
   std::optional<std::string> newest = findNewestCheckpoint(folder);
   if (!newest)
-    throw Failure::at(folder, Message::noCheckpoint);
+    throw Failure::at(folder, Message::noCheckpoint).continued(otherComplete(folder));
   return *newest;
 }
 
