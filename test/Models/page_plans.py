@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs the plans of docs/plan.md §2 as they stand there, and holds them against one rank, a line a claim.
+
+    page_plans.py --bin build/bin [--page docs/plan.md] [--only "ZeRO-1"]... [--steps 3]
+
+PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its names.
+One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do weights, but for
+what adamw makes of gradients that are nothing but rounding.
+REFUSED are those that need what §8 lists: the compiler refuses each by located sentences, every one about a key of NOT_YET, of
+which §8 speaks. A plan of the page in neither list fails, and one that is not refused any more belongs to PLANS.
+Only Python's standard library is used. Exit status 0: all hold.
+"""
+import argparse
+import math
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
+
+PAGE = HERE.parents[1] / "docs/plan.md"
+TOKENS, SYMBOLS = 16, 64  # of a sample, as the models of the folder page have them
+PLANS = {
+    "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
+    "3, parameters": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2", "pipeline inside data": "parts", "MoE": "parts",
+}
+REFUSED = {
+    "PipeDream": "gpt2", "FSDP with CPU offload": "gpt2", "PTD-P": "gpt2", "FSDP x TP": "gpt2", "hybrid": "parts",
+    "the same table": "parts", "context": "gpt2", "inference": "gpt2",
+}
+# What a refusal is about, and how §8 calls it.
+NOT_YET = {
+    r"pipeline.schedule: \"\w+\"": "schedules other than", r"pipeline.meshes": "`pipeline.meshes`",
+    r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"offload: \"params\"": "`offload` of anything but",
+    r"mesh.\w+: a mapping": "`within`", r"recompute: \"selective\"": "`recompute: selective`",
+    r"train.groups.[\w.]+.(kind|sparse)": "in `groups`", r"sequence": "`sequence`", r"carry": "`carry`",
+}
+
+
+def read_section(page, number):
+    """From a heading to the next."""
+    return re.search(rf"^## {number}\..*?(?=^## |\Z)", page, re.M | re.S)[0]
+
+
+def read_plans(page):
+    """Comment -> text of the documents of §2's block."""
+    block = read_section(page, 2).split("```yaml\n")[1].split("```")[0]
+    documents = re.split(r"^--- # ", block, flags=re.M)[1:]
+    return {title: text for title, _, text in (document.partition("\n") for document in documents)}
+
+
+def list_of(title):
+    """The lists in which the plan with this comment stands."""
+    return [name for name, plans in (("PLANS", PLANS), ("REFUSED", REFUSED)) if any(map(title.startswith, plans))]
+
+
+def find(plans, name):
+    texts = [text for title, text in plans.items() if title.startswith(name)]
+    if len(texts) != 1:
+        raise SystemExit(f"{len(texts)} plans of the page begin with {name!r}: {list(plans)}")
+    return texts[0]
+
+
+def one_rank(text):
+    """A plan of one rank that trains as this one does, and its batch."""
+    batch = int(re.search(r"batch: (?:\{size: )?(\d+)", text)[1])
+    train = re.search(r"train: \{(?:[^{}]|\{[^{}]*\})*\}", text)[0]
+    return f"batch: {batch}\n{train}\n", batch
+
+
+def data_of(runs, batch):
+    choose, count = random.Random(batch), batch * 2
+    rows = {name: ([count, TOKENS], [choose.randrange(SYMBOLS) for _ in range(count * TOKENS)]) for name in ("input_ids", "labels")}
+    file = runs.work / f"data-{batch}.safetensors"
+    write_safetensors(file, rows)
+    return file
+
+
+def is_noise(name):
+    """A bias of keys has no gradient but rounding, of which adamw makes steps of the learning rate."""
+    return name.endswith("c_attn.bias")
+
+
+def difference(whole, part):
+    norm = math.sqrt(math.fsum(a * a for a in whole))
+    return math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(whole, part))) / (norm + 1e-3)
+
+
+class Page:
+    def __init__(self, runs, claims, steps):
+        self.runs, self.claims, self.steps = runs, claims, steps
+        self.whole = {}  # what one rank computed, by model and plan
+
+    def train(self, model, text):
+        bundle = self.runs.compile(model, text)
+        lines, weights = self.runs.train(bundle, data_of(self.runs, one_rank(text)[1]), self.steps, "--init")
+        return [line["loss"] for line in lines], read_safetensors(weights)
+
+    def check(self, name, text):
+        model, one = HERE / f"page/{PLANS[name]}.onnx.gz", one_rank(text)[0]
+        if (model, one) not in self.whole:
+            self.whole[model, one] = self.train(model, one)
+        losses, weights = self.whole[model, one]
+        found, parts = self.train(model, text)
+        self.claims.equal(f"{name}: steps", len(found), self.steps)
+        self.claims.hold(f"{name}: losses to one rank's", largest(abs(a - b) for a, b in zip(losses, found)), 1e-5)
+        shares = {key: difference(weight[1], parts[key][1]) for key, weight in weights.items() if not is_noise(key)}
+        self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), 1e-4, unit="of their norm")
+
+    def check_refused(self, name, text, open_keys):
+        model, file = HERE / f"page/{REFUSED[name]}.onnx.gz", self.runs.work / "page.yaml"
+        file.write_text(text)
+        command = [self.runs.binaries / "par-compile", model, file, "--print-plan"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=self.runs.timeout)
+        said = re.findall(r"page.yaml:\d+:\d+: error: (.*) is not supported yet", done.stderr)
+        known = [key for key in said if any(re.fullmatch(form, key) and word in open_keys for form, word in NOT_YET.items())]
+        self.claims.equal(f"{name}: exit status", done.returncode, 1)
+        self.claims.equal(f"{name}: refusals that §8 does not know", (bool(said), [key for key in said if key not in known]), (True, []))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE)
+    parser.add_argument("--only", action="append", help="how a plan's comment begins; repeat", choices=[*PLANS, *REFUSED])
+    parser.add_argument("--steps", type=int, default=3)
+    options = parser.parse_args()
+    text = options.page.read_text()
+    plans, claims = read_plans(text), Claims()
+    for title in plans:
+        claims.equal(f"{title[:40]}: lists that know it", len(list_of(title)), 1)
+    with tempfile.TemporaryDirectory(prefix="par-page-") as work:
+        page = Page(Runs(options.bin, work, timeout=900), claims, options.steps)
+        for name in options.only or [*PLANS, *REFUSED]:
+            with claims.watch(name):
+                plan = find(plans, name)
+                page.check(name, plan) if name in PLANS else page.check_refused(name, plan, read_section(text, 8))
+    print("\n".join(f"FAIL {line}" for line in claims.failures))
+    print(f"{claims.count} claims, {len(claims.failures)} failed")
+    sys.exit(1 if claims.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
