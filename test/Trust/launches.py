@@ -271,6 +271,28 @@ def crowd(t):
     t.expect([(rank, {0}, "") for rank in [first, *others]], 30)
 
 
+def flood(t):
+    """Connections that come as fast as it goes, and never end."""
+    first = t.rank(0)
+    t.dial()
+
+    def loop():
+        held = []
+        while not t.ends.is_set():
+            try:
+                held.append(socket.create_connection(("127.0.0.1", t.port), timeout=1))
+            except OSError:
+                pass
+            if len(held) > 300:
+                held.pop(0).close()
+
+    for _ in range(2):
+        t.threads.append(threading.Thread(target=loop, daemon=True))
+        t.threads[-1].start()
+    others = [t.rank(n) for n in range(1, WORLD)]
+    t.expect([(rank, {0}, "") for rank in [first, *others]], 60)
+
+
 def comes_again(t):
     """Ranks that leave before the start, and come again."""
     first = t.rank(0)
@@ -355,7 +377,7 @@ def listeners(pids):
 
 
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
-         bad_flags, bad_flags, short_token, local, scarce]
+         bad_flags, bad_flags, short_token, local, scarce, flood]
 
 
 def make_setting(bin_folder, folder):

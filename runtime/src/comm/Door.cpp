@@ -15,16 +15,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unistd.h>
 
 using namespace par::comm;
 
 namespace {
 
 /// Strangers besides the ranks that are yet to come.
-constexpr size_t quotaOfStrangers = 32;
-constexpr int64_t strangersTime = 5'000'000'000, pauseTime = 100'000'000;
+constexpr size_t quotaOfStrangers = 128;
+/// What a stranger has at most, and what it has whoever comes after it.
+constexpr int64_t strangersTime = 5'000'000'000, leastTime = 400'000'000;
+constexpr int64_t pauseTime = 100'000'000;
 /// Connections taken at a time, so that those who are in are served, too.
-constexpr int mostAtOnce = 32;
+constexpr int mostAtOnce = 128;
 
 } // namespace
 
@@ -41,25 +44,35 @@ void Door::bring(int socket) {
   strangers.back().connection.send({Message::challenge, Writer().text(nonce).text(passage).take()});
 }
 
-// The oldest stranger makes room, for one over the quota and where the system gives no more descriptors.
+bool Door::makeRoom(size_t most) {
+  if (strangers.size() < most)
+    return true;
+  if (strangers.empty() || now() - strangers.front().since < leastTime)
+    return false;
+  strangers.pop_front();
+  return true;
+}
+
+// Who is in has time to show the secret, however many come: in a flood those who find no room are hung up on, so that
+// none waits long in the system's queue, and a rank, which comes again, is soon among those who do.
 void Door::accept(size_t quota) {
   if (now() < pause)
     return;
   for (int i = 0; i < mostAtOnce; ++i) {
     int socket = listener.accept();
     if (socket >= 0) {
-      bring(socket);
+      if (makeRoom(quota))
+        bring(socket);
+      else
+        close(socket);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      if (strangers.empty()) {
-        pause = now() + pauseTime;
-        return;
-      }
-      strangers.pop_front();
+      if (makeRoom(0))
+        continue;
+      pause = now() + pauseTime;
+      return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
-    while (strangers.size() > quota)
-      strangers.pop_front();
   }
 }
 
@@ -83,7 +96,6 @@ bool Door::knows(Stranger &stranger, const Message &message) {
 }
 
 std::list<Connection> Door::admit(size_t expected) {
-  accept(quotaOfStrangers + expected);
   std::list<Connection> known;
   for (auto it = strangers.begin(); it != strangers.end();) {
     it->connection.pump();
@@ -93,6 +105,8 @@ std::list<Connection> Door::admit(size_t expected) {
     bool gone = !it->connection.open() || now() - it->since > strangersTime;
     it = gone ? strangers.erase(it) : std::next(it);
   }
+  // Last: a proof that has come counts before its stranger makes room.
+  accept(quotaOfStrangers + expected);
   return known;
 }
 

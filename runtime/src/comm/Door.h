@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Whoever connects is a stranger until it has shown that it knows the job's secret: it may send a few bytes,
-// has a few seconds, and makes room when there are too many of its kind.
+// has a few seconds, and makes room when there are too many of its kind, though not at once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_SRC_COMM_DOOR_H
@@ -44,6 +44,8 @@ private:
     int64_t since;
   };
   void accept(size_t quota);
+  /// Whether fewer than `most` are in, or the oldest has had its time and has left.
+  bool makeRoom(size_t most);
   /// Whether the stranger has shown the secret; closes it where it never will.
   bool knows(Stranger &stranger, const Message &message);
 

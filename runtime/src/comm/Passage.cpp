@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::string_view prefix = "par-";
 constexpr size_t randomDigits = 32;
+/// Requests taken at a time: other users may send them, too, and the host has more to do.
+constexpr int mostRequests = 128;
 
 /// What a rank shows to get the memory that is passed here.
 std::string ticketOf(const std::string &key, const std::string &name) { return hmac(key, "par memory " + name); }
@@ -73,7 +75,10 @@ Passage::Passage(std::string token, std::string key)
       listener(Listener::local(address)) {}
 
 void Passage::serve(const std::vector<int> &descriptors) const {
-  for (int socket = listener.accept(); socket >= 0; socket = listener.accept()) {
+  for (int i = 0; i < mostRequests; ++i) {
+    int socket = listener.accept();
+    if (socket < 0)
+      return;
     if (sameUser(socket))
       answer(socket, descriptors);
     close(socket);

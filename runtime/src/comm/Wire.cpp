@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A frame is {u32 bytes of the body, u8 kind, u8 more, u16 'PR'} and the body. `more` says that the message
-// goes on in the next frame.
+// goes on in the next frame; such a frame has a body, so that the bound on a message bounds its frames.
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Wire.h"
@@ -147,8 +147,9 @@ bool Connection::takeFrame() {
   if (in.size() < sizeof header)
     return false;
   std::memcpy(&header, in.data(), sizeof header);
-  if (header.mark != mark || header.bytes > kMaxFrame - sizeof header || header.kind > Message::values ||
-      header.more > 1 || partial.size() + header.bytes > (trusted ? maxMessage : kMaxStranger)) {
+  bool ours = header.mark == mark && header.kind <= Message::values && header.more <= (header.bytes ? 1 : 0);
+  if (!ours || header.bytes > kMaxFrame - sizeof header ||
+      partial.size() + header.bytes > (trusted ? maxMessage : kMaxStranger)) {
     in.clear();
     close();
     return false;

@@ -22,7 +22,7 @@ struct Occupied {
     sockaddr_in address = loopback(wanted);
     socklen_t size = sizeof address;
     bind(fd, reinterpret_cast<sockaddr *>(&address), size);
-    listen(fd, 8);
+    listen(fd, SOMAXCONN);
     getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size);
     port = ntohs(address.sin_port);
   }

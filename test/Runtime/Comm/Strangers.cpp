@@ -6,7 +6,10 @@
 #include "comm/Passage.h"
 #include "comm/Remote.h"
 
+#include <array>
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 using namespace par::test;
 
@@ -78,6 +81,32 @@ struct Idle {
       close(socket);
   }
   std::vector<int> sockets;
+};
+
+/// Connections that are opened as fast as it goes, each to stay open for as long as the host lets it.
+class Flood {
+public:
+  explicit Flood(int port) : thread([this, port] { run(port); }) {}
+  ~Flood() {
+    ending = true;
+    thread.join();
+  }
+  size_t opened() const { return count; }
+
+private:
+  void run(int port) {
+    std::vector<int> sockets(400, -1);
+    for (size_t i = 0; !ending; i = (i + 1) % sockets.size()) {
+      close(sockets[i]);
+      sockets[i] = dial(port);
+      count += sockets[i] >= 0;
+    }
+    for (int socket : sockets)
+      close(socket);
+  }
+  std::atomic<bool> ending{false};
+  std::atomic<size_t> count{0};
+  std::thread thread;
 };
 
 /// While nothing happens the process takes no time.
@@ -169,7 +198,8 @@ TEST(Strangers, HostileBytes) {
   for (std::string bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
                             std::string("\x10\0\0\0\x01\0PR", 8) + std::string(16, '\x7f'),
                             std::string("\xff\xff\xff\x7f\x01\0PR", 8), std::string("\0\0\0\0\x04\0PR", 8),
-                            std::string("\0\0\0\0\x01\x02PR", 8), std::string("\x01\x02\0\0\x01\0PR", 8)}) {
+                            std::string("\0\0\0\0\x01\x02PR", 8), std::string("\0\0\0\0\x01\x01PR", 8),
+                            std::string("\x01\x02\0\0\x01\0PR", 8)}) {
     Stranger stranger(port);
     ASSERT_TRUE(stranger.challenge);
     EXPECT_GT(send(stranger.connection.socket(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
@@ -188,6 +218,34 @@ TEST(Strangers, IdleConnections) {
   expectNoSpinning(first);
   Process third = byHand(2, 3, port);
   expectDone({&first, &second, &third});
+}
+
+// Among strangers that come by the hundred between a rank's coming and its proof, the proof is read.
+TEST(Strangers, CrowdsBetweenComingAndProof) {
+  PlayedHost host;
+  Connection rank(dial(host.occupied.port));
+  EXPECT_TRUE(host.door.admit(1).empty());
+  std::optional<Message> challenge = rank.await(5000);
+  ASSERT_TRUE(challenge);
+  Encounter encounter{Reader(challenge->body).text(), std::string(32, 'r'), uint16_t(host.occupied.port)};
+  std::string proof = proofOf(keyOf(kToken, ""), Side::rank, encounter);
+  Idle before(host.occupied.port, 200);
+  EXPECT_TRUE(host.door.admit(1).empty());
+  rank.send({Message::proof, Writer().text(encounter.rankNonce).text(proof).take()});
+  Idle after(host.occupied.port, 200);
+  EXPECT_EQ(host.door.admit(1).size(), 1u);
+}
+
+// A flood of connections that never ends keeps no rank from meeting the others.
+TEST(Strangers, Floods) {
+  int port = unusedPort();
+  Process first = byHand(0, 4, port);
+  ASSERT_TRUE(listens(port));
+  Flood floods[4] = {Flood(port), Flood(port), Flood(port), Flood(port)};
+  while (floods[3].opened() < 500)
+    usleep(1000);
+  Process second = byHand(1, 4, port), third = byHand(2, 4, port), fourth = byHand(3, 4, port);
+  expectDone({&first, &second, &third, &fourth});
 }
 
 // Where the system gives no more descriptors at all, rank 0 waits instead of spinning.
@@ -341,6 +399,82 @@ TEST(Strangers, Passages) {
   EXPECT_THROW(fetchDescriptors(giving.name(), key, 2), std::runtime_error) << "fewer than asked for";
   ending = true;
   host.join();
+}
+
+namespace {
+
+/// A process of another user, which does `what` and ends with its result. Killed by the destructor.
+class OtherUser {
+public:
+  template <typename What>
+  explicit OtherUser(What what) : child(fork()) {
+    if (child == 0)
+      _exit(setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ? 99 : what());
+  }
+  ~OtherUser() {
+    if (child > 0) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+  int wait() {
+    int status = 0;
+    waitpid(std::exchange(child, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+private:
+  pid_t child;
+};
+
+/// Bytes that come over a local connection after `asked` has been sent; -1 where none is made.
+int bytesFor(const std::string &name, const std::string &asked) {
+  int socket = connectLocal(name);
+  if (socket < 0)
+    return -1;
+  send(socket, asked.data(), asked.size(), MSG_NOSIGNAL);
+  std::array<char, 64> bytes;
+  int got = int(recv(socket, bytes.data(), bytes.size(), 0));
+  close(socket);
+  return std::max(got, 0);
+}
+
+} // namespace
+
+// The kernel tells users apart: a process of another one is given nothing, and is believed nothing.
+TEST(Strangers, OtherUsers) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "needs root, to become another user";
+  std::string secret(32, 's'), asked = "s" + std::string(32, '\0');
+  Passage giving(secret, keyOf(secret, ""));
+  std::atomic<bool> ending{false};
+  std::thread host([&] {
+    for (; !ending; usleep(1000))
+      giving.serve({giving.socket()});
+  });
+  EXPECT_EQ(bytesFor(giving.name(), asked), 32) << "this user's";
+  OtherUser asks([&] { return bytesFor(giving.name(), asked); });
+  EXPECT_EQ(asks.wait(), 0);
+  ending = true;
+  host.join();
+
+  // Another user's passage, under a name that a stranger at the port could have said.
+  std::string name = "par-" + std::string(32, 'e');
+  OtherUser lies([&] {
+    Listener listener = Listener::local(name);
+    for (auto begin = Clock::now(); secondsSince(begin) < 20; usleep(1000))
+      if (int socket = listener.accept(); socket >= 0) {
+        send(socket, secret.data(), secret.size(), MSG_NOSIGNAL);
+        usleep(200'000);
+        close(socket);
+      }
+    return 0;
+  });
+  int got = -1;
+  for (auto begin = Clock::now(); got < 0 && secondsSince(begin) < 10; usleep(10'000))
+    got = bytesFor(name, asked);
+  EXPECT_EQ(got, 32) << "it answers everybody";
+  EXPECT_EQ(askForSecret(name), std::nullopt);
 }
 
 // Hosts that know the secret and do not keep to the protocol end the rank, with a sentence.
