@@ -167,6 +167,17 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
 }
 
+/// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads takes.
+void boundThreads(Job &job) {
+  auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::mostThreads();
+  if (job.options.threads || asked <= most)
+    return;
+  job.options.threads = most;
+  job.remark += (job.remark.empty() ? "" : "\n") + job.name +
+                format(": warning: the bundle asks for {} threads a rank and gets {}, the most that --threads takes here",
+                       asked, most);
+}
+
 comm::Launch launchOf(const Job &job) {
   comm::Launch launch;
   launch.bundle = job.name;
@@ -281,6 +292,7 @@ Job prepareJob(const RunOptions &options) {
         static_cast<uint32_t>(manifest.ranks.size()),
         sim::Options{options.simSeed.value_or(1), static_cast<uint32_t>(options.interleavings.value_or(20))});
   openInitialValues(job);
+  boundThreads(job);
   openData(job);
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);

@@ -1,17 +1,16 @@
 #include "par/core/Options.h"
 
 #include "par/core/Failure.h"
+#include "par/cpu/Machine.h"
 #include "par/format/NearestWord.h"
 
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <thread>
 
 namespace par::core {
 namespace {
 
-constexpr uint64_t threadsOfCore = 4;
 constexpr double longestWait = 1e6; // seconds; beyond it clocks overflow
 
 template <typename... Values>
@@ -43,11 +42,10 @@ double seconds(const std::string &flag, const std::string &text) {
   return value;
 }
 
-/// More threads than cores can use are a mistake; ten thousands of them stop a machine.
 int threadCount(const std::string &text) {
-  uint64_t value = wholeNumber("--threads", text, 1), cores = std::max(1u, std::thread::hardware_concurrency());
-  if (value > threadsOfCore * cores)
-    refuse(Message::tooManyThreads, value, threadsOfCore * cores, threadsOfCore, cores);
+  uint64_t value = wholeNumber("--threads", text, 1);
+  if (value > static_cast<uint64_t>(cpu::mostThreads()))
+    refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore, cpu::mostThreads() / cpu::threadsOfCore);
   return static_cast<int>(value);
 }
 
@@ -268,6 +266,8 @@ std::string usage() {
     name.resize(std::max<size_t>(name.size() + 2, 34), ' ');
     text += name + flag.meaning + "\n";
   }
+  text += "PAR_TOKEN in the environment: the job's secret, the same for all ranks, 16 characters or more; without it\n"
+          "rank 0 makes one and hands it to processes of its own user on its own host. Not needed where -n starts the ranks.\n";
   return text;
 }
 

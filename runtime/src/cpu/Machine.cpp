@@ -1,6 +1,8 @@
 #include "par/cpu/Machine.h"
 
+#include <algorithm>
 #include <fstream>
+#include <thread>
 
 namespace par::cpu {
 
@@ -34,6 +36,8 @@ bool hasFeature(std::string_view name) {
 #endif
   return false;
 }
+
+int mostThreads() { return threadsOfCore * static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 std::string isaLevel() {
   for (const char *level : {"x86-64-v4", "x86-64-v3", "x86-64-v2"})

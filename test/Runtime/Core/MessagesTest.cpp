@@ -72,6 +72,16 @@ TEST_F(Mistakes, ofFlags) {
   EXPECT_EQ(err, "par-run: error: --threads 100000 is more than the " + most +
                      " that this machine takes, 4 for each of " + cores + " cores\n");
   EXPECT_EQ(core::parseOptions({"a.par", "--threads", most}).threads, 4 * int(std::thread::hardware_concurrency()));
+  // A bundle's own number is no way around that, and no reason not to run.
+  format::Bundle bundle = toy::training(1);
+  bundle.manifest.threads = 4096;
+  EXPECT_EQ(run({write(bundle), "--init", "--steps", "1", "--text", folder / "text"}), 0) << err;
+  EXPECT_NE(out.find("toy.par: warning: the bundle asks for 4096 threads a rank and gets " + most +
+                     ", the most that --threads takes here\n"),
+            std::string::npos)
+      << out;
+  EXPECT_EQ(run({folder / "toy.par", "--init", "--steps", "1", "--text", folder / "text", "--threads", "2"}), 0);
+  EXPECT_EQ(out.find("asks for 4096 threads"), std::string::npos) << out;
   // Who a process is comes before its files.
   EXPECT_EQ(run({"a.par", "--rank", "7", "--world", "4", "--data", "none.safetensors"}), 2);
   EXPECT_EQ(err, "a.par: error: --rank is 7 and --world is 4; ranks count from 0\n");

@@ -12,5 +12,8 @@ bool hasFeature(std::string_view name);
 std::string isaLevel();
 /// The processor's model, as /proc/cpuinfo has it.
 std::string processorName();
+/// The most threads that a rank may have: more than a few for each core are a mistake, and ten thousand stop a machine.
+inline constexpr int threadsOfCore = 4;
+int mostThreads();
 
 } // namespace par::cpu
