@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Diagnosis.h"
+#include "par/comm/Output.h"
 #include "par/comm/Sentences.h"
 
 #include <algorithm>
@@ -85,13 +86,7 @@ std::string par::comm::howEnded(int status) {
 }
 
 void par::comm::printLine(std::string_view line) {
-  std::string text = std::string(line) + "\n";
-  for (std::string_view rest = text; !rest.empty();) {
-    ssize_t n = write(STDERR_FILENO, rest.data(), rest.size());
-    if (n <= 0)
-      return;
-    rest.remove_prefix(size_t(n));
-  }
+  writeOutput(STDERR_FILENO, std::string(line) + "\n");
 }
 
 std::string par::comm::errorLine(std::string_view bundle, std::string_view message) {

@@ -7,9 +7,11 @@
 #include "comm/Interrupt.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"
+#include "par/comm/Output.h"
 #include "par/comm/Sentences.h"
 
 #include <algorithm>
+#include <poll.h>
 #include <unistd.h>
 
 using namespace par::comm;
@@ -17,6 +19,7 @@ using namespace par::comm;
 // A signal handler reaches nothing but globals.
 static std::atomic<Board *> interrupted{nullptr};
 static std::atomic<int> signalled{0}, rankHere{-1};
+static std::atomic<int64_t> firstAsked{0}; // when askedToEnd() first saw a signal to this job
 // Where no job runs: what to say before it and after it, composed beforehand, as a handler cannot.
 struct Line {
   std::array<char, 512> text;
@@ -33,8 +36,12 @@ static std::string prefixed(const std::string &bundle, const std::string &text) 
   return bundle + (bundle.empty() ? "" : ": ") + text;
 }
 
+// For a second, if need be: nobody may read what stderr is.
 static void writeAll(std::string_view text) {
-  while (!text.empty()) {
+  for (int tries = 20; !text.empty() && tries > 0; --tries) {
+    pollfd polled{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&polled, 1, 50) == 0)
+      continue;
     ssize_t n = write(STDERR_FILENO, text.data(), text.size());
     if (n <= 0)
       return;
@@ -98,6 +105,7 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
 
 Interrupt::Interrupt(Board &board, int rank) {
   signalled.store(0);
+  firstAsked.store(0);
   past.store(1);
   rankHere.store(rank);
   interrupted.store(&board);
@@ -147,6 +155,15 @@ SignalWatch::SignalWatch(Board &board, std::string bundle)
 SignalWatch::~SignalWatch() {
   ending.store(true);
   thread.join();
+}
+
+int64_t par::comm::askedToEnd() {
+  Board *board = interrupted.load();
+  if (!board || !board->signal().number)
+    return 0;
+  int64_t never = 0;
+  firstAsked.compare_exchange_strong(never, now());
+  return firstAsked.load();
 }
 
 int par::comm::interruptCode(Board &board, const std::string &bundle) {

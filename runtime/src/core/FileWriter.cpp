@@ -1,5 +1,6 @@
 #include "par/core/FileWriter.h"
 
+#include "par/comm/Output.h"
 #include "par/core/Failure.h"
 
 #include <cerrno>
@@ -52,17 +53,21 @@ StreamWriter::StreamWriter(const std::string &path, bool append) : path(path) {
   fcntl(descriptor, F_SETFL, append ? O_APPEND : 0); // a reader that is slow is waited for
 }
 
-StreamWriter::~StreamWriter() { close(descriptor); }
+StreamWriter::~StreamWriter() {
+  if (descriptor >= 0)
+    close(descriptor);
+}
 
 void StreamWriter::write(std::string_view text) {
-  while (!text.empty()) {
-    ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
-    text.remove_prefix(static_cast<size_t>(written));
-  }
+  if (descriptor < 0 || comm::writeOutput(descriptor, text))
+    return;
+  if (errno != ETIMEDOUT)
+    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+  // The job was asked to end: it does that, and saves, without these lines.
+  close(descriptor);
+  descriptor = -1;
+  std::string why = format(textOf(Message::cannotWrite), "nobody reads it; its last lines are missing");
+  comm::writeOutput(STDERR_FILENO, path + ": warning: " + why + "\n");
 }
 
 } // namespace par::core

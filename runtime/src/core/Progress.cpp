@@ -1,5 +1,6 @@
 #include "Progress.h"
 
+#include "par/comm/Output.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace par::core {
 
@@ -97,8 +99,8 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
 }
 
 void Progress::say(const std::string &line) {
-  bool printed = fputs((line + "\n").c_str(), stdout) >= 0 && fflush(stdout) == 0;
-  if (!printed && errno != EPIPE && unprinted.empty()) // a reader that has gone is a signal too
+  // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
+  if (!comm::writeOutput(STDOUT_FILENO, line + "\n") && errno != EPIPE && errno != ETIMEDOUT && unprinted.empty())
     unprinted = std::strerror(errno);
 }
 

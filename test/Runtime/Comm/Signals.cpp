@@ -138,6 +138,62 @@ TEST(Signals, HangUps) {
   EXPECT_EQ(deaf.wait(10), 0) << deaf.errors();
 }
 
+namespace {
+
+/// A pipe that nobody reads.
+struct FullPipe {
+  FullPipe() {
+    EXPECT_EQ(pipe(ends), 0); // inherited by the job
+    fcntl(ends[1], F_SETPIPE_SZ, 8192);
+  }
+  ~FullPipe() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  /// Waits until nothing more goes in.
+  bool fills() const {
+    for (auto begin = Clock::now(); secondsSince(begin) < 20; usleep(10'000)) {
+      pollfd polled{ends[1], POLLOUT, 0};
+      if (poll(&polled, 1, 0) == 0)
+        return true;
+    }
+    return false;
+  }
+  std::string to() const { return std::to_string(ends[1]); }
+  int ends[2];
+};
+
+} // namespace
+
+// Output that nobody reads keeps no job from ending: the step is finished, and what became of it is said. Where stderr
+// goes into the same pipe nothing can be said, and the job ends all the same.
+TEST(Signals, OutputThatNobodyReads) {
+  for (std::string comm : {"shm", "inproc"})
+    for (bool errorsToo : {false, true}) {
+      FullPipe full;
+      std::vector<std::string> flags{"--chatty", full.to()};
+      if (errorsToo)
+        flags.insert(flags.end(), {"--errors", full.to()});
+      Process started(job(comm, flags));
+      ASSERT_TRUE(full.fills());
+      started.signal(SIGTERM);
+      EXPECT_EQ(started.wait(10), 143) << comm;
+      EXPECT_NE(started.out().find("stopped after step "), std::string::npos);
+      if (!errorsToo)
+        expectAfter(started.errors(), SIGTERM, idOf("par-run", started.pid()));
+    }
+  // Where no job runs any more the handler itself speaks.
+  FullPipe full;
+  fcntl(full.ends[1], F_SETFL, O_NONBLOCK);
+  while (write(full.ends[1], "x", 1) == 1)
+    ;
+  fcntl(full.ends[1], F_SETFL, 0);
+  Process done(job("shm", {"--steps", "2", "--linger", "60", "--errors", full.to()}));
+  ASSERT_TRUE(done.sees("lingers"));
+  done.signal(SIGTERM);
+  EXPECT_EQ(done.wait(10), 143);
+}
+
 // A second SIGINT or SIGTERM does not wait, and says so; what comes after the end changes nothing.
 TEST(Signals, SecondAndLate) {
   Process started(job("shm", {"--timeout", "60"}));

@@ -4,10 +4,14 @@
 #include "par/format/Sha256.h"
 #include "par/core/LearningRate.h"
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <poll.h>
 #include <regex>
 #include <thread>
 #include <sys/wait.h>
@@ -198,6 +202,73 @@ TEST_F(Training, endsQuietlyWhenNobodyReads) {
     EXPECT_EQ(code, 128 + SIGPIPE);
     EXPECT_TRUE(std::filesystem::exists(core::newestCheckpoint(save) + "/index.json"));
   }
+}
+
+/// A pipe that nobody reads. When nothing more goes in, this process gets SIGTERM; a job that then still waits for a reader
+/// gets one after ten seconds, so that the test ends.
+class FullPipe {
+public:
+  FullPipe() {
+    EXPECT_EQ(pipe(ends), 0);
+    fcntl(ends[1], F_SETPIPE_SZ, 4096);
+    thread = std::thread([this] { watch(); });
+  }
+  ~FullPipe() {
+    end();
+    close(ends[0]);
+    close(ends[1]);
+  }
+  int descriptor() const { return ends[1]; }
+  /// Whether the job waited for its reader.
+  bool end() {
+    ended = true;
+    if (thread.joinable())
+      thread.join();
+    return read;
+  }
+
+private:
+  void watch() {
+    for (pollfd polled{ends[1], POLLOUT, 0}; poll(&polled, 1, 0) != 0;)
+      usleep(10'000);
+    kill(getpid(), SIGTERM);
+    for (int i = 0; i < 100 && !ended; ++i)
+      usleep(100'000);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    for (std::array<char, 4096> some; !ended; usleep(1000))
+      read = ::read(ends[0], some.data(), some.size()) > 0 || read;
+  }
+
+  int ends[2];
+  std::atomic<bool> ended{false}, read{false};
+  std::thread thread;
+};
+
+// Progress lines, or metrics, go into a pipe that is not read: the job waits for its reader, until it is asked to end.
+TEST_F(Training, endsThoughNobodyReads) {
+  std::string two = write(toy::training(2), "two");
+  for (bool metrics : {false, true})
+    for (const char *comm : {"inproc", "shm"}) {
+      std::string save = folder / (comm + std::to_string(metrics));
+      FullPipe full;
+      std::string name = "/dev/fd/" + std::to_string(full.descriptor());
+      fflush(stdout);
+      int before = dup(STDOUT_FILENO), none = open("/dev/null", O_WRONLY);
+      testing::internal::CaptureStderr();
+      dup2(metrics ? none : full.descriptor(), STDOUT_FILENO);
+      int code = core::runTool(core::parseOptions({two, "--comm", comm, "--text", folder / "text", "--init", "--steps",
+                                                   "1000000000", "--save", save, metrics ? "--metrics" : "--log-every",
+                                                   metrics ? name : "1"}));
+      dup2(before, STDOUT_FILENO);
+      close(before), close(none);
+      err = testing::internal::GetCapturedStderr();
+      EXPECT_FALSE(full.end()) << "it waited for a reader";
+      EXPECT_EQ(code, 128 + SIGTERM);
+      expectSays(": the job ended after step ");
+      EXPECT_TRUE(std::filesystem::exists(core::newestCheckpoint(save) + "/index.json"));
+      if (metrics)
+        expectSays(name + ": warning: cannot write: nobody reads it; its last lines are missing\n");
+    }
 }
 
 TEST_F(Training, epochsCoverEveryRowOnce) {

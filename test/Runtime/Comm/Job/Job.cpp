@@ -6,7 +6,9 @@
 //                [--processes N] [--files N]   (limits of the system, to run out of)
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1]
+//                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
 #include "par/comm/Launch.h"
+#include "par/comm/Output.h"
 
 #include <csignal>
 #include <cstdio>
@@ -26,7 +28,7 @@ struct Options {
   uint64_t steps = UINT64_MAX;
   std::string plan = "3f9c2aaa", otherPlan;
   int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1;
-  int exitCode = 0, busy = 0, linger = 0;
+  int exitCode = 0, busy = 0, linger = 0, chatty = -1;
   std::string thrown;
 };
 
@@ -83,6 +85,10 @@ Options read(int argc, char **argv) {
       o.busy = std::atoi(value.c_str());
     else if (flag == "--linger")
       o.linger = std::atoi(value.c_str());
+    else if (flag == "--chatty")
+      o.chatty = std::atoi(value.c_str());
+    else if (flag == "--errors")
+      dup2(std::atoi(value.c_str()), STDERR_FILENO);
     else if (flag == "--nohup")
       std::signal(SIGHUP, SIG_IGN);
     else if (flag == "--processes" || flag == "--files")
@@ -150,6 +156,8 @@ int rankMain(Control &control, const Options &o) {
   uint64_t step = 1;
   for (; step <= o.steps && control.startStep(step); ++step) {
     runStep(control, *endpoint, step);
+    if (control.rank() == 0 && o.chatty >= 0)
+      writeOutput(o.chatty, std::string(999, 'x') + "\n");
     if (control.rank() == 0 && step % 20 == 0)
       control.saved("ckpt/" + std::to_string(step));
   }

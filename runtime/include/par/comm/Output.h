@@ -1,0 +1,26 @@
+//===- Output.h - output that may find nobody to read it ------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_COMM_OUTPUT_H
+#define PAR_COMM_OUTPUT_H
+
+#include <cstdint>
+#include <string_view>
+
+namespace par::comm {
+
+/// Nanoseconds of a clock that never goes back, when it was first asked after a signal that the job of this process was
+/// to end; 0 where none has come, or no job runs.
+int64_t askedToEnd();
+
+/// Writes all of the text, however slowly it is read. After a signal that asked this process's job to end it waits for
+/// two seconds only, so that a pipe that nobody reads keeps no job from ending. False: not all was written, errno says
+/// why, and is ETIMEDOUT where nobody read it.
+bool writeOutput(int descriptor, std::string_view text);
+
+} // namespace par::comm
+
+#endif // PAR_COMM_OUTPUT_H
