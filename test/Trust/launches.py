@@ -293,6 +293,14 @@ def flood(t):
     t.expect([(rank, {0}, "") for rank in [first, *others]], 60)
 
 
+def fails_alone(t):
+    """A rank lacks a file that the others have: before they meet it says so to all."""
+    odd = t.rng.randrange(WORLD)
+    ranks = [t.rank(n, more=["--data", "/no/such.safetensors"] if n == odd else []) for n in range(WORLD)]
+    t.expect([(rank, {1} if n == odd else {4}, "/no/such.safetensors: error: cannot open" if n == odd else f"rank {odd} (pid ")
+              for n, rank in enumerate(ranks)], 15)
+
+
 def comes_again(t):
     """Ranks that leave before the start, and come again."""
     first = t.rank(0)
@@ -377,7 +385,8 @@ def listeners(pids):
 
 
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
-         bad_flags, bad_flags, short_token, local, scarce, flood]
+         bad_flags, bad_flags, short_token, local, scarce, flood,
+         fails_alone]
 
 
 def make_setting(bin_folder, folder):

@@ -11,6 +11,7 @@
 #include "par/format/Printable.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 using namespace par;
 using namespace par::comm;
@@ -44,8 +45,8 @@ SharedFiles SharedFiles::from(const std::vector<int> &descriptors) {
 namespace {
 
 /// Texts of a join are printed: short ones without control characters.
-const std::string &checked(const std::string &text) {
-  if (text.size() > 255 || std::any_of(text.begin(), text.end(), format::isControl))
+const std::string &checked(const std::string &text, size_t most = 255) {
+  if (text.size() > most || std::any_of(text.begin(), text.end(), format::isControl))
     throw std::runtime_error(say(Sentence::truncated));
   return text;
 }
@@ -59,7 +60,7 @@ constexpr int64_t leaveTime = 3'000'000'000;
 
 std::string Join::write() const {
   Writer writer;
-  writer.text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid);
+  writer.text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid).text(failure);
   return writer.take();
 }
 
@@ -72,6 +73,7 @@ Join Join::read(std::string_view bytes) {
   join.rank = reader.number();
   join.world = reader.number();
   join.pid = reader.number();
+  join.failure = checked(reader.text(), kMaxFailure);
   return join;
 }
 
@@ -160,12 +162,14 @@ void Host::handle(Peer &peer, const Message &message) {
 std::string Host::objection(const Join &join) const {
   if (join.world != board.world())
     return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, board.world(), join.worldSource);
-  if (!hosting.refusal.empty())
-    return hosting.refusal;
+  if (!hosting.failure.empty())
+    return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
   if (join.host != hostName())
     return say(Sentence::severalHosts, join.rank, join.host, hostName());
   if (join.rank >= board.world())
     return say(Sentence::rankTooLarge, join.rank, board.world(), join.rankSource);
+  if (!join.failure.empty())
+    return say(Sentence::rankFailed, join.rank, processOf(join), join.failure);
   if (Peer *other = members[join.rank])
     return say(Sentence::sameRank, join.rank, processOf(*other->join), processOf(join), join.rankSource);
   return "";
@@ -181,7 +185,8 @@ void Host::admit(Peer &peer, const Join &join) {
     if (started)
       return refuse(peer, 2, errorLine(hosting.bundle, message));
     moreMayCome = true;
-    return fail(2, message);
+    bool startedWrong = join.failure.empty() && hosting.failure.empty();
+    return fail(startedWrong || join.world != board.world() ? 2 : exitRankLost, message);
   }
   members[join.rank] = &peer;
   if (joined() == members.size())

@@ -31,10 +31,14 @@ struct SharedFiles {
   static SharedFiles from(const std::vector<int> &descriptors);
 };
 
+/// Bytes of what a rank says of its failure, at most: with the names around it, it fits on the board.
+inline constexpr size_t kMaxFailure = 512;
+
 /// What a rank says when it joins.
 struct Join {
   std::string host, rankSource, worldSource;
   uint64_t rank = 0, world = 0, pid = 0;
+  std::string failure{}; ///< why it does not take part, but comes to say so; "" where it does
 
   std::string write() const;
   /// Throws std::runtime_error on texts that no rank says.
@@ -48,7 +52,7 @@ struct Hosting {
   std::string key{};                   ///< what ranks must know that come by the door
   std::string token{};                 ///< what the passage gives away
   const SharedFiles *pass = nullptr;   ///< what the passage passes; null where ranks inherit it
-  std::string refusal{};               ///< not "": what every rank is told, as rank 0 was started wrong
+  std::string failure{};               ///< why rank 0 does not take part, which every rank is told; "" where it does
 };
 
 class Host {

@@ -10,7 +10,9 @@
 #include "comm/Processes.h"
 #include "comm/Pulse.h"
 #include "comm/Remote.h"
+#include "par/comm/Ending.h"
 #include "par/comm/Sentences.h"
+#include "par/format/Printable.h"
 
 #include <cerrno>
 #include <cstring>
@@ -24,6 +26,8 @@ namespace {
 
 /// How long ranks that come late are told why there is no job.
 constexpr int64_t wordsTime = 3'000'000'000;
+/// Seconds for which a rank that ends before it has joined looks for rank 0, to say so.
+constexpr double tellTime = 5;
 
 /// Drives the host until the last answers have been sent.
 class HostThread {
@@ -119,6 +123,20 @@ int runHosting(const Launch &launch, const Place &place, const std::function<int
   return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
 }
 
+/// Rank 0, which does not take part, tells those who come.
+void hostFailed(const Launch &launch, const Place &place, const std::string &why) {
+  Mapping memory = mapPrivate(Board::bytesFor(place.world));
+  Board &board = *Board::make(memory.bytes.data(), place.world);
+  board.claim();
+  Hosting hosting = hostingOf(launch, place);
+  hosting.failure = why;
+  Host host(Listener::rendezvous(place), hosting, board);
+  for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
+    host.step(50);
+  for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
+    host.step(50);
+}
+
 } // namespace
 
 int par::comm::runLaunched(const Launch &launch, const Place &place,
@@ -139,24 +157,18 @@ int par::comm::runLaunched(const Launch &launch, const Place &place,
   }
 }
 
-void par::comm::tellOthers(const Launch &launch, const Place &place, const LaunchError &wrong) {
+void par::comm::tellOthers(const Launch &launch, const Place &place, const std::string &why) {
+  if (place.world == 1 || place.port == 0)
+    return;
+  std::string line = format::printable(why.substr(0, std::min(why.find('\n'), kMaxFailure)));
   try {
-    if (place.rank != 0) {
-      joinHost(place, tokenOfEnvironment(), joinOf(place), double(wordsTime) / 1e9, [](const std::string &) {});
-      return;
-    }
-    Mapping memory = mapPrivate(Board::bytesFor(place.world));
-    Board &board = *Board::make(memory.bytes.data(), place.world);
-    board.claim();
-    Hosting hosting = hostingOf(launch, place);
-    hosting.refusal = wrong.what();
-    Host host(Listener::rendezvous(place), hosting, board);
-    for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
-      host.step(50);
-    for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
-      host.step(50);
+    if (place.rank == 0)
+      return hostFailed(launch, place, line);
+    Join join = joinOf(place);
+    join.failure = line;
+    joinHost(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
   } catch (const Refused &refused) {
-    if (errorLine(launch.bundle, wrong.what()) != refused.what())
+    if (std::string_view(refused.what()).find(line) == std::string_view::npos)
       printLine(refused.what());
   } catch (const std::runtime_error &) {
     // What is wrong with this rank has been said; nobody is there to hear it.

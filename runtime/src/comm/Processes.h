@@ -17,10 +17,6 @@ int runForked(const Launch &launch, uint32_t world, const std::function<int(Cont
 /// Runs the rank that a launcher has made this process; rank 0 hosts the rendezvous in a thread.
 int runLaunched(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain);
 
-/// Tells the other ranks of a job, if they come soon, that this rank was started wrong, so that they need not wait for
-/// it. Says what rank 0 says of it, if that is more.
-void tellOthers(const Launch &launch, const Place &place, const LaunchError &wrong);
-
 } // namespace par::comm
 
 #endif // PAR_SRC_COMM_PROCESSES_H

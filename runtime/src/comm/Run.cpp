@@ -7,6 +7,7 @@
 #include "comm/Diagnosis.h"
 #include "comm/Local.h"
 #include "comm/Processes.h"
+#include "par/comm/Ending.h"
 #include "par/comm/Sentences.h"
 
 #include <unistd.h>
@@ -40,9 +41,9 @@ int runPlaced(const Launch &launch, const Place &place, const std::function<int(
     checkWorld(launch, place.world,
                "the launcher started " + std::to_string(place.world) + " (" + place.worldSource + ")");
   } catch (const LaunchError &wrong) {
-    printLine(errorLine(launch.bundle, wrong.what()));
-    if (place.port != 0)
-      tellOthers(launch, place, wrong);
+    std::string line = errorLine(launch.bundle, wrong.what());
+    printLine(line);
+    tellOthers(launch, place, line);
     return wrong.code;
   }
   if (place.world == 1)

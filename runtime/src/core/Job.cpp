@@ -1,6 +1,6 @@
 #include "par/core/Job.h"
 
-#include "par/comm/Launch.h"
+#include "par/comm/Ending.h"
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/cpu/Machine.h"
@@ -304,11 +304,13 @@ Job prepareJob(const RunOptions &options) {
 
 int runTool(const RunOptions &options) {
   signal(SIGXFSZ, SIG_IGN); // a file that may not grow further is an error of its writer, as a full disk is
+  Job none;
+  none.options = options;
+  none.name = nameOf(options);
+  std::optional<comm::Place> place;
   try {
     // Who this process is comes before everything about its files.
-    Job none;
-    none.options = options;
-    std::optional<comm::Place> place = comm::placeOfProcess(launchOf(none));
+    place = comm::placeOfProcess(launchOf(none));
     comm::endOnSignals(nameOf(options), comm::describeProcess(place));
     Job job = prepareJob(options);
     job.alone = place.has_value();
@@ -321,12 +323,16 @@ int runTool(const RunOptions &options) {
     });
   } catch (const Failure &failure) {
     std::cerr << failure.what() << std::endl;
+    if (place)
+      comm::tellOthers(launchOf(none), *place, failure.what());
     return failure.exitCode();
   } catch (const comm::LaunchError &error) {
     std::cerr << Failure(nameOf(options), error.what()).what() << std::endl;
     return error.code;
   } catch (const std::exception &error) {
     std::cerr << error.what() << std::endl;
+    if (place)
+      comm::tellOthers(launchOf(none), *place, error.what());
     return exitError;
   }
 }

@@ -242,6 +242,30 @@ TEST(Launching, OneWorldDoesNotFitTheBundle) {
   }
 }
 
+// A rank that fails before it joins (a file that is missing on its side) says so to all, at once.
+TEST(Launching, OneRankFailsBeforeItJoins) {
+  for (int fails : {0, 1, 2}) {
+    SCOPED_TRACE("rank " + std::to_string(fails));
+    int port = unusedPort();
+    auto begin = Clock::now();
+    std::string why = "x.safetensors: error: cannot open: No such file or directory", more = "\n  note: another line";
+    std::vector<std::unique_ptr<Process>> ranks;
+    for (int rank = 0; rank < 3; ++rank)
+      ranks.push_back(std::make_unique<Process>(
+          std::vector<std::string>{kJob, "--rank", std::to_string(rank), "--world", "3", "--master",
+                                   "127.0.0.1:" + std::to_string(port), "--ranks", "3", rank == fails ? "--fail" : "--steps",
+                                   rank == fails ? why + more : "3"}));
+    std::string who = "pid " + std::to_string(ranks[size_t(fails)]->pid()) + " on " + thisHost();
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(ranks[size_t(rank)]->wait(10), rank == fails ? 1 : 4);
+      EXPECT_EQ(ranks[size_t(rank)]->errors(), rank == fails ? why + more + "\n"
+                                                             : "job.par: error: rank " + std::to_string(fails) + " (" + who +
+                                                                   ") ended before the job began: " + why + "\n");
+    }
+    EXPECT_LT(secondsSince(begin), 8);
+  }
+}
+
 // Rank 0 thinks of fewer ranks than there are: those that come when as many as it thinks of have been told are told too.
 TEST(Launching, RankZeroSaysTooFew) {
   for (bool knowsTheBundle : {true, false}) {

@@ -52,6 +52,7 @@ struct SentenceText {
   M(worldsDiffer, "rank {} ({}) says that there are {} ranks, rank 0 says {}; check {}")                     \
   M(severalHosts, "rank {} runs on {} and rank 0 on {}; ranks on several hosts are not supported yet")       \
   M(rankTooLarge, "rank {} is not below {}; check {}")                                                       \
+  M(rankFailed, "rank {} ({}) ended before the job began: {}")                                               \
   M(sameRank, "two processes say that they are rank {}: {} and {}; check {}")                                \
   M(ranksMissing, "only {} of {} ranks came in time; missing: {}{}")                                         \
   M(strangersCame, "; {} connections did not show the job's secret")                                         \

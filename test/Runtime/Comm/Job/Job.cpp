@@ -5,9 +5,9 @@
 //                [--forget-barrier RANK]
 //                [--processes N] [--files N]   (limits of the system, to run out of)
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
-//                [--nohup 1]
+//                [--nohup 1] [--fail TEXT]     (before it joins)
 //                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
-#include "par/comm/Launch.h"
+#include "par/comm/Ending.h"
 #include "par/comm/Output.h"
 
 #include <csignal>
@@ -29,7 +29,7 @@ struct Options {
   std::string plan = "3f9c2aaa", otherPlan;
   int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1;
   int exitCode = 0, busy = 0, linger = 0, chatty = -1;
-  std::string thrown;
+  std::string thrown, failure;
 };
 
 /// "VALUE@RANK".
@@ -89,6 +89,8 @@ Options read(int argc, char **argv) {
       o.chatty = std::atoi(value.c_str());
     else if (flag == "--errors")
       dup2(std::atoi(value.c_str()), STDERR_FILENO);
+    else if (flag == "--fail")
+      o.failure = value;
     else if (flag == "--nohup")
       std::signal(SIGHUP, SIG_IGN);
     else if (flag == "--processes" || flag == "--files")
@@ -174,6 +176,11 @@ int rankMain(Control &control, const Options &o) {
 
 int main(int argc, char **argv) {
   Options options = read(argc, argv);
+  if (!options.failure.empty()) {
+    std::fprintf(stderr, "%s\n", options.failure.c_str());
+    tellOthers(options.launch, *placeOfProcess(options.launch), options.failure);
+    return 1;
+  }
   int code = run(options.launch, [&](Control &control) { return rankMain(control, options); });
   if (options.linger) {
     std::printf("lingers\n");
