@@ -1,7 +1,6 @@
 #include "par/cpu/KernelObject.h"
 
 #include "par/core/Failure.h"
-#include "par/format/PlainFile.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -67,18 +66,25 @@ struct Elf {
   }
 };
 
-} // namespace
-
-namespace {
-
-std::string readObject(const std::string &path) {
-  auto content = format::readPlainFile(path);
-  if (!content)
-    throw Failure::at(path, Message::cannotOpen, content.message());
-  return std::move(*content);
+/// A file in memory with these bytes.
+int copyOf(const std::string &path, const std::string &content) {
+  int file = memfd_create("par-kernels", MFD_CLOEXEC);
+  for (size_t done = 0; file >= 0 && done < content.size();) {
+    ssize_t count = write(file, content.data() + done, content.size() - done);
+    if (count < 0 && errno != EINTR) {
+      close(file);
+      file = -1;
+    }
+    done += count > 0 ? static_cast<size_t>(count) : 0;
+  }
+  if (file < 0)
+    throw Failure::at(path, Message::cannotOpen, std::strerror(errno));
+  return file;
 }
 
-void checkObject(const std::string &path, const std::string &content) {
+} // namespace
+
+void checkKernelObject(const std::string &path, const std::string &content) {
   Elf elf{std::as_bytes(std::span(content)), path};
   auto header = elf.at<Elf64_Ehdr>(0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -103,29 +109,8 @@ void checkObject(const std::string &path, const std::string &content) {
     throw Failure::at(path, Message::notElf);
 }
 
-/// A file in memory with these bytes.
-int copyOf(const std::string &path, const std::string &content) {
-  int file = memfd_create("par-kernels", MFD_CLOEXEC);
-  for (size_t done = 0; file >= 0 && done < content.size();) {
-    ssize_t count = write(file, content.data() + done, content.size() - done);
-    if (count < 0 && errno != EINTR) {
-      close(file);
-      file = -1;
-    }
-    done += count > 0 ? static_cast<size_t>(count) : 0;
-  }
-  if (file < 0)
-    throw Failure::at(path, Message::cannotOpen, std::strerror(errno));
-  return file;
-}
-
-} // namespace
-
-void checkKernelObject(const std::string &path) { checkObject(path, readObject(path)); }
-
-KernelObject::KernelObject(const std::string &path) : path(path) {
-  std::string content = readObject(path);
-  checkObject(path, content);
+KernelObject::KernelObject(const std::string &path, const std::string &content) : path(path) {
+  checkKernelObject(path, content);
   copy = copyOf(path, content);
   handle = dlopen(("/proc/self/fd/" + std::to_string(copy)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle)

@@ -67,7 +67,7 @@ LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &
 void LocalSteps::bindKernels(const core::DeviceOptions &options) {
   const std::vector<format::Kernel> &table = options.program().kernels;
   if (std::any_of(table.begin(), table.end(), [](const format::Kernel &kernel) { return !kernel.builtin; }))
-    object = KernelObject((std::filesystem::path(options.folder) / "kernels-x86.so").string());
+    object = KernelObject(options.pathOf("kernels-x86.so"), options.listed("kernels-x86.so"));
   for (const format::Kernel &kernel : table) {
     if (kernel.builtin)
       checkBuiltin(kernel, options.folder);

@@ -6,7 +6,6 @@
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace par::cuda {
 
@@ -40,14 +39,11 @@ Kernels::Kernels(const Gpu &gpu, const core::DeviceOptions &options) : gpu(gpu),
   const auto &table = options.program().kernels;
   if (std::all_of(table.begin(), table.end(), [](const format::Kernel &kernel) { return kernel.builtin; }))
     return;
-  std::filesystem::path in(folder);
-  std::string cubin = in / ("kernels-sm" + std::to_string(gpu.sm()) + ".cubin"), ptx = in / "kernels.ptx";
-  if (std::filesystem::exists(cubin))
-    generated = load(readFile(cubin), cubin);
-  else if (std::filesystem::exists(ptx))
-    generated = load(readFile(ptx), ptx);
-  else
-    throw Failure::at(ptx, Message::cannotOpen, "a bundle for cuda has its kernels there");
+  // A cubin that the manifest does not list is none of the bundle's, whoever laid it there.
+  std::string file = "kernels-sm" + std::to_string(gpu.sm()) + ".cubin";
+  if (!format::lists(options.bundle->manifest, file))
+    file = "kernels.ptx";
+  generated = load(options.listed(file), options.pathOf(file));
 }
 
 Owned<Module> Kernels::load(const std::string &image, const std::string &file) const {
@@ -59,8 +55,8 @@ Owned<Module> Kernels::load(const std::string &image, const std::string &file) c
   Result result = gpu->moduleLoad(&module, image.c_str(), 2, names, values);
   if (result != success) {
     log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-    throw Failure::at(file, Message::cudaModule, gpu.name(), gpu.sm(),
-                      gpu->describe(result) + (log.empty() ? "" : ": ") + log);
+    throw Failure::at(file, Message::cudaModule, gpu.name(), gpu.sm(), gpu->describe(result))
+        .continued((log.empty() ? "" : ": ") + log);
   }
   return {gpu, module};
 }

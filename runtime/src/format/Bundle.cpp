@@ -8,6 +8,7 @@
 #include "Check.h"
 #include "Json.h"
 #include "par/format/PlainFile.h"
+#include "par/format/Printable.h"
 #include "par/format/Sha256.h"
 
 #include <algorithm>
@@ -48,14 +49,6 @@ static Status writeFile(const std::string &path, std::string_view bytes) {
   return ::close(fd) == 0 && ok ? Status() : Status(system(path, "write"));
 }
 
-/// The content of a text of the bundle.
-static Expected<std::string> readText(const std::string &path) {
-  Expected<std::string> text = readPlainFile(path);
-  if (!text)
-    return Error{path + ": cannot open: " + text.message()};
-  return text;
-}
-
 static std::string bundleHashOf(const std::vector<File> &files) {
   Sha256 hash;
   for (const File &file : files)
@@ -68,7 +61,7 @@ static std::string writeProvenance(const std::vector<std::string> &lines) {
   w.raw("{").key("par_provenance").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
   w.raw("\n").key("lines").raw("[");
   for (const std::string &line : lines)
-    w.raw("\n").comma().text(line);
+    w.raw("\n").comma().text(printable(line));
   w.raw("]}\n");
   return w.take();
 }
@@ -81,8 +74,11 @@ static Expected<std::vector<std::string>> parseProvenance(std::string_view text,
   Node root(document);
   readVersion(root.only({"par_provenance", "lines"}).at("par_provenance"));
   std::vector<std::string> lines;
-  for (const Node &line : root.at("lines").list())
+  for (const Node &line : root.at("lines").list()) {
     lines.push_back(line.text());
+    if (std::any_of(lines.back().begin(), lines.back().end(), isControl))
+      line.fail("a line holds a control character: '" + lines.back() + "'");
+  }
   if (document.error)
     return *document.error;
   return lines;
@@ -163,57 +159,81 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
   return manifest;
 }
 
-/// Size and hash are what the manifest says.
-static Status checkFile(const std::string &folder, const File &file) {
+/// Reads a file piece by piece, if its size and hash are what the manifest says; errors are reasons without the name.
+template <typename Take>
+static Status readChecked(const std::string &folder, const File &file, Take take) {
   Expected<PlainFile> opened = PlainFile::open(folder + "/" + file.name);
   if (!opened)
-    return Error{folder + "/" + file.name + ": cannot open: " + opened.message()};
+    return Error{"cannot open: " + opened.message()};
   if (opened->size() != file.size)
-    return Error{file.name + ": " + std::to_string(opened->size()) + " bytes, the manifest says " +
-                 std::to_string(file.size)};
+    return Error{std::to_string(opened->size()) + " bytes, the manifest says " + std::to_string(file.size)};
   Sha256 hash;
   std::string piece(std::min<uint64_t>(file.size, 1 << 20), '\0');
   for (uint64_t at = 0; at < file.size; at += piece.size()) {
     piece.resize(std::min<uint64_t>(piece.size(), file.size - at));
     if (Status status = opened->read(at, piece.data(), piece.size()); !status)
-      return Error{file.name + ": " + status.message()};
+      return status;
     hash.update(piece);
+    take(piece);
   }
   if (hash.finish() != file.sha256)
-    return Error{file.name + ": its SHA-256 is not that of the manifest"};
+    return Error{"its SHA-256 is not that of the manifest"};
   return {};
 }
 
-/// The manifest lists, and so gives the hashes of, whatever the bundle is run from.
+static Status checkFile(const std::string &folder, const File &file) {
+  Status status = readChecked(folder, file, [](std::string_view) {});
+  return status ? status : Error{file.name + ": " + status.message()};
+}
+
+static const File *findFile(const Manifest &manifest, std::string_view name) {
+  auto found = std::find_if(manifest.files.begin(), manifest.files.end(), [&](const File &file) { return file.name == name; });
+  return found == manifest.files.end() ? nullptr : &*found;
+}
+
+bool par::format::lists(const Manifest &manifest, std::string_view name) { return findFile(manifest, name) != nullptr; }
+
+Expected<std::string> par::format::readListed(const std::string &folder, const Manifest &manifest, std::string_view name) {
+  const File *file = findFile(manifest, name);
+  if (!file)
+    return Error{"is not in the manifest's list of files, so its content is not known"};
+  if (file->size > kMaxText)
+    return Error{std::to_string(file->size) + " bytes, at most " + std::to_string(kMaxText) + " are read"};
+  std::string bytes;
+  if (Status status = readChecked(folder, *file, [&](std::string_view piece) { bytes += piece; }); !status)
+    return status.error();
+  return bytes;
+}
+
+/// A text of the bundle as it is listed.
+static Expected<std::string> readText(const std::string &folder, const Manifest &manifest, const std::string &name) {
+  if (!lists(manifest, name))
+    return Error{std::string(kManifest) + ": files: " + name + " is missing"};
+  Expected<std::string> text = readListed(folder, manifest, name);
+  return text ? text : Error{name + ": " + text.message()};
+}
+
+/// The manifest lists, and so gives the hashes of, the kernels that the programs call.
 static Status checkListed(const Bundle &bundle) {
-  const Manifest &manifest = bundle.manifest;
-  auto has = [&](Word begin, Word end) {
-    return std::any_of(manifest.files.begin(), manifest.files.end(), [&](const File &file) {
-      return file.name.starts_with(begin) && file.name.ends_with(end);
-    });
-  };
-  auto missing = [](const std::string &what) {
-    return Error{std::string(kManifest) + ": files: " + what + " is missing"};
-  };
-  for (uint32_t role = 0; role < manifest.roles; ++role)
-    if (!has(roleFile(role), roleFile(role)))
-      return missing(roleFile(role));
-  if (!has(kProvenance, kProvenance))
-    return missing(std::string(kProvenance));
-  bool cuda = manifest.device == "cuda";
-  bool kernels = cuda ? has("kernels.ptx", "kernels.ptx") || has("kernels-sm", ".cubin") : has(kKernelObject, kKernelObject);
+  const std::vector<File> &files = bundle.manifest.files;
+  bool cuda = bundle.manifest.device == "cuda";
+  Word file = cuda ? "kernels.ptx" : kKernelObject;
+  bool listed = lists(bundle.manifest, file) || (cuda && std::any_of(files.begin(), files.end(), [](const File &file) {
+                  return file.name.starts_with("kernels-sm") && file.name.ends_with(".cubin");
+                }));
   for (const Program &program : bundle.programs)
     for (const Kernel &kernel : program.kernels)
-      if (!kernel.builtin && !kernels)
-        return missing((cuda ? "kernels.ptx" : std::string(kKernelObject)) + ", which holds kernel '" + kernel.name + "',");
+      if (!kernel.builtin && !listed)
+        return Error{std::string(kManifest) + ": files: " + std::string(file) + ", which holds kernel '" + kernel.name +
+                     "', is missing"};
   return {};
 }
 
 Expected<Bundle> par::format::readPrograms(const std::string &folder) {
   std::string manifestName(kManifest);
-  Expected<std::string> text = readText(folder + "/" + manifestName);
+  Expected<std::string> text = readPlainFile(folder + "/" + manifestName);
   if (!text)
-    return text.error();
+    return Error{folder + "/" + manifestName + ": cannot open: " + text.message()};
   Expected<Manifest> manifest = parseManifest(*text, manifestName);
   if (!manifest)
     return manifest.error();
@@ -223,15 +243,8 @@ Expected<Bundle> par::format::readPrograms(const std::string &folder) {
     return Error{manifestName + ": files: none is listed, so nothing is hashed"};
   Bundle bundle;
   bundle.manifest = std::move(*manifest);
-  for (const File &file : bundle.manifest.files) {
-    bool role = file.name.starts_with("role-"), provenance = file.name == kProvenance;
-    if (!role && !provenance)
-      continue;
-    if (Status status = checkFile(folder, file); !status)
-      return status.error();
-  }
   for (uint32_t role = 0; role < bundle.manifest.roles; ++role) {
-    Expected<std::string> source = readText(folder + "/" + roleFile(role));
+    Expected<std::string> source = readText(folder, bundle.manifest, roleFile(role));
     if (!source)
       return source.error();
     Expected<Program> program = parseProgram(*source, roleFile(role));
@@ -239,7 +252,7 @@ Expected<Bundle> par::format::readPrograms(const std::string &folder) {
       return program.error();
     bundle.programs.push_back(std::move(*program));
   }
-  Expected<std::string> lines = readText(folder + "/" + std::string(kProvenance));
+  Expected<std::string> lines = readText(folder, bundle.manifest, std::string(kProvenance));
   if (!lines)
     return lines.error();
   Expected<std::vector<std::string>> provenance = parseProvenance(*lines, std::string(kProvenance));

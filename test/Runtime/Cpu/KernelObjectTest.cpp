@@ -1,7 +1,9 @@
 // A kernel object is loaded if it is nothing but code, and refused before it is loaded otherwise.
 #include "TemporaryFolder.h"
+#include "TrainingToy.h"
 #include "par/core/Failure.h"
 #include "par/cpu/KernelObject.h"
+#include "par/cpu/LocalSteps.h"
 #include "par/cpu/ThreadPool.h"
 
 #include <fstream>
@@ -13,9 +15,16 @@ namespace {
 
 std::string object(const std::string &name) { return std::string(PAR_TEST_KERNELS) + "/" + name + ".so"; }
 
+std::string contentOf(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+cpu::KernelObject load(const std::string &path) { return {path, contentOf(path)}; }
+
 std::string failureOf(const std::string &path) {
   try {
-    cpu::checkKernelObject(path);
+    cpu::checkKernelObject(path, contentOf(path));
     return "no failure";
   } catch (const core::Failure &failure) {
     return std::string(failure.what()).substr(path.size());
@@ -23,7 +32,7 @@ std::string failureOf(const std::string &path) {
 }
 
 TEST(KernelObject, runsItsKernelOnAnyNumberOfThreads) {
-  cpu::KernelObject kernels(object("good"));
+  cpu::KernelObject kernels = load(object("good"));
   kernels::KernelFunction scale = kernels.function("scale", "k0");
   std::vector<float> in(1000), expected(1000);
   for (size_t i = 0; i < in.size(); ++i) {
@@ -57,8 +66,7 @@ TEST(KernelObject, refusesWhatIsMoreThanCode) {
 
 // Every prefix of a good object is refused or accepted, never read past its end.
 TEST(KernelObject, survivesTornFiles) {
-  std::ifstream in(object("good"), std::ios::binary);
-  std::string whole{std::istreambuf_iterator<char>(in), {}};
+  std::string whole = contentOf(object("good"));
   TemporaryFolder folder;
   for (size_t length = 0; length < whole.size(); length += 37) {
     std::string path = folder / "torn.so";
@@ -67,12 +75,9 @@ TEST(KernelObject, survivesTornFiles) {
   }
 }
 
-// What runs is what was checked, whatever becomes of the file; two objects at once are two.
-TEST(KernelObject, runsACopyOfItsFile) {
-  TemporaryFolder folder;
-  std::filesystem::copy_file(object("good"), folder / "k.so");
-  cpu::KernelObject kernels(folder / "k.so"), other(object("good"));
-  std::filesystem::resize_file(folder / "k.so", 100);
+// Two objects of one name at once are two.
+TEST(KernelObject, isItsOwn) {
+  cpu::KernelObject kernels = load(object("good")), other = load(object("good"));
   kernels::KernelFunction scale = kernels.function("scale", "k0");
   EXPECT_NE(scale, other.function("scale", "k0"));
   float in = 4, out = 0;
@@ -82,8 +87,38 @@ TEST(KernelObject, runsACopyOfItsFile) {
   EXPECT_EQ(out, 12);
 }
 
+// What runs is what was hashed, whatever took the file's place after the bundle was read.
+TEST(KernelObject, isTheOneThatTheManifestLists) {
+  TemporaryFolder folder;
+  format::Bundle bundle = toy::training();
+  bundle.programs[0].kernels[0].builtin = false;
+  bundle.blobs = {{"kernels-x86.so", contentOf(object("good"))}};
+  std::string name = folder / "toy.par", path = name + "/kernels-x86.so";
+  ASSERT_TRUE(format::writeBundle(name, bundle));
+  auto read = format::readBundle(name);
+  ASSERT_TRUE(read) << read.message();
+  auto made = [&] {
+    try {
+      core::DeviceOptions options{&*read, name};
+      cpu::LocalSteps steps(options, {});
+    } catch (const core::Failure &failure) {
+      return std::string(failure.what());
+    }
+    return std::string("well");
+  };
+  EXPECT_EQ(made(), path + ": error: kernel \"sum_squares\" is not in the kernel object: no symbol sum_squares") << "it is loaded";
+  std::filesystem::resize_file(path, 100);
+  EXPECT_EQ(made(), path + ": error: 100 bytes, the manifest says " + std::to_string(bundle.blobs[0].bytes.size()));
+  std::string other = contentOf(object("initialiser"));
+  other.resize(bundle.blobs[0].bytes.size());
+  std::ofstream(path, std::ios::binary) << other;
+  EXPECT_EQ(made(), path + ": error: its SHA-256 is not that of the manifest");
+  std::erase_if(read->manifest.files, [](const format::File &file) { return file.name == "kernels-x86.so"; });
+  EXPECT_EQ(made(), path + ": error: is not in the manifest's list of files, so its content is not known");
+}
+
 TEST(KernelObject, namesAMissingKernel) {
-  cpu::KernelObject kernels(object("good"));
+  cpu::KernelObject kernels = load(object("good"));
   try {
     kernels.function("absent", "k7");
     FAIL();

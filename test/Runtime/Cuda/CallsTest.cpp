@@ -1,6 +1,7 @@
 // Show of the CUDA backend without a GPU: what 8 ranks of dp 2 x pp 2 x tp 2 call, and with which arguments,
 // is held against their programs, instruction by instruction.
 #include "CudaFixture.h"
+#include "par/format/Sha256.h"
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +16,7 @@ std::string withKernels(format::Bundle &bundle) {
   std::string folder =
       std::filesystem::temp_directory_path() / ("par-calls-" + std::to_string(getpid()) + ".par");
   std::filesystem::create_directories(folder);
-  std::ofstream ptx(folder + "/kernels.ptx");
+  std::ostringstream ptx;
   ptx << ".version 8.4\n.target sm_90\n.address_size 64\n";
   std::set<std::string> written;
   for (format::Program &program : bundle.programs)
@@ -29,6 +30,8 @@ std::string withKernels(format::Bundle &bundle) {
         ptx << (i ? ", " : "") << ".param .u64 p" << i;
       ptx << ") { ret; }\n";
     }
+  std::ofstream(folder + "/kernels.ptx") << ptx.str();
+  bundle.manifest.files = {{"kernels.ptx", ptx.str().size(), format::sha256(ptx.str())}};
   return folder;
 }
 
@@ -229,6 +232,27 @@ TEST_F(CallsTest, areThoseOfTheProgram) {
   std::filesystem::remove_all(folder);
   EXPECT_GT(followed, 8 * 100u);
   RecordProperty("calls", static_cast<int>(followed));
+}
+
+// What lies in the folder and is not listed is not run, nor what took a listed file's place after it was looked at.
+TEST_F(CallsTest, areOfListedKernelsOnly) {
+  format::Bundle bundle = toy::stack({});
+  std::string folder = withKernels(bundle), ptx = folder + "/kernels.ptx";
+  auto made = [&] {
+    try {
+      toy::runOn("cuda nccl", bundle, [](core::Session &) {}, folder);
+    } catch (const core::Failure &failure) {
+      return std::string(failure.what());
+    }
+    return std::string("well");
+  };
+  std::ofstream(folder + "/kernels-sm" + std::to_string(machine.sm) + ".cubin") << "a stranger's";
+  EXPECT_EQ(made(), "well");
+  std::fstream(ptx, std::ios::in | std::ios::out) << '/';
+  EXPECT_EQ(made(), ptx + ": error: its SHA-256 is not that of the manifest");
+  bundle.manifest.files.clear();
+  EXPECT_EQ(made(), ptx + ": error: is not in the manifest's list of files, so its content is not known");
+  std::filesystem::remove_all(folder);
 }
 
 } // namespace

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "par/comm/Control.h"
+#include "par/core/Failure.h"
 #include "par/core/Loader.h"
 
 namespace par::sim {
@@ -65,6 +66,16 @@ struct DeviceOptions {
   Tuning tuning = {};
 
   const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
+  /// Where a file of the bundle lies.
+  std::string pathOf(const std::string &name) const { return folder + "/" + name; }
+  /// The bytes of a file of the bundle as the manifest lists it; throws Failure for one that it does not list, or lists
+  /// with another hash.
+  std::string listed(const std::string &name) const {
+    auto bytes = format::readListed(folder, bundle->manifest, name);
+    if (!bytes)
+      throw Failure(pathOf(name), bytes.message());
+    return std::move(*bytes);
+  }
 };
 
 /// Addresses are `void *` into the device's arenas, as LoadedProgram::address() and ExpandedEntry::pointers have them.

@@ -1,7 +1,7 @@
 // The compiled kernels of a bundle. The object is checked before it is loaded: it must be a shared object for this
 // machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. What is loaded is a copy in
-// memory of the bytes that were checked: a file that changes or becomes shorter meanwhile changes nothing. (Running a
-// bundle still is running its author's code.)
+// memory of the bytes whose hash and form were checked: a file that changes or becomes shorter meanwhile changes nothing.
+// (Running a bundle still is running its author's code.)
 #pragma once
 
 #include "par/kernels/Builtins.h"
@@ -13,8 +13,8 @@ namespace par::cpu {
 class KernelObject {
 public:
   KernelObject() = default;
-  /// Checks and loads `path`; throws core::Failure.
-  explicit KernelObject(const std::string &path);
+  /// Checks and loads the bytes of a file; throws core::Failure. `path` is its name, for messages.
+  KernelObject(const std::string &path, const std::string &content);
   KernelObject(KernelObject &&other) noexcept { *this = std::move(other); }
   KernelObject &operator=(KernelObject &&other) noexcept {
     std::swap(handle, other.handle);
@@ -32,7 +32,7 @@ private:
   int copy = -1; ///< the file in memory; open as long as the object is loaded, for dlopen knows objects by their names
 };
 
-/// Throws core::Failure unless the bytes of `path` are a kernel object as described above.
-void checkKernelObject(const std::string &path);
+/// Throws core::Failure unless the bytes are a kernel object as described above.
+void checkKernelObject(const std::string &path, const std::string &content);
 
 } // namespace par::cpu

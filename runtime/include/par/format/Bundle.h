@@ -37,6 +37,13 @@ Expected<Bundle> readBundle(const std::string &folder);
 /// As readBundle, without reading or hashing files other than manifest and programs.
 Expected<Bundle> readPrograms(const std::string &folder);
 
+/// Whether the manifest lists a file of this name.
+bool lists(const Manifest &manifest, std::string_view name);
+/// The bytes of a file of the bundle, read once, if size and hash are those that the manifest lists; the error is a reason
+/// without the name. What is run is taken from here alone: a file that is not listed, or that was exchanged after readBundle
+/// had looked at it, is not loaded.
+Expected<std::string> readListed(const std::string &folder, const Manifest &manifest, std::string_view name);
+
 } // namespace par::format
 
 #endif // PAR_FORMAT_BUNDLE_H
