@@ -60,8 +60,12 @@ static int run(int argc, char **argv) {
   if (!std::filesystem::exists(folder + "/manifest.json", error) && !error)
     return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", folder.c_str()), 1;
   Verdict verdict = verifyBundle(folder, options);
+  if (uint64_t ranks = verdict.proof.ranks; ranks > 0 && options.rank && *options.rank >= ranks)
+    return std::fprintf(stderr, "par-verify: error: --rank %u: %s has %llu ranks, the first is 0\n", unsigned(*options.rank),
+                        folder.c_str(), static_cast<unsigned long long>(ranks)),
+           2;
   std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
-  std::fputs(text.c_str(), verdict || json ? stdout : stderr);
+  std::fwrite(text.data(), 1, text.size(), verdict || json ? stdout : stderr); // a zero would end it for fputs
   return verdict ? 0 : verdict.read ? 3 : 1;
 }
 

@@ -78,7 +78,7 @@ std::string describeNaN(const WeightStore &store) {
     for (const Piece &piece : array.pieces) {
       auto count = static_cast<uint64_t>(elementCount(piece.size));
       if (uint64_t at = firstNaN(array.type, piece.data, count); at < count)
-        return core::format("{} holds NaN in \"{}\" (element {})", store.fileOf(array), name, at);
+        return core::format("{} holds NaN in \"{}\" (element {})", store.fileOf(array), format::printable(name), at);
     }
   return "";
 }

@@ -19,7 +19,7 @@ struct ManifestChecker {
   const std::string &where;
 
   Error fail(const std::string &place, const std::string &message) const {
-    return Error{where + ": " + place + ": " + message};
+    return Error{printable(where + ": " + place + ": " + message)};
   }
   Status ranks() const;
   Status communicators() const;
@@ -316,7 +316,7 @@ Status ManifestChecker::limits(const Input &input) const {
 Status par::format::checkManifest(const Manifest &manifest, const std::string &where) {
   ManifestChecker checker{manifest, where};
   if (manifest.device != "cpu" && manifest.device != "cuda")
-    return Error{where + ": device: unknown device '" + manifest.device + "': cpu or cuda"};
+    return checker.fail("device", "unknown device '" + manifest.device + "': cpu or cuda");
   for (auto check : {&ManifestChecker::ranks, &ManifestChecker::communicators, &ManifestChecker::files,
                      &ManifestChecker::names, &ManifestChecker::tensors})
     if (Status status = (checker.*check)(); !status)

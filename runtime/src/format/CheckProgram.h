@@ -8,6 +8,7 @@
 #define PAR_SRC_FORMAT_CHECKPROGRAM_H
 
 #include "Check.h"
+#include "par/format/Printable.h"
 
 namespace par::format {
 
@@ -40,7 +41,7 @@ private:
   Status elements(const Instruction &it, const std::string &place) const;
 
   Error fail(const std::string &place, const std::string &message) const {
-    return Error{where + ": " + place + ": " + message};
+    return Error{printable(where + ": " + place + ": " + message)};
   }
 };
 

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "Json.h"
 
+#include "par/format/Printable.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -105,7 +107,7 @@ private:
 Expected<Json> par::format::parseJson(std::string_view text, const std::string &where) {
   Builder builder;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-    return Error{where + ": " + (builder.problem.empty() ? "not JSON" : builder.problem)};
+    return Error{printable(where + ": " + (builder.problem.empty() ? "not JSON" : builder.problem))};
   return std::move(builder.root);
 }
 
@@ -130,7 +132,7 @@ void Node::fail(const std::string &message) const {
   pathTo(document->root, value, path);
   if (!path.empty() && path[0] == '.')
     path.erase(0, 1);
-  document->error = Error{document->where + ": " + path + (path.empty() ? "" : ": ") + message};
+  document->error = Error{printable(document->where + ": " + path + (path.empty() ? "" : ": ") + message)};
 }
 
 const Json *Node::lookup(Word key) const {

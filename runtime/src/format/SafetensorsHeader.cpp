@@ -7,6 +7,7 @@
 #include "par/format/SafetensorsHeader.h"
 
 #include "Json.h"
+#include "par/format/Printable.h"
 
 #include <algorithm>
 #include <cstring>
@@ -127,7 +128,7 @@ static Status readMetadata(const Json &json, SafetensorsHeader &header) {
   return {};
 }
 
-Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) {
+static Expected<SafetensorsHeader> readHeader(std::string_view file) {
   uint64_t length = 0;
   if (file.size() < sizeof length)
     return Error{"is " + std::to_string(file.size()) + " bytes, too short for a safetensors file"};
@@ -162,6 +163,11 @@ Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) 
     array.end += header.dataBegin;
   }
   return header;
+}
+
+Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) {
+  Expected<SafetensorsHeader> header = readHeader(file);
+  return header ? header : Error{printable(header.message())}; // with names of the file
 }
 
 Expected<SafetensorsFile> par::format::mapSafetensors(const std::string &path) {

@@ -39,7 +39,8 @@ TEST(Tool, ExitStatusAndText) {
   EXPECT_EQ(call(folder + " --json --rank 3")
                 .second.find("{\"bundle\":\"" + folder + "\",\"proved\":true,\"programs\":2"),
             0u);
-  EXPECT_EQ(call(folder + " --rank 8"), std::pair(3, folder + ": error: no rank 8 (V1)\n"));
+  EXPECT_EQ(call(folder + " --rank 8"),
+            std::pair(2, "par-verify: error: --rank 8: " + folder + " has 8 ranks, the first is 0\n"));
   EXPECT_EQ(call(folder + " --rank x"),
             std::pair(2, std::string("par-verify: error: --rank takes a number, got 'x'\n")));
   EXPECT_EQ(call("--loud").first, 2);
@@ -102,5 +103,48 @@ TEST(Tool, ListsWhatItIsRunFrom) {
   auto [status, text] = with([](const std::string &name) { return name != "kernels-x86.so"; });
   EXPECT_EQ(status, 1);
   EXPECT_EQ(text.find(folder + ": error: manifest.json: files: kernels-x86.so, which holds kernel '"), 0u) << text;
+  std::filesystem::remove_all(folder);
+}
+
+// Texts of a bundle are printed without what a terminal takes for commands, and a zero ends no line.
+TEST(Tool, PrintsNoControlCharacters) {
+  std::string folder = std::filesystem::temp_directory_path() / ("par-control-" + std::to_string(getpid()));
+  format::Bundle bundle = toy::stack({});
+  bundle.provenance = {"node \x1b[2J"};
+  format::Expected<format::Manifest> manifest = format::writeBundle(folder, bundle);
+  ASSERT_TRUE(manifest);
+  EXPECT_EQ(format::readBundle(folder)->provenance.at(0), "node ?[2J");
+  auto contentOf = [&](const std::string &name) {
+    std::ifstream in(folder + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  auto with = [&](const std::string &name, const std::string &from, const std::string &to) {
+    std::string kept = contentOf(name), text = kept, lines;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    std::ofstream(folder + "/" + name) << text.replace(at, from.size(), to);
+    if (name != "manifest.json") {
+      format::Manifest mended = *manifest;
+      for (format::File &file : mended.files) {
+        if (file.name == name)
+          file = {name, text.size(), format::sha256(text)};
+        lines += file.name + " " + std::to_string(file.size) + " " + file.sha256 + "\n";
+      }
+      mended.bundleHash = format::sha256(lines);
+      std::ofstream(folder + "/manifest.json") << format::writeManifest(mended);
+    }
+    std::string said = call(folder).second;
+    std::ofstream(folder + "/" + name) << kept;
+    std::ofstream(folder + "/manifest.json") << format::writeManifest(*manifest);
+    return said;
+  };
+  std::string error = folder + ": error: ";
+  EXPECT_EQ(with("provenance.json", "node ?", "node \\u001b"),
+            error + "provenance.json: lines[0]: a line holds a control character: 'node ?[2J' (V1)\n");
+  EXPECT_EQ(with("provenance.json", "\"lines\"", "\"li\\u0000nes\""), error + "provenance.json: unknown key 'li?nes' (V1)\n");
+  EXPECT_EQ(with("manifest.json", "\"device\":\"cpu\"", "\"device\":\"c\\u0000\\u001b[2J\""),
+            error + "manifest.json: device: unknown device 'c??[2J': cpu or cuda (V1)\n");
+  EXPECT_EQ(with("manifest.json", "\"role-0.json\"", "\".\\u001b[2J\""),
+            error + "manifest.json: files: '.?[2J' is not the plain name of a file (V1)\n");
   std::filesystem::remove_all(folder);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/core/Messages.h"
+#include "par/format/Printable.h"
 
 #include <exception>
 #include <sstream>
@@ -27,6 +28,15 @@ std::string format(std::string_view text, const Values &...values) {
   return out.str();
 }
 
+/// A value as it stands in a message: texts come from files, and a terminal must not take them for commands.
+template <typename Value>
+auto shown(const Value &value) {
+  if constexpr (std::is_convertible_v<const Value &, std::string_view>)
+    return par::format::printable(std::string(std::string_view(value)));
+  else
+    return value;
+}
+
 /// "1,204,224": for byte counts in messages.
 std::string grouped(uint64_t number);
 
@@ -34,10 +44,10 @@ class Failure : public std::exception {
 public:
   template <typename... Values>
   static Failure at(std::string place, Message message, const Values &...values) {
-    return Failure(std::move(place), format(textOf(message), values...));
+    return Failure(std::move(place), format(textOf(message), shown(values)...));
   }
   Failure(std::string place, std::string sentence, int code = exitError) : code(code) {
-    text = place + (place.empty() ? "error: " : ": error: ") + sentence;
+    text = par::format::printable(place) + (place.empty() ? "error: " : ": error: ") + sentence;
   }
   /// A text that has its form already: what par-verify says.
   static Failure verbatim(std::string text, int code) {
