@@ -76,6 +76,10 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
   std::string_view bytes = file->bytes();
   options.model = {path.str(), bytes.size(), // as it was named: where par-run looks first
                    format::sha256(bytes)};
+  if (format::Status status = file->stillWhole(); !status) {
+    reason = status.message();
+    return std::nullopt;
+  }
   llvm::raw_string_ostream os(options.plan);
   plan.print(os, /*origins=*/true);
   // Ranks compare the plan and the model that it was completed for.

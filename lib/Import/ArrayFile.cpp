@@ -39,6 +39,10 @@ std::optional<std::map<std::string, StaticTensor>> readArrays(llvm::StringRef pa
     }
     arrays[entry.name] = std::move(*value);
   }
+  if (format::Status status = file->file.stillWhole(); !status) {
+    reason = status.message();
+    return std::nullopt;
+  }
   return arrays;
 }
 

@@ -1,6 +1,8 @@
 #include "par/Interpreter/Interpreter.h"
 #include "par/Interpreter/Passes.h"
 
+#include "par/format/PlainFile.h"
+
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -37,7 +39,10 @@ struct CheckPhasesPass : impl::CheckPhasesPassBase<CheckPhasesPass> {
   LogicalResult readFirst(interp::PhaseCheck &check) {
     if (against.empty())
       return success();
-    OwningOpRef<ModuleOp> other = parseSourceFile<ModuleOp>(against, &getContext());
+    auto text = format::readPlainFile(against);
+    if (!text)
+      return emitError(getOperation().getLoc()) << against << ": cannot be opened: " << text.message();
+    OwningOpRef<ModuleOp> other = parseSourceString<ModuleOp>(*text, &getContext(), against);
     return success(other && succeeded(check.check(*other)));
   }
 

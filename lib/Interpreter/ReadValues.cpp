@@ -73,6 +73,10 @@ std::optional<Named> readValues(StringRef path, MLIRContext *context, std::strin
     }
     values[entry.name] = *array;
   }
+  if (format::Status status = file->file.stillWhole(); !status) {
+    reason = status.message();
+    return std::nullopt;
+  }
   return values;
 }
 

@@ -27,6 +27,11 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string &path, uint64
   return bytes;
 }
 
+void FileBytes::checkWhole() const {
+  if (format::Status status = mapped.stillWhole(); !status)
+    throw std::runtime_error(status.message());
+}
+
 void FileBytes::inflateAll(uint64_t limit) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK)

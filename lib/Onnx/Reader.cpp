@@ -319,6 +319,7 @@ std::optional<Model> readModel(const std::string &path, std::string &error, uint
     convertHeader(proto, model);
     checkVersions(model);
     convertGraph(proto.graph(), model);
+    model.bytes->checkWhole();
     return model;
   } catch (const std::exception &failure) {
     error = failure.what();
@@ -351,6 +352,7 @@ std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const V
     }
     for (const ::onnx::TensorProto &element : optional.sequence_value().tensor_values())
       tensors.push_back(convert(element, path, nullptr));
+    bytes->checkWhole();
     return tensors;
   } catch (const std::exception &failure) {
     error = failure.what();
@@ -362,7 +364,11 @@ std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, 
   try {
     switch (tensor.storage) {
     case Storage::Inline: return tensor.bytes;
-    case Storage::InModel: return std::string(model.bytes->view().substr(tensor.offset, tensor.length));
+    case Storage::InModel: {
+      std::string bytes(model.bytes->view().substr(tensor.offset, tensor.length));
+      model.bytes->checkWhole();
+      return bytes;
+    }
     case Storage::External:
       return readRange(resolveExternal(model.path, tensor.file), tensor.file, tensor.offset, tensor.length);
     case Storage::Absent: break;

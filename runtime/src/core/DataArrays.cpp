@@ -81,6 +81,10 @@ public:
   const std::byte *whole(const Input &input) const override {
     return shards.at(input.name).front().array->data.data();
   }
+  void checkWhole() const override {
+    for (const auto &reader : readers)
+      reader->checkWhole();
+  }
 
 private:
   /// "F" or "F:input=array,input=array".

@@ -51,6 +51,7 @@ public:
   }
 
   const std::byte *whole(const Input &) const override { return nullptr; }
+  void checkWhole() const override { file.checkWhole(); }
 
 private:
   MappedFile file;

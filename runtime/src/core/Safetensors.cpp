@@ -18,6 +18,11 @@ MappedFile::MappedFile(const std::string &path) : name(path) {
 
 std::span<const std::byte> MappedFile::bytes() const { return std::as_bytes(std::span(content.bytes())); }
 
+void MappedFile::checkWhole() const {
+  if (auto status = content.stillWhole(); !status)
+    throw Failure(name, status.message());
+}
+
 std::string readTextFile(const std::string &path) {
   auto text = format::readPlainFile(path);
   if (!text)

@@ -134,8 +134,8 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
       core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
   });
   if (weights)
-    weights->drop();
-  constants.drop();
+    weights->release();
+  constants.release();
 }
 
 void Session::restore(const WeightStore &checkpoint) {
@@ -149,8 +149,8 @@ void Session::restore(const WeightStore &checkpoint) {
                         bundle.manifest.tensors.size());
     loadTensor(to, tensor, rank(), *array, checkpoint.place);
   });
-  checkpoint.drop();
-  constants.drop();
+  checkpoint.release();
+  constants.release();
 }
 
 void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }
@@ -181,6 +181,8 @@ void Session::run(const std::string &entry, const StepRows &rows) {
   if (checkArena)
     poison();
   device->run(*last, hyperValues(), *this);
+  if (current.dataset)
+    current.dataset->checkWhole();
   if (checkArena)
     measureArena();
 }

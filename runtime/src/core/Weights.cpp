@@ -42,11 +42,15 @@ std::string WeightStore::fileOf(const StoredArray &array) const {
   return place;
 }
 
-void WeightStore::drop() const {
-  for (const auto &reader : readers)
-    reader->drop();
-  for (const auto &file : files)
-    file->drop();
+void WeightStore::release() const {
+  auto release = [](const auto &files) {
+    for (const auto &file : files) {
+      file->checkWhole();
+      file->drop();
+    }
+  };
+  release(readers);
+  release(files);
 }
 
 namespace {
@@ -137,12 +141,19 @@ WeightStore openSafetensors(const std::vector<std::string> &paths) {
 namespace {
 
 /// The compiled model file as it was named, or by its last name beside the bundle; empty if it is in neither
-/// place.
+/// place. Throws Failure where it is in neither, and one cannot be looked at.
 fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
+  std::optional<Failure> unseen;
   for (const fs::path &path :
-       {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()})
-    if (fs::is_regular_file(path))
+       {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()}) {
+    std::error_code error;
+    if (fs::is_regular_file(path, error))
       return path;
+    if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory && !unseen)
+      unseen = Failure::at(path.string(), Message::cannotOpen, error.message());
+  }
+  if (unseen)
+    throw *unseen;
   return {};
 }
 
@@ -171,11 +182,16 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
 
 fs::path besideModel(const fs::path &model, const std::string &file) {
   std::error_code failure;
-  fs::path beside = model.parent_path() / file;
-  if (fs::exists(beside, failure) || !fs::is_symlink(model, failure))
-    return beside;
-  fs::path target = fs::canonical(model, failure).parent_path() / file;
-  return fs::exists(target, failure) ? target : beside;
+  fs::path named = fs::absolute(model), target = fs::canonical(named, failure);
+  for (const fs::path &folder : {named.parent_path(), target.parent_path()}) {
+    if (folder.empty() || !fs::exists(folder / file, failure))
+      continue;
+    fs::path real = fs::canonical(folder / file, failure), root = fs::canonical(folder, failure);
+    if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
+      throw Failure::at((folder / file).string(), Message::dataLeaves, file, model.string());
+    return folder == named.parent_path() ? model.parent_path() / file : folder / file;
+  }
+  return model.parent_path() / file;
 }
 
 WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle) {

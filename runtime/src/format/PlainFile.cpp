@@ -158,6 +158,12 @@ Expected<MappedPlainFile> MappedPlainFile::open(const std::string &path) {
     return file.error();
   MappedPlainFile mapped;
   mapped.size = file->size();
+  struct stat info;
+  if (::fstat(file->descriptor(), &info) != 0)
+    return reason();
+  mapped.path = path;
+  mapped.device = info.st_dev;
+  mapped.inode = info.st_ino;
   if (mapped.size == 0)
     return mapped;
   void *data = ::mmap(nullptr, mapped.size, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
@@ -172,6 +178,9 @@ MappedPlainFile &MappedPlainFile::operator=(MappedPlainFile &&other) noexcept {
   std::swap(data, other.data);
   std::swap(size, other.size);
   std::swap(watched, other.watched);
+  std::swap(path, other.path);
+  std::swap(device, other.device);
+  std::swap(inode, other.inode);
   return *this;
 }
 
@@ -185,6 +194,14 @@ MappedPlainFile::~MappedPlainFile() {
 void MappedPlainFile::drop() const {
   if (data)
     ::madvise(const_cast<char *>(data), size, MADV_DONTNEED);
+}
+
+Status MappedPlainFile::stillWhole() const {
+  struct stat info;
+  bool same = data && ::stat(path.c_str(), &info) == 0 && info.st_dev == device && info.st_ino == inode;
+  if (same && static_cast<uint64_t>(info.st_size) < size)
+    return Error{shrunk(size)};
+  return {};
 }
 
 void par::format::openStandardStreams() {

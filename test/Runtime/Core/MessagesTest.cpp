@@ -286,6 +286,54 @@ TEST_F(Mistakes, ofAModelFileThatChanged) {
   expectSays("no weights: squares.onnx is neither here nor beside the bundle; give --weights FILE, or --init");
 }
 
+// A model whose place cannot be seen is looked for beside the bundle, and named if it is not there either.
+TEST_F(Mistakes, ofAModelThatCannotBeLookedAt) {
+  format::Bundle bundle = toy::training();
+  std::string loop = folder / "loop/squares.onnx";
+  std::filesystem::create_symlink("loop", folder / "loop");
+  bundle.manifest.model = {loop, 256, format::sha256(std::string(256, '\0'))};
+  bundle.manifest.tensors[0].source = format::Source{"squares.onnx", 0, 256, format::DType::F32};
+  std::string toy = write(bundle);
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 1);
+  EXPECT_EQ(err, loop + ": error: cannot open: Too many levels of symbolic links\n");
+  std::ofstream(folder / "squares.onnx") << std::string(256, '\0');
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << err;
+}
+
+// Names come from files; a terminal gets no command from them.
+TEST_F(Mistakes, withoutControlCharacters) {
+  std::string toy = write(toy::training()), file = writeFile("w", "\x1b[2Jw\n", core::DType::F32, {8, 8});
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", file, "--weights", file}), 1);
+  EXPECT_EQ(err, file + ": error: holds \"?[2Jw?\", which " + file + " holds too\n");
+  std::ofstream(file) << std::string("\x10\0\0\0\0\0\0\0", 8) << "{\"\\u001b[2J\": 1}  ";
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", file}), 1);
+  expectSays("w.safetensors: error: entry \"?[2J\" of the header needs dtype");
+}
+
+// Values and samples that went missing while they were read are no zeros.
+TEST_F(Mistakes, ofFilesThatBecomeShorter) {
+  core::WeightStore store = core::openSafetensors({writeFile("w", "w", core::DType::F32, {8, 8}, 1)});
+  store.release();
+  std::filesystem::resize_file(folder / "w.safetensors", std::filesystem::file_size(folder / "w.safetensors") - 1);
+  try {
+    store.release();
+    FAIL();
+  } catch (const core::Failure &failure) {
+    EXPECT_NE(std::string(failure.what()).find("w.safetensors: error: became shorter while it was read: it had "),
+              std::string::npos)
+        << failure.what();
+  }
+  std::string toy = write(toy::training()), metrics = folder / "metrics.jsonl";
+  std::thread other([&] {
+    while (fileText(metrics).empty()) // it trains
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::filesystem::resize_file(text(), 1999);
+  });
+  EXPECT_EQ(run({toy, "--text", text(), "--init", "--steps", "100000", "--metrics", metrics}), 1);
+  other.join();
+  EXPECT_EQ(err, text() + ": error: became shorter while it was read: it had 2000 bytes\n");
+}
+
 TEST_F(Mistakes, ofDataBesideTheModel) {
   format::Bundle bundle = toy::training();
   std::string real = folder / "real", link = folder / "squares.onnx", data = folder / "squares.bin";
@@ -300,6 +348,11 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
              "FILE, or --init");
   std::ofstream(real + "/squares.bin") << std::string(256, '\0');
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << "a model that is a link finds its data: " << err;
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::rename(real + "/squares.bin", folder / "other/squares.bin");
+  std::filesystem::create_symlink("../other/squares.bin", real + "/squares.bin");
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 1);
+  expectSays(real + "/squares.bin: error: external data \"squares.bin\" of " + link + " is a link out of the model's folder");
   std::filesystem::remove(real + "/squares.bin");
   ASSERT_EQ(mkfifo(data.c_str(), 0600), 0);
   EXPECT_EQ(run({toy, "--text", text()}), 1);

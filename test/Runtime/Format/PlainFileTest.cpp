@@ -74,6 +74,24 @@ TEST(PlainFileDeathTest, aFileThatShrinksIsNamed) {
               "mapped: error: became shorter while it was read: it had 12288 bytes");
 }
 
+// What goes missing from a page that stays is read as zeros without a signal: who has read asks. The same name for another
+// file is no shorter file.
+TEST(PlainFile, saysThatItBecameShorterWithinAPage) {
+  TemporaryFolder folder;
+  std::string path = folder / "mapped";
+  std::ofstream(path) << std::string(100, 'x');
+  Expected<MappedPlainFile> file = MappedPlainFile::open(path);
+  ASSERT_TRUE(file);
+  std::filesystem::resize_file(path, 200);
+  EXPECT_TRUE(file->stillWhole());
+  std::filesystem::resize_file(path, 99);
+  EXPECT_EQ(file->bytes()[99], 0);
+  EXPECT_EQ(file->stillWhole().message(), "became shorter while it was read: it had 100 bytes");
+  std::filesystem::remove(path);
+  std::ofstream(path) << "x";
+  EXPECT_TRUE(file->stillWhole());
+}
+
 // Nor is a bus error elsewhere taken for one of a file's.
 TEST(PlainFileDeathTest, otherBusErrorsStayWhatTheyAre) {
   TemporaryFolder folder;

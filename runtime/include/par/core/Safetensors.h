@@ -27,6 +27,8 @@ public:
   const std::string &path() const { return name; }
   /// Gives the resident pages back to the system; they are read again when touched.
   void drop() const { content.drop(); }
+  /// For who has used the bytes: throws Failure if the file has become shorter meanwhile.
+  void checkWhole() const;
 
 private:
   format::MappedPlainFile content;
@@ -65,6 +67,7 @@ public:
   std::span<const std::byte> headerBytes() const { return file.bytes().first(dataBegin); }
   std::span<const std::byte> dataBytes() const { return file.bytes().subspan(dataBegin); }
   void drop() const { file.drop(); }
+  void checkWhole() const { file.checkWhole(); }
 
 private:
   MappedFile file;

@@ -64,8 +64,9 @@ struct WeightStore {
   std::string fileOf(const StoredArray &array) const;
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
-  /// Gives the memory of the mapped files back; they can still be read.
-  void drop() const;
+  /// For who has copied what it needs: gives the memory of the mapped files back; they can still be read. Throws Failure if
+  /// one has become shorter meanwhile.
+  void release() const;
 };
 
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
@@ -79,7 +80,7 @@ std::string describeNaN(const WeightStore &store);
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed);
 /// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside what
-/// it leads to.
+/// it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
