@@ -6,8 +6,9 @@
 Places: models, their data beside them (of initializers, constants and branches), plans, hardware, values of inputs, the files
 of a bundle, samples, texts, weights, indexes of weights, saves, files of tuning. In their place: pipes, devices, sockets,
 folders, nothing, a link to them, less than there was, other bytes, a file that shrinks while it is read. Each trial ends within 10 s, without a signal;
-it fails with the name of what was changed, or gives what the file as it was gives. (A flipped bit of a weight or sample is
-another weight or sample: of these the format alone is judged. Saves have a kind of their own.)
+it fails with the name of what was changed, or gives what the file as it was gives; where it shrinks while it is read, what the
+file gives as it was or as it is then, and nothing between. (A flipped bit of a weight or sample is another weight or sample: of
+these the format alone is judged. Saves have a kind of their own.)
 """
 import json
 import os
@@ -108,6 +109,7 @@ launch: 1000
 """
 
 COMPILE = ["par-compile", "model.onnx", "-o", "new.par", "-q"]
+MADE = "new.par/manifest.json"  # with the hashes of all that was made of the model
 PREDICT = ["par-run", "m.par", "--data", "x.safetensors", "--output", "y.safetensors"]
 TRAIN = ["par-run", "t.par", "--init", "--text", "data.txt", "--steps", "3", "--export", "y.safetensors", "-q"]
 
@@ -123,10 +125,10 @@ class Place:
 
 
 PLACES = [
-    Place("model.onnx", COMPILE, opaque=True),
+    Place("model.onnx", COMPILE, result=MADE, opaque=True),
     Place("w.bin", COMPILE, opaque=True, optional=True),
-    Place("k.bin", COMPILE, opaque=True),
-    Place("u.bin", COMPILE, opaque=True),
+    Place("k.bin", COMPILE, result=MADE, opaque=True),
+    Place("u.bin", COMPILE, result=MADE, opaque=True),
     Place("plan.yaml", COMPILE[:2] + ["plan.yaml"] + COMPILE[2:], opaque=True),
     Place("hardware.yaml", COMPILE + ["--set", "target.hardware=hardware.yaml"], opaque=True),
     Place("value.safetensors", COMPILE + ["--set", "inputs.x.value=value.safetensors"], opaque=True),
@@ -291,19 +293,27 @@ class Trials:
             change(path, choose)
         title = f"{change.__name__ if change else 'shrinking'} {place.file}: {' '.join(place.command)}"
         outcome = trials.Outcome(self.command(place), here, after=after)
-        self.judge(number, title, place, change, outcome, expected, self.result(place, here))
+        self.judge(number, title, place, change, outcome, expected, here)
         if not self.keep:
             shutil.rmtree(here, ignore_errors=True)
 
-    def judge(self, number, title, place, change, outcome, expected, got):
+    def between(self, place, got, here):
+        """Whether a result that is not that of the file as it was is not that of the file as it is now, either."""
+        remove(here / place.result)
+        return trials.Outcome(self.command(place), here).status != 0 or got != self.result(place, here)
+
+    def judge(self, number, title, place, change, outcome, expected, here):
         fault = lambda which: self.counts.fault(which, number, title, outcome.text or "(it says nothing)")
         if outcome.status is None:
             return fault("hangs")
         if outcome.crashed():
             return fault("crashes")
         if outcome.status == 0:
+            got = self.result(place, here)
             foreign = change in FOREIGN and not place.optional
-            changed = got != expected and not (place.opaque and change not in LOSSLESS + FOREIGN) and change is not None
+            changed = got != expected and not (place.opaque and change not in LOSSLESS + FOREIGN)
+            if change is None:
+                changed = got != expected and self.between(place, got, here)
             if foreign or changed:
                 fault("wrong")
         elif change in LOSSLESS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Launches that go well and that do not, with strangers at the port: the trials `launches` of trust.py.
 
-    launches.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
+    launches.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
 Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and says which exit
 codes and which words it expects of whom. Counted are crashes (a signal that nobody sent), hangs (no end 10 s after the time
@@ -387,6 +387,7 @@ def listeners(pids):
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
          bad_flags, bad_flags, short_token, local, scarce, flood,
          fails_alone]
+EACH = list(dict.fromkeys(KINDS))
 
 
 def make_setting(bin_folder, folder):
@@ -401,7 +402,7 @@ def begin(folder, arguments, counts):
     setting = make_setting(arguments.bin, folder)
 
     def trial(number):
-        kind = KINDS[number % len(KINDS)]
+        kind = EACH[number] if arguments.each and number < len(EACH) else KINDS[number % len(KINDS)]
         launch = Trial(random.Random(f"{arguments.seed} {number}"), setting)
         try:
             kind(launch)
@@ -414,4 +415,4 @@ def begin(folder, arguments, counts):
 
 
 if __name__ == "__main__":
-    sys.exit(trials.main("launches", 100, __doc__.splitlines()[0], begin))
+    sys.exit(trials.main("launches", 100, __doc__.splitlines()[0], begin, kinds=len(EACH)))

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Kills jobs that save at every step, and mixes up what they saved; looks at what goes on from there.
 
-    saves.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
+    saves.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
 Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or on
 two, in a new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole. Then the
 job goes on by --resume auto, at once, and its last save must hold, bit for bit, what a job without kills saves: parameters,
 optimizer and counters. Then one thing is done to a copy of the folder (files of another step, run or rank, a flipped bit, a
 byte less, another bundle's width, another name, other times, a second job, ...), and what reads it must refuse with the
-folder's name, before a step, or, where nothing was damaged, compute the same.
+folder's name, before a step, or, where nothing was damaged, compute the same. With --each the first trials do each of these
+things once, to saves of a job that was not killed.
 """
+import functools
 import json
 import os
 import pathlib
@@ -286,8 +288,8 @@ def judge_refusal(counts, number, title, outcome, culprit):
         counts.fault("unnamed", number, title, outcome.text)
 
 
-def damage_copy(job, number, chance, counts, name, saves):
-    damage = chance.choice(DAMAGES)
+def damage_copy(job, number, chance, counts, name, saves, damage=None):
+    damage = damage or chance.choice(DAMAGES)
     intact = damage(job, name, saves, chance)
     if intact:
         outcome = trials.Outcome(job.command(name, saves, STEPS + 2), job.folder)
@@ -340,14 +342,20 @@ def two_jobs(job, number, chance, counts, name, saves):
         counts.fault("wrong", number, f"{name}: two jobs", half)
 
 
+EACH = [functools.partial(damage_copy, damage=damage) for damage in dict.fromkeys(DAMAGES)] + [other_width, two_jobs]
+
+
 def begin(folder, arguments, counts):
     job = Job(folder, arguments.bin)
 
     def trial(number):
         chance = random.Random(f"{arguments.seed}/{number}")
         own = folder / f"t{number}"
-        name = kill_and_go_on(job, number, chance, counts, own / "ckpt")
-        if name:
+        if arguments.each and number < len(EACH):
+            name = list(PLANS)[number % len(PLANS)]
+            shutil.copytree(job.folder / f"{name}-other", own / "copy")
+            EACH[number](job, number, chance, counts, name, own / "copy")
+        elif name := kill_and_go_on(job, number, chance, counts, own / "ckpt"):
             shutil.copytree(own / "ckpt", own / "copy")
             then = chance.choices([damage_copy, other_width, two_jobs], [8, 1, 1])[0]
             then(job, number, chance, counts, name, own / "copy")
@@ -358,4 +366,4 @@ def begin(folder, arguments, counts):
 
 
 if __name__ == "__main__":
-    sys.exit(trials.main("saves", 500, __doc__.splitlines()[0], begin))
+    sys.exit(trials.main("saves", 500, __doc__.splitlines()[0], begin, kinds=len(EACH)))

@@ -67,6 +67,7 @@ class Counts:
 
     def __init__(self, kind, arguments):
         self.kind, self.seed, self.folder = kind, arguments.seed, arguments.bin
+        self.each = " --each" if getattr(arguments, "each", False) else ""
         self.trials, self.faults = 0, dict.fromkeys(FAULTS, 0)
         self.notes = collections.Counter()
         print(f"{kind}: seed {self.seed}", flush=True)
@@ -75,7 +76,7 @@ class Counts:
         self.faults[which] += 1
         lines = "\n".join("    " + line for line in detail.strip().splitlines()[-6:])
         print(f"  {which}: trial {number}: {title}\n{lines}\n    repeat: {self.kind}.py --count 1 --first {number} "
-              f"--seed {self.seed} --bin {self.folder} --keep", flush=True)
+              f"--seed {self.seed} --bin {self.folder} --keep{self.each}", flush=True)
 
     def end(self):
         """The line that trust.py reads, and the exit status."""
@@ -113,10 +114,14 @@ def flags(parser, count):
     return parser
 
 
-def main(kind, count, description, begin):
+def main(kind, count, description, begin, kinds=0):
     """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns what does the trial of a
-    number. Returns the exit status."""
-    arguments = flags(argparse.ArgumentParser(description=description), count).parse_args()
+    number. `kinds`: how many trials `--each`, which those of its kinds that can be chosen have, puts before the others. Returns
+    the exit status."""
+    parser = flags(argparse.ArgumentParser(description=description), count)
+    if kinds:
+        parser.add_argument("--each", action="store_true", help=f"the first {kinds} trials are one of each sort, as short as it can be")
+    arguments = parser.parse_args()
     counts = Counts(kind, arguments)
     with Folder(kind, arguments.keep) as folder:
         trial = begin(folder, arguments, counts)
