@@ -279,7 +279,7 @@ class Trials:
             if outcome.status != 0 or self.clean[key] is None:
                 sys.exit(f"files: {' '.join(place.command)} fails by itself:\n{outcome.text}")
             shutil.rmtree(here)
-        return self.clean.get(key)
+        return self.clean.get(key) if place.result else None
 
     def run(self, number):
         choose = random.Random(self.counts.seed * 1000003 + number)
