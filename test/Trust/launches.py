@@ -385,8 +385,7 @@ def listeners(pids):
 
 
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
-         bad_flags, bad_flags, short_token, local, scarce, flood,
-         fails_alone]
+         bad_flags, bad_flags, short_token, local, scarce, flood, fails_alone]
 EACH = list(dict.fromkeys(KINDS))
 
 
