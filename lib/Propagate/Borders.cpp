@@ -2,7 +2,7 @@
 // they stand before anything is propagated, so that the layouts on both sides are kept apart, and go where both sides
 // turn out to lie alike.
 //
-//     %w = par.read @w;  %c = par.reshard %w              used, where that is once a step
+//     %w = par.read @w;  %c = par.reshard %w              used, where that is once a step; behind what rounds it, if so
 //     %g = par.loop ...                                   accumulated
 //     %r = par.reshard %g;  %u = par.reshard %w           updated
 //     %n = par.run @update(%u, %r, %m)
@@ -29,7 +29,7 @@ VariableOp Propagation::ownerOf(StringRef name) {
 }
 
 /// Puts a reshard of unknown sharding in front of a use; uses of one value share it.
-void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use) {
+void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use, ReadOp read) {
   SmallVector<Border> &known = borders[parameter.getSymName()];
   auto same = llvm::find_if(known, [&](Border &border) {
     return border.kind == kind && border.reshard.getOperand() == use.get();
@@ -39,7 +39,8 @@ void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &
     if (kind == Border::ReadToUse)
       builder.setInsertionPointAfterValue(use.get());
     auto dist = cast<DistType>(use.get().getType());
-    known.push_back({kind, ReshardOp::create(builder, use.getOwner()->getLoc(), dist.withSharding({}), use.get())});
+    auto reshard = ReshardOp::create(builder, use.getOwner()->getLoc(), dist.withSharding({}), use.get());
+    known.push_back({kind, reshard, read});
     same = std::prev(known.end());
   }
   if (use.getOwner()->getBlock() == same->reshard->getBlock() && use.getOwner()->isBeforeInBlock(same->reshard))
@@ -47,13 +48,48 @@ void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &
   use.set(same->reshard);
 }
 
-/// What a parameter is used as: behind its border, or as it was read.
-Value Propagation::useOf(ReadOp read) {
+/// What a parameter is used as: behind its borders, or as it was read.
+SmallVector<Value> Propagation::usesOf(ReadOp read) {
+  SmallVector<Value> uses;
   if (VariableOp parameter = ownerOf(read.getVariable()))
     for (Border &border : borders[parameter.getSymName()])
-      if (border.kind == Border::ReadToUse && border.reshard.getOperand() == read)
-        return border.reshard;
-  return read;
+      if (border.kind == Border::ReadToUse && border.read == read)
+        uses.push_back(border.reshard);
+  if (uses.empty())
+    uses.push_back(read);
+  return uses;
+}
+
+/// The results of a run that are, element by element, made of this operand alone; none if anything else is made of it.
+static SmallVector<Value> madeElementwise(RunOp run, FragmentOp fragment, unsigned operand) {
+  llvm::SmallSetVector<Value, 4> made;
+  made.insert(fragment.getArguments()[operand]);
+  for (Operation &op : fragment.getBlock().without_terminator()) {
+    if (llvm::none_of(op.getOperands(), [&](Value value) { return made.contains(value); }))
+      continue;
+    if (!op.hasTrait<OpTrait::Elementwise>() || op.getNumOperands() != 1 || op.getNumResults() != 1)
+      return {};
+    made.insert(op.getResult(0));
+  }
+  SmallVector<Value> results;
+  for (auto [inner, result] : llvm::zip(fragment.getTerminator()->getOperands(), run.getResults()))
+    if (made.contains(inner))
+      results.push_back(result);
+  return results;
+}
+
+/// Between what is read and what the loops use, once a step: of what is rounded before them as late as may be, so that
+/// fewer bytes cross.
+void Propagation::addUseBorder(VariableOp parameter, ReadOp read, OpOperand &use) {
+  auto run = dyn_cast<RunOp>(use.getOwner());
+  SmallVector<Value> made;
+  if (run && !run->getParentOfType<LoopOp>())
+    made = madeElementwise(run, symbols.lookup<FragmentOp>(run.getFragment()), use.getOperandNumber());
+  if (made.empty())
+    return addBorder(Border::ReadToUse, parameter, use, read);
+  for (Value value : made)
+    for (OpOperand *later : llvm::to_vector(llvm::make_pointer_range(value.getUses())))
+      addBorder(Border::ReadToUse, parameter, *later, read);
 }
 
 /// Only where layouts are asked for that differ: elsewhere axes are carried on through all that a parameter meets.
@@ -74,9 +110,12 @@ void Propagation::placeBorders() {
   for (Operation &op : llvm::make_early_inc_range(step.getBlock())) {
     if (auto read = dyn_cast<ReadOp>(op)) {
       if (VariableOp parameter = ownerOf(read.getVariable()))
-        for (OpOperand *use : uses(read))
-          if (isUpdate(use->getOwner()) ? isApart(parameter) : once)
-            addBorder(isUpdate(use->getOwner()) ? Border::ReadToUpdate : Border::ReadToUse, parameter, *use);
+        for (OpOperand *use : uses(read)) {
+          if (isUpdate(use->getOwner()) && isApart(parameter))
+            addBorder(Border::ReadToUpdate, parameter, *use);
+          else if (!isUpdate(use->getOwner()) && once)
+            addUseBorder(parameter, read, *use);
+        }
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       if (VariableOp parameter = ownerOf(write.getVariable()); isApart(parameter))
         addBorder(Border::UpdateToWrite, parameter, write->getOpOperand(0));
@@ -156,7 +195,7 @@ void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   RankedTensorType type = parameter.getTensorType();
   MeshAttr mesh = meshOf(stored);
   bool large = type.getNumElements() >= options.minSize;
-  Layout base = layoutOf(useOf(stored.getDefiningOp<ReadOp>()));
+  Layout base = layoutOf(usesOf(stored.getDefiningOp<ReadOp>()).front());
   extendAll(stored, base.dims);
   if (large)
     extendAll(stored, spreadOver(type, base, axesOf(options.parameterAxes), mesh));

@@ -20,6 +20,7 @@ struct Border {
   enum Kind { ReadToUse, ReadToUpdate, AccumulatedToUpdate, UpdateToWrite };
   Kind kind;
   ReshardOp reshard;
+  ReadOp read = {}; ///< of ReadToUse: what is used behind it, as it was read
 };
 
 ShardingAttr makeSharding(mlir::MLIRContext *context, llvm::ArrayRef<Axes> dims,
@@ -57,9 +58,10 @@ private:
 
   // What lies otherwise where it is stored, accumulated and updated (Borders.cpp).
   void placeBorders();
-  void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use);
+  void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use, ReadOp read = {});
+  void addUseBorder(VariableOp parameter, ReadOp read, mlir::OpOperand &use);
   VariableOp ownerOf(llvm::StringRef variable);
-  mlir::Value useOf(ReadOp read);
+  llvm::SmallVector<mlir::Value> usesOf(ReadOp read);
   void spreadParameters();
   void spreadParameter(VariableOp parameter, mlir::Value stored);
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);

@@ -88,7 +88,8 @@ void Propagation::seedVariable(ReadOp read) {
   if (!variable.getSharding() || saidAtBorders)
     return;
   seed(read, *variable.getSharding());
-  seed(useOf(read), *variable.getSharding());
+  for (Value use : usesOf(read))
+    seed(use, *variable.getSharding());
 }
 
 /// What the plan says of states, on the update's side of borders; whence propagation carries it to the states.

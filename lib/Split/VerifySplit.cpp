@@ -52,6 +52,7 @@ void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
   slice.microbatches = options.microbatches;
   manager.addPass(createSliceMicrobatchesPass(slice));
   manager.addPass(createAssignStagesPass());
+  manager.addPass(createLiftInvariantsPass());
   manager.addPass(createFormFragmentsPass());
   // What Train built once a parameter (norm, clipping factor) a stage now has several times over.
   manager.addNestedPass<FragmentOp>(createCSEPass());

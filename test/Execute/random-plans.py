@@ -274,8 +274,9 @@ class Case:
                  f"par-clip-gradients{{clip={clip}}}", *["par-skip-overflow{growth=1}"] * scales, "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
         split = f"par-split-collectives{{window={own.choice([1, 1, 2, 3])}}}"
+        lift = f"par-lift-invariants{{min-bytes={own.choice([1, 16, 16384])}}}"
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
-        return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", "par-form-fragments",
+        return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift, "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
                 "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",

@@ -4,6 +4,7 @@
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=PARAMETERS
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp min-size=61' --par-verify-propagate | FileCheck %s --check-prefix=SMALL
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp gather-once' --par-verify-propagate | FileCheck %s --check-prefix=ONCE
+// RUN: par-opt %S/Inputs/tied.mlir --par-mix-precision=compute=bf16 --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-lift-invariants=min-bytes=64 --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp gather-once' --par-verify-propagate | FileCheck %s --check-prefix=ROUNDED
 // RUN: not par-opt %S/Inputs/tied.mlir --par-propagate-shardings=state-axes=ep 2>&1 | FileCheck %s --check-prefix=AXIS
 // AXIS: error: states are over axis "ep", which no stage's mesh has
 
@@ -43,3 +44,11 @@
 // ONCE: par.loop
 // ONCE: par.run @train.s0.forward({{.*}}%[[USED]]
 // ONCE: par.run @train.s0.update({{.*}}%[[SHARD]]
+
+// What is rounded before the loop is gathered when it has been rounded; what the loop wants as it is, too.
+// ROUNDED-LABEL: par.step @train
+// ROUNDED: %[[SHARD:.*]] = par.read @table : !par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>
+// ROUNDED-DAG: %[[NARROW:.*]] = par.run @train.s0.before({{.*}}%[[SHARD]]{{.*}}bf16
+// ROUNDED-DAG: par.reshard %[[NARROW]]{{.*}} : <tensor<10x6xbf16>, @s0, [{"dp"}, {}]> to <tensor<10x6xbf16>, @s0, [{}, {}]>
+// ROUNDED-DAG: par.reshard %[[SHARD]] : <tensor<10x6xf32>, @s0, [{"dp"}, {}]> to <tensor<10x6xf32>, @s0, [{}, {}]>
+// ROUNDED: par.loop

@@ -60,6 +60,29 @@ def AssignStagesPass : Pass<"par-assign-stages", "::mlir::ModuleOp"> {
   }];
 }
 
+def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
+  let summary = "computes once a step what is the same for every microbatch";
+  let description = [{
+    Expects: steps after par-assign-stages. Leaves: before a loop what it computed of variables and of inputs that no
+    microbatch cuts, where keeping that takes at least `min-bytes` and no more memory than what it is made of: weights that
+    are rounded to bf16, normalised or quantised. Equal ones are one. What only moves or spreads elements stays where it is
+    used, as it costs nothing there; a loop that runs once and forward only stays as it is.
+    Fails: never.
+
+    ```
+    %r = par.loop 4 (%x) : ... {
+    ^bb0(%i: tensor<i64>, %xi: tensor<8x64xbf16>):
+      %c = par.convert %w : tensor<64x256xf32> to tensor<64x256xbf16>
+    ```
+    becomes
+    ```
+    %c = par.convert %w : tensor<64x256xf32> to tensor<64x256xbf16>
+    %r = par.loop 4 (%x) : ...
+    ```
+  }];
+  let options = [Option<"minBytes", "min-bytes", "int64_t", "16384", "what is smaller is made again at each use">];
+}
+
 def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
   let summary = "outlines what each stage does into fragments, with transfers between stages";
   let description = [{

@@ -1,0 +1,80 @@
+// What variables alone make is made once a step, where that is worth its memory; equal ones once.
+// RUN: par-opt %s --par-lift-invariants=min-bytes=64 --split-input-file | FileCheck %s
+// RUN: par-opt %s --par-lift-invariants --split-input-file | FileCheck %s --check-prefix=SMALL
+// RUN: par-opt %s --split-input-file --par-check-phases='passes=par-lift-invariants{min-bytes=64},par-form-fragments'
+
+// Both uses of the rounded weight take the one before the loop; the bias is spread where it is used, and the sum of what is
+// the same each time stays in the loop.
+// CHECK-LABEL: par.step @train
+// CHECK: %[[W:.*]] = par.read @w
+// CHECK: %[[C:.*]] = par.convert %[[W]]
+// CHECK-NOT: par.convert
+// CHECK: %[[S:.*]] = par.exp %[[C]]
+// CHECK-NOT: par.broadcast
+// CHECK: par.loop 2
+// CHECK-NOT: par.convert %[[W]]
+// CHECK: par.dot %{{.*}}, %[[C]]
+// CHECK: par.transpose %[[S]]
+// CHECK: par.broadcast_in_dim
+// CHECK: par.negate
+// SMALL-LABEL: par.step @train
+// SMALL: par.loop
+// SMALL: par.convert
+par.stage @s0 <> ranks [0]
+par.variable @w parameter : tensor<8x8xf32>
+par.variable @b parameter : tensor<8xf32>
+par.step @train(%x: tensor<2x4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
+  %w = par.read @w : tensor<8x8xf32>
+  %b = par.read @b : tensor<8xf32>
+  %r, %n = par.loop 2 (%x) : (tensor<2x4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
+  ^bb0(%i: tensor<i64>, %xi: tensor<4x8xf32>):
+    %xb = par.convert %xi {stage = 0 : i64} : tensor<4x8xf32> to tensor<4x8xbf16>
+    %w1 = par.convert %w {stage = 0 : i64} : tensor<8x8xf32> to tensor<8x8xbf16>
+    %h = par.dot %xb, %w1 contracting [1] x [0] {stage = 0 : i64} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %w2 = par.convert %w {stage = 0 : i64} : tensor<8x8xf32> to tensor<8x8xbf16>
+    %w3 = par.exp %w2 {stage = 0 : i64} : tensor<8x8xbf16>
+    %w4 = par.transpose %w3 [1, 0] {stage = 0 : i64} : tensor<8x8xbf16> to tensor<8x8xbf16>
+    %y = par.dot %h, %w4 contracting [1] x [0] {stage = 0 : i64} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %f = par.convert %y {stage = 0 : i64} : tensor<4x8xbf16> to tensor<4x8xf32>
+    %e = par.exp %b {stage = 0 : i64} : tensor<8xf32>
+    %s = par.broadcast_in_dim %e dims [1] {stage = 0 : i64} : tensor<8xf32> to tensor<4x8xf32>
+    %t = par.add %f, %s {stage = 0 : i64} : tensor<4x8xf32>
+    %m = par.negate %w {stage = 0 : i64} : tensor<8x8xf32>
+    par.yield [sum, sum] %t, %m : tensor<4x8xf32>, tensor<8x8xf32>
+  }
+  par.return %r, %n : tensor<4x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// What runs once and forward only stays as it is, and so does what grows.
+// CHECK-LABEL: par.step @predict
+// CHECK: par.loop 1
+// CHECK: par.exp
+// CHECK-LABEL: par.step @grows
+// CHECK: par.loop 2
+// CHECK: par.broadcast_in_dim
+// CHECK: par.exp
+par.stage @s0 <> ranks [0]
+par.variable @w parameter : tensor<8xf64>
+par.step @predict(%x: tensor<1x8xf64>) -> tensor<8xf64> {
+  %w = par.read @w : tensor<8xf64>
+  %r = par.loop 1 (%x) : (tensor<1x8xf64>) -> tensor<8xf64> {
+  ^bb0(%i: tensor<i64>, %xi: tensor<8xf64>):
+    %e = par.exp %w {stage = 0 : i64} : tensor<8xf64>
+    %y = par.multiply %xi, %e {stage = 0 : i64} : tensor<8xf64>
+    par.yield [sum] %y : tensor<8xf64>
+  }
+  par.return %r : tensor<8xf64>
+}
+par.step @grows(%x: tensor<2x4x8xf64>) -> tensor<4x8xf64> {
+  %w = par.read @w : tensor<8xf64>
+  %r = par.loop 2 (%x) : (tensor<2x4x8xf64>) -> tensor<4x8xf64> {
+  ^bb0(%i: tensor<i64>, %xi: tensor<4x8xf64>):
+    %s = par.broadcast_in_dim %w dims [1] {stage = 0 : i64} : tensor<8xf64> to tensor<4x8xf64>
+    %e = par.exp %s {stage = 0 : i64} : tensor<4x8xf64>
+    %y = par.multiply %xi, %e {stage = 0 : i64} : tensor<4x8xf64>
+    par.yield [sum] %y : tensor<4x8xf64>
+  }
+  par.return %r : tensor<4x8xf64>
+}
