@@ -106,6 +106,18 @@ bool Mutator::apply(Mutation mutation) {
   }
 }
 
+/// A mutant is never written; its new program, the last one, is listed all the same, like that of `role`.
+static void listProgram(Manifest &manifest, uint32_t role) {
+  auto nameOf = [](uint32_t of) { return "role-" + std::to_string(of) + ".json"; };
+  for (const File &file : manifest.files)
+    if (file.name == nameOf(role)) {
+      File own = file;
+      own.name = nameOf(manifest.roles - 1);
+      manifest.files.push_back(own);
+      return;
+    }
+}
+
 std::optional<Bundle> par::toy::mutate(const Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
                                        std::string &what) {
   Bundle changed = bundle;
@@ -118,12 +130,12 @@ std::optional<Bundle> par::toy::mutate(const Bundle &bundle, uint32_t rank, Muta
     changed.manifest.ranks[rank].role = changed.manifest.roles++;
     changed.programs.push_back(bundle.programs[role]);
     changed.manifest.peak.push_back(bundle.manifest.peak[role]);
+    listProgram(changed.manifest, role);
     role = changed.manifest.ranks[rank].role;
   }
   Mutator mutator(changed.manifest, changed.programs[role], rank, random);
   if (!mutator.apply(mutation))
     return std::nullopt;
   what = std::string(toString(mutation)) + " on rank " + std::to_string(rank) + ": " + mutator.what;
-  changed.manifest.files.clear();
   return changed;
 }
