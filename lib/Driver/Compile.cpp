@@ -221,7 +221,7 @@ int Compilation::runPhases() {
   sayTime("import");
   if (stopsAfter("import"))
     return Done;
-  for (const Phase &phase : buildPhases(model)) {
+  for (const Phase &phase : buildPhases(model, memoryLimit())) {
     if (!runPhase(phase))
       return codeOfFailure();
     if (phase.name == "annotate" && !quiet())

@@ -35,7 +35,7 @@ static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateO
   }
 }
 
-std::vector<Phase> buildPhases(const ModelPlan &model) {
+std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
@@ -47,6 +47,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       }});
   SplitOptions split;
   split.microbatches = **plan.batch.microbatches;
+  if (memory) // rounded weights save some percent of a step: less than what a larger model or batch is worth
+    split.keptBytes = static_cast<int64_t>(*memory / 16);
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
   PropagateOptions propagate;
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
@@ -92,9 +94,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model) {
                       manager.addPass(createVerifyCollectivesPass(verify));
                     }});
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
-  MemoryOptions memory;
-  memory.offloadStates = *plan.offloadStates;
-  phases.push_back({"memory", [memory](OpPassManager &manager) { buildMemoryPipeline(manager, memory); }});
+  MemoryOptions arenas;
+  arenas.offloadStates = *plan.offloadStates;
+  phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});
   return phases;
 }
 

@@ -15,7 +15,7 @@ namespace {
 /// Finds what one loop makes of values from outside alone, and lifts what is worth keeping.
 class Lifter {
 public:
-  Lifter(LoopOp loop, int64_t minBytes) : loop(loop), minBytes(minBytes) {}
+  Lifter(LoopOp loop, int64_t minBytes, int64_t maxBytes) : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
 
   void run();
 
@@ -29,12 +29,13 @@ private:
   Block &body() { return loop.getBody().front(); }
   void find();
   bool isWorth(Operation *op, const Cone &cone);
+  bool isTooMuch(ArrayRef<Value> kept, Value value);
   Value lift(Value value);
   Operation *equalOutside(Operation *op);
   void eraseDead();
 
   LoopOp loop;
-  int64_t minBytes;
+  int64_t minBytes, maxBytes;
   llvm::MapVector<Operation *, Cone> cones; ///< of ops into which constants and values from outside flow alone
   IRMapping lifted;
 };
@@ -77,6 +78,15 @@ bool Lifter::isWorth(Operation *op, const Cone &cone) {
   bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
   int64_t bytes = bytesOf(op->getResults());
   return computes && bytes >= minBytes && bytes <= bytesOf(cone.sources.getArrayRef());
+}
+
+/// All of a stage or nothing, so that its equal layers stay equal.
+bool Lifter::isTooMuch(ArrayRef<Value> kept, Value value) {
+  int64_t bytes = 0;
+  for (Value other : kept)
+    if (getStage(other.getDefiningOp()) == getStage(value.getDefiningOp()))
+      bytes += getByteSize(other.getType());
+  return maxBytes > 0 && bytes > maxBytes;
 }
 
 /// The op that makes the same outside already.
@@ -125,6 +135,7 @@ void Lifter::run() {
     for (Value result : op->getResults())
       if (cone.worth && llvm::any_of(result.getUsers(), staysInside))
         kept.push_back(result);
+  llvm::erase_if(kept, [all = kept, this](Value value) { return isTooMuch(all, value); });
   for (Value value : kept)
     value.replaceUsesWithIf(lift(value), [&](OpOperand &use) { return staysInside(use.getOwner()); });
   eraseDead();
@@ -143,7 +154,7 @@ struct LiftInvariantsPass : impl::LiftInvariantsPassBase<LiftInvariantsPass> {
     for (StepOp step : getOperation().getOps<StepOp>())
       for (LoopOp loop : llvm::to_vector(step.getBlock().getOps<LoopOp>()))
         if (usesAgain(loop))
-          Lifter(loop, minBytes).run();
+          Lifter(loop, minBytes, maxBytes).run();
   }
 };
 } // namespace

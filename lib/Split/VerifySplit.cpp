@@ -52,7 +52,9 @@ void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
   slice.microbatches = options.microbatches;
   manager.addPass(createSliceMicrobatchesPass(slice));
   manager.addPass(createAssignStagesPass());
-  manager.addPass(createLiftInvariantsPass());
+  LiftInvariantsPassOptions lift;
+  lift.maxBytes = options.keptBytes;
+  manager.addPass(createLiftInvariantsPass(lift));
   manager.addPass(createFormFragmentsPass());
   // What Train built once a parameter (norm, clipping factor) a stage now has several times over.
   manager.addNestedPass<FragmentOp>(createCSEPass());

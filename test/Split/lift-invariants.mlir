@@ -1,6 +1,7 @@
 // What variables alone make is made once a step, where that is worth its memory; equal ones once.
 // RUN: par-opt %s --par-lift-invariants=min-bytes=64 --split-input-file | FileCheck %s
 // RUN: par-opt %s --par-lift-invariants --split-input-file | FileCheck %s --check-prefix=SMALL
+// RUN: par-opt %s --par-lift-invariants='min-bytes=64 max-bytes=200' --split-input-file | FileCheck %s --check-prefix=SMALL
 // RUN: par-opt %s --split-input-file --par-check-phases='passes=par-lift-invariants{min-bytes=64},par-form-fragments'
 
 // Both uses of the rounded weight take the one before the loop; the bias is spread where it is used, and the sum of what is

@@ -16,6 +16,7 @@ inline constexpr llvm::StringLiteral outputBatchDims = "par.output_batch_dims";
 /// The phase: passes and gate.
 struct SplitOptions {
   int64_t microbatches = 1;
+  int64_t keptBytes = 0; ///< most that a stage keeps of what is computed once a step, before it is sharded; 0: no limit
 };
 void buildSplitPipeline(mlir::OpPassManager &manager, const SplitOptions &options);
 

@@ -66,7 +66,8 @@ def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
     Expects: steps after par-assign-stages. Leaves: before a loop what it computed of variables and of inputs that no
     microbatch cuts, where keeping that takes at least `min-bytes` and no more memory than what it is made of: weights that
     are rounded to bf16, normalised or quantised. Equal ones are one. What only moves or spreads elements stays where it is
-    used, as it costs nothing there; a loop that runs once and forward only stays as it is.
+    used, as it costs nothing there; a loop that runs once and forward only stays as it is, and so does a stage on which all
+    of it together would take more than `max-bytes`, however it is sharded later.
     Fails: never.
 
     ```
@@ -80,7 +81,10 @@ def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
     %r = par.loop 4 (%x) : ...
     ```
   }];
-  let options = [Option<"minBytes", "min-bytes", "int64_t", "16384", "what is smaller is made again at each use">];
+  let options = [
+    Option<"minBytes", "min-bytes", "int64_t", "16384", "what is smaller is made again at each use">,
+    Option<"maxBytes", "max-bytes", "int64_t", "0", "kept on one stage, before it is sharded; 0: as much as there is">,
+  ];
 }
 
 def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
