@@ -223,4 +223,5 @@ def begin(folder, arguments, counts):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup par-run would let it pass, as it should
     sys.exit(trials.main("signals", 50, __doc__.splitlines()[0], begin))
