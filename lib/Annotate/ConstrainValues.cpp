@@ -29,6 +29,8 @@ private:
     std::optional<Provenance> from = getProvenance(op->getLoc());
     if (!from)
       return false;
+    if (rule.kind == ResolvedShard::GraphOutput)
+      return from->path == model.names.outputs[rule.index].node;
     if (rule.kind == ResolvedShard::NodeOutput || rule.kind == ResolvedShard::NodeInput)
       return from->path == model.names.nodes[rule.index].name;
     StringRef name = model.names.modules[rule.index];
@@ -108,7 +110,8 @@ LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, boo
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfterValue(value);
   ShardingAttr sharding = buildSharding(model.plan, rule, rank, dimOf, step.getContext());
-  auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, sharding);
+  auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, sharding,
+                                         rule.priority ? **rule.priority : 1);
   bool whole = rule.kind == ResolvedShard::GraphInput || rule.kind == ResolvedShard::GraphOutput;
   met = true;
   value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
@@ -117,15 +120,16 @@ LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, boo
   return success();
 }
 
-/// What the step returns under the output's name.
+/// What the step returns under the output's name; where a loss was attached to it, what its node gives.
 LogicalResult Constrainer::constrainOutput(const ResolvedShard &rule) {
-  ArrayAttr outputs = step.getOutputsAttr();
-  if (!outputs)
-    return success();
   StringRef wanted = model.names.outputs[rule.index].name;
-  for (auto [name, value] : llvm::zip(outputs.getAsRange<StringAttr>(), step.getTerminator()->getOperands()))
-    if (name.getValue() == wanted)
-      return constrain(value, rule, /*usersInside=*/false);
+  if (ArrayAttr outputs = step.getOutputsAttr())
+    for (auto [name, value] : llvm::zip(outputs.getAsRange<StringAttr>(), step.getTerminator()->getOperands()))
+      if (name.getValue() == wanted)
+        return constrain(value, rule, /*usersInside=*/false);
+  for (Value output : outputsOf(rule))
+    if (failed(constrain(output, rule, /*usersInside=*/false)))
+      return failure();
   return success();
 }
 

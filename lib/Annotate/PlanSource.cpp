@@ -55,7 +55,10 @@ ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t 
   SmallVector<DimShardingAttr> dims;
   for (ArrayRef<StringAttr> list : axes)
     dims.push_back(DimShardingAttr::get(context, list, !*rule.closed));
-  return ShardingAttr::get(context, dims, ArrayRef<StringAttr>());
+  SmallVector<StringAttr> partial;
+  for (const std::string &axis : rule.partial ? refineAxes(plan, **rule.partial) : SmallVector<std::string>())
+    partial.push_back(StringAttr::get(context, axis));
+  return ShardingAttr::get(context, dims, partial);
 }
 
 static std::vector<std::string> spellShape(RankedTensorType type) {

@@ -42,7 +42,7 @@ mlir::LogicalResult emitPlanErrors(const PlanErrors &errors, mlir::ModuleOp modu
 mlir::Location planLocation(const Origin &origin, mlir::ModuleOp module);
 
 /// A sharding of `rank` dims by a rule: the dims that it names over refined axes; all dims open unless it is
-/// closed. `dimOf` says which dim of the tensor a dim of the rule is.
+/// closed; unreduced where the value may stay a sum. `dimOf` says which dim of the tensor a dim of the rule is.
 ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank,
                            llvm::ArrayRef<int64_t> dimOf, mlir::MLIRContext *context);
 

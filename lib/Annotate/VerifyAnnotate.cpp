@@ -12,8 +12,11 @@ namespace par {
 /// Axes of a sharding are axes of some stage, none of them twice.
 static LogicalResult checkSharding(Operation *op, ShardingAttr sharding, ArrayRef<StageOp> stages) {
   SmallVector<StringAttr> seen;
+  SmallVector<ArrayRef<StringAttr>> lists{sharding.getUnreduced()};
   for (DimShardingAttr dim : sharding.getDims())
-    for (StringAttr axis : dim.getAxes()) {
+    lists.push_back(dim.getAxes());
+  for (ArrayRef<StringAttr> list : lists)
+    for (StringAttr axis : list) {
       if (llvm::none_of(stages, [&](StageOp stage) { return stage.getMesh().getSize(axis) > 0; }))
         return op->emitOpError("is sharded over ") << axis << ", which is an axis of no stage";
       if (llvm::is_contained(seen, axis))

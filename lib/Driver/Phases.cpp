@@ -22,14 +22,23 @@ ArrayRef<StringRef> phaseNames() {
   return names;
 }
 
-/// What the plan says of single gradients and states.
+/// What the plan says of single gradients and states, and of parameters' priorities.
 static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateOptions &options) {
   for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
-    if (rule.kind != ResolvedShard::Gradient && rule.kind != ResolvedShard::State)
+    bool ofParameter = rule.kind == ResolvedShard::Parameter;
+    if (!ofParameter && rule.kind != ResolvedShard::Gradient && rule.kind != ResolvedShard::State)
       continue;
     std::string text = model.names.parameters[rule.index].name + "=";
+    if (ofParameter && rule.priority)
+      options.priorities.push_back(text + std::to_string(**rule.priority));
+    if (ofParameter)
+      continue;
     for (const auto &[dim, axes] : rule.dims)
       text += std::to_string(dim) + ":" + llvm::join(refineAxes(model.plan, *axes), "+") + ";";
+    if (rule.partial)
+      text += "partial:" + llvm::join(refineAxes(model.plan, **rule.partial), "+") + ";";
+    if (rule.priority)
+      text += "priority:" + std::to_string(**rule.priority) + ";";
     text += *rule.closed ? "closed" : "";
     (rule.kind == ResolvedShard::Gradient ? options.gradientRules : options.stateRules).push_back(text);
   }

@@ -122,8 +122,12 @@ NameTable collectNames(const onnx::Model &model) {
   }
   for (StringRef symbol : symbols)
     names.symbols.push_back(symbol.str());
-  for (const onnx::ValueInfo &output : model.outputs)
+  for (const onnx::ValueInfo &output : model.outputs) {
     names.outputs.push_back(convert(output));
+    for (auto [node, path] : llvm::zip(model.nodes, paths))
+      if (llvm::is_contained(node.outputs, output.name))
+        names.outputs.back().node = path;
+  }
   return names;
 }
 

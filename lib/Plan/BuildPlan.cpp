@@ -190,7 +190,14 @@ void PlanBuilder::shards(Plan &plan) {
         rule.blocks = Said<int64_t>{toInt(value), value.origin};
     }
     plan.shard.push_back(std::move(rule));
+      else if (option.key == "partial")
+        rule.partial = Said<PlanAxes>{toAxes(value), value.origin};
+      else if (option.key == "priority")
+        rule.priority = Said<int64_t>{toInt(value), value.origin};
   }
+    if (rule.priority && **rule.priority < 0)
+      errors.error(rule.priority->origin, PlanMessage::wrongValue, "shard." + entry.key + ".priority", "a number from 0",
+                   std::to_string(**rule.priority));
 }
 
 void PlanBuilder::zero(Plan &plan) {

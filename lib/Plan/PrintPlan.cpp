@@ -265,6 +265,10 @@ private:
         options.push_back(std::string("closed: ") + (**rule.closed ? "true" : "false"));
       if (rule.blocks)
         options.push_back("blocks: " + std::to_string(**rule.blocks));
+      if (rule.priority)
+        options.push_back("priority: " + std::to_string(**rule.priority));
+      if (rule.partial)
+        options.push_back("partial: " + axesText(**rule.partial));
       line(1, patternText(rule.name), rule.replicated ? "replicated" : "{" + llvm::join(options, ", ") + "}",
            rule.name.origin);
     }

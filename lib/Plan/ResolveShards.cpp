@@ -67,6 +67,7 @@ private:
                                                                  : ResolvedShard::Parameter;
     if (parameter != ResolvedShard::Parameter)
       checkTrained(rule, matches);
+    checkOptions(rule, parameter, matches);
     for (unsigned index : matches.parameters)
       if (parameter == ResolvedShard::Parameter || trained[index])
         apply(rule, parameter, index, 0);
@@ -87,6 +88,18 @@ private:
       return;
     errors.error(rule.name.origin, PlanMessage::wrongValue, rule.name.pattern.text(), "parameters that are trained",
                  plan.train ? names.parameters[matches.parameters.front()].name : "no \"train\" in the plan");
+  }
+
+  /// What is fed, returned or kept is no sum; and gradients go behind all priorities.
+  void checkOptions(const PlanShard &rule, ResolvedShard::Kind parameter, const PatternMatches &matches) {
+    StringRef what = !matches.parameters.empty() && parameter != ResolvedShard::Gradient ? "stored"
+                     : !matches.inputs.empty()                                           ? "fed"
+                     : !matches.outputs.empty()                                          ? "returned"
+                                                                                         : "";
+    if (rule.partial && !(*rule.partial)->empty() && !what.empty())
+      errors.error(rule.partial->origin, PlanMessage::partialOf, rule.name.pattern.text(), what);
+    if (rule.priority && parameter == ResolvedShard::Gradient)
+      errors.error(rule.priority->origin, PlanMessage::gradientPriority, rule.name.pattern.text());
   }
 
   void apply(const PlanShard &rule, ResolvedShard::Kind kind, unsigned index, unsigned input) {
@@ -111,6 +124,10 @@ private:
       shard.closed = *rule.closed;
     if (rule.blocks)
       shard.blocks = *rule.blocks;
+    if (rule.priority)
+      shard.priority = *rule.priority;
+    if (rule.partial)
+      shard.partial = *rule.partial;
   }
 
   /// The shape where it is known in numbers, that is for parameters and what belongs to them.
@@ -177,6 +194,12 @@ private:
                   [this, axes, axis, other = shard.dims[j].first, dim](StringRef name) {
                     errors.error(axes.origin, PlanMessage::axisTwoDims, axis, other, dim, name);
                   });
+      for (const std::string &axis : shard.partial ? **shard.partial : PlanAxes())
+        if (llvm::is_contained(*axes, axis))
+          found(shard.partial->origin, PlanMessage::axisPartial, dim, shard,
+                [this, where = shard.partial->origin, axis, dim](StringRef name) {
+                  errors.error(where, PlanMessage::axisPartial, axis, dim, name);
+                });
       const std::vector<int64_t> *shape = shapeOf(shard);
       if (shape && (*shape)[dim] < plan.axesSize(*axes))
         found(axes.origin, PlanMessage::dimSmaller, dim, shard, [this, axes, dim, size = (*shape)[dim]](StringRef name) {

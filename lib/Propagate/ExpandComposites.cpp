@@ -76,7 +76,8 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
   void runOnOperation() override {
     PropagateShardingsPassOptions again{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
                                         llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce,
-                                        llvm::to_vector(gradientRules), llvm::to_vector(stateRules)};
+                                        llvm::to_vector(gradientRules), llvm::to_vector(stateRules),
+                                        llvm::to_vector(priorities)};
     while (true) {
       FailureOr<bool> expanded = expandAll();
       if (failed(expanded))

@@ -33,6 +33,26 @@ bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
   return linear;
 }
 
+/// A constraint whose value may stay a sum over some axes: its uses reduce it, each on its own. What leaves the fragment
+/// is no sum, unless a loop adds it up.
+static bool mayStaySum(Operation *op) {
+  auto constrain = dyn_cast<ConstrainOp>(op);
+  return constrain && !constrain.getSharding().getUnreduced().empty() &&
+         llvm::none_of(op->getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
+}
+
+/// Leaves of the axes over which a value is a sum those that the constraints that it reaches as one let it be.
+void Propagation::keepPartial(Value value, Axes &sums) {
+  for (Operation *user : value.getUsers()) {
+    if (mayStaySum(user))
+      llvm::erase_if(sums, [&](StringAttr axis) {
+        return !llvm::is_contained(cast<ConstrainOp>(user).getSharding().getUnreduced(), axis);
+      });
+    else if (!isa<ReturnOp>(user))
+      keepPartial(user->getResult(0), sums);
+  }
+}
+
 /// True if everything that uses a fragment value bears a sum of parts: the return to a loop's accumulator, or
 /// an op that is linear in it and whose result stays a sum too. Of several summands, those that are no sum
 /// over an axis count on one rank of it; what they add up to must go one way, lest the other summands make
@@ -44,6 +64,8 @@ bool Propagation::staysUnreduced(Value value, bool alone) {
     Operation *user = use.getOwner();
     if (isa<ReturnOp>(user))
       return isAccumulated(cast<FragmentOp>(user->getParentOp()), use.getOperandNumber());
+    if (mayStaySum(user))
+      return true;
     bool joint = false;
     return isLinearIn(use, joint) && (!joint || value.hasOneUse()) &&
            staysUnreduced(user->getResult(0), alone || joint);
@@ -75,7 +97,7 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes axes, cut;
   const ShardingRule &rule = rules[op];
   MeshAttr mesh = meshOf(result);
-  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
+  for (auto [number, operand, dims] : llvm::enumerate(op->getOperands(), rule.operands)) {
     SmallVector<Axes> mine(rule.factors.size());
     projectToFactors(rule, dims, dimsOf(operand), mesh, mine);
     for (auto [index, factorAxes] : llvm::enumerate(mine)) {
@@ -87,7 +109,9 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
       if (inResult)
         llvm::append_range(cut, factorAxes);
     }
-    llvm::append_range(axes, unreduced.lookup(operand));
+    // Elsewhere it is reduced first: a constraint lets a value be a sum whatever uses it.
+    if (llvm::any_of(rule.linear, [&](auto &set) { return llvm::is_contained(set, number); }))
+      llvm::append_range(axes, unreduced.lookup(operand));
   }
   if (!summand)
     for (const Axes &dim : dimsOf(result))
@@ -124,8 +148,12 @@ void Propagation::finishFragment(FragmentOp fragment) {
     for (Value result : op.getResults()) {
       Axes sums;
       auto returned = [](Operation *user) { return isa<ReturnOp>(user); };
-      if (op.getNumResults() == 1 && rules.count(&op) && staysUnreduced(result))
+      if (mayStaySum(&op)) {
+        sums = sumAxes(&op, result);
+      } else if (op.getNumResults() == 1 && rules.count(&op) && staysUnreduced(result)) {
         sums = llvm::any_of(result.getUsers(), returned) ? sumAxes(&op, result) : bareSummand(&op, result);
+        keepPartial(result, sums);
+      }
       unreduced[result] = sums;
       setSharding(result, makeSharding(context, dimsOf(result), sums));
     }

@@ -1,5 +1,5 @@
 // What the plan says of one parameter's gradient or states, as an option says it: `NAME=DIM:axis+axis;DIM:axis;closed`, with
-// the dims of the stored shape.
+// the dims of the stored shape; `partial:axis+axis` over which a gradient stays a sum, `priority:N` of states.
 #include "Propagation.h"
 
 using namespace mlir;
@@ -36,6 +36,7 @@ ShardingAttr Propagation::ruleOf(const llvm::StringMap<StringRef> &rules, Variab
   if (found == rules.end())
     return {};
   SmallVector<Axes> dims(parameter.getTensorType().getRank());
+  Axes partial;
   bool closed = false;
   SmallVector<StringRef> parts;
   found->second.split(parts, ';', -1, /*KeepEmpty=*/false);
@@ -43,17 +44,25 @@ ShardingAttr Propagation::ruleOf(const llvm::StringMap<StringRef> &rules, Variab
     auto [number, axes] = part.split(':');
     int64_t dim = 0;
     closed |= part == "closed";
-    if (number.getAsInteger(10, dim))
+    bool ofDim = !number.getAsInteger(10, dim);
+    if (!ofDim && number != "partial")
       continue;
+    Axes &said = ofDim ? dims[ownDim(parameter, dim)] : partial;
     SmallVector<StringRef> list;
     axes.split(list, '+', -1, /*KeepEmpty=*/false);
     for (StringRef axis : list)
-      dims[ownDim(parameter, dim)].push_back(StringAttr::get(step.getContext(), axis));
+      said.push_back(StringAttr::get(step.getContext(), axis));
   }
   SmallVector<DimShardingAttr> entries;
   for (const Axes &axes : dims)
     entries.push_back(DimShardingAttr::get(step.getContext(), axes, !closed));
-  return ShardingAttr::get(step.getContext(), entries, ArrayRef<StringAttr>());
+  return ShardingAttr::get(step.getContext(), entries, partial);
+}
+
+int64_t priorityOfRule(StringRef text) {
+  int64_t priority = 1;
+  StringRef number = text.split("priority:").second.split(';').first;
+  return number.getAsInteger(10, priority) ? 1 : priority;
 }
 
 SmallVector<Axes> layRule(ArrayRef<Axes> dims, ShardingAttr rule) {

@@ -212,13 +212,22 @@ void Propagation::run() {
   placeBorders();
   join();
   seedInputs();
+  // The batch is of priority 0, what is spread beside the plan of 2; of one priority, the batch goes first and the plan next.
+  SmallVector<int64_t> levels = planPriorities();
+  auto seedUpTo = [&, next = levels.begin()](int64_t last) mutable {
+    for (; next != levels.end() && *next <= last; ++next) {
+      seedPlan(*next);
+      spread();
+    }
+  };
   seedBatch();
+  seedUpTo(0);
   spread();
   seedPlaces();
-  seedPlan();
-  spread();
+  seedUpTo(2);
   spreadParameters();
   spread();
+  seedUpTo(levels.empty() ? 0 : levels.back());
   placeGradients();
   finish();
   for (BlockArgument argument : step.getArguments())
@@ -273,7 +282,8 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
       });
       PropagateOptions options{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
                                llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce,
-                               llvm::to_vector(gradientRules), llvm::to_vector(stateRules)};
+                               llvm::to_vector(gradientRules), llvm::to_vector(stateRules),
+                               llvm::to_vector(priorities)};
       Propagation(step, options, inputs).run();
     }
   }

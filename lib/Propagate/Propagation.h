@@ -34,6 +34,9 @@ mlir::Value updateSide(Border &border);
 /// rule's axes are taken from the dims that follow.
 llvm::SmallVector<Axes> layRule(llvm::ArrayRef<Axes> dims, ShardingAttr rule);
 
+/// The priority that such a rule says; 1 unless it does.
+int64_t priorityOfRule(llvm::StringRef text);
+
 /// The rules of an option by the parameter that each is for: what stands behind the `=`.
 llvm::StringMap<llvm::StringRef> rulesByName(llvm::ArrayRef<std::string> rules);
 
@@ -44,7 +47,7 @@ public:
   Propagation(StepOp step, const PropagateOptions &options, llvm::StringMap<ShardingAttr> &inputs)
       : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs), options(options),
         batch(axesOf(options.batchAxes)), gradientRules(rulesByName(options.gradientRules)),
-        stateRules(rulesByName(options.stateRules)) {}
+        stateRules(rulesByName(options.stateRules)), priorities(rulesByName(options.priorities)) {}
 
   void run();
 
@@ -65,7 +68,7 @@ private:
   void spreadParameters();
   void spreadParameter(VariableOp parameter, mlir::Value stored);
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
-  void seedUpdates();
+  void seedUpdates(int64_t priority);
   void placeGradients();
   /// What a rule says of the parameter; null if there is none.
   ShardingAttr ruleOf(const llvm::StringMap<llvm::StringRef> &rules, VariableOp parameter);
@@ -80,8 +83,10 @@ private:
   void seedInputs();
   ShardingAttr placeOf(ReadOp read);
   void seedPlaces();
-  void seedPlan();
-  void seedVariable(ReadOp read);
+  llvm::SmallVector<int64_t> planPriorities();
+  int64_t priorityOf(VariableOp variable);
+  void seedPlan(int64_t priority);
+  void seedVariable(ReadOp read, int64_t priority);
   void spread();
   bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
@@ -100,6 +105,7 @@ private:
   bool isLinearIn(mlir::OpOperand &use, bool &joint);
   bool staysUnreduced(mlir::Value value, bool alone = false);
   bool isAccumulated(FragmentOp fragment, unsigned result);
+  void keepPartial(mlir::Value value, Axes &sums);
   llvm::SmallVector<mlir::Operation *> traceSum(mlir::Value value, Axes &axes);
   void meetSums(mlir::Operation &op);
   void deferReductions(mlir::Operation &op);
@@ -113,7 +119,7 @@ private:
   llvm::StringMap<ShardingAttr> &inputs;
   const PropagateOptions &options;
   Axes batch;
-  llvm::StringMap<llvm::StringRef> gradientRules, stateRules; ///< by the parameter's name
+  llvm::StringMap<llvm::StringRef> gradientRules, stateRules, priorities; ///< by the parameter's name
   llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;

@@ -61,19 +61,45 @@ void Propagation::seedPlaces() {
   });
 }
 
-/// What the plan says of variables, and then of values. Weights go first, for how products are cut follows from them; what a
+/// The priority of what the plan says of a parameter, or of the one that this is a state or copy of.
+int64_t Propagation::priorityOf(VariableOp variable) {
+  int64_t priority = 1;
+  auto said = priorities.find(variable.getOf() ? *variable.getOf() : variable.getSymName());
+  if (said != priorities.end())
+    said->second.getAsInteger(10, priority);
+  return priority;
+}
+
+/// The priorities of all that the plan says, each once, lowest first.
+SmallVector<int64_t> Propagation::planPriorities() {
+  SmallVector<int64_t> found{1};
+  for (auto variable : module.getOps<VariableOp>())
+    found.push_back(priorityOf(variable));
+  for (auto &[name, rule] : stateRules)
+    found.push_back(priorityOfRule(rule));
+  for (auto [run, fragment] : runs)
+    for (auto constrain : fragment.getBlock().getOps<ConstrainOp>())
+      found.push_back(constrain.getPriority());
+  llvm::sort(found);
+  found.erase(llvm::unique(found), found.end());
+  return found;
+}
+
+/// What the plan says with one priority of variables, and then of values. Weights go first, for how products are cut follows from them; what a
 /// value's rule cuts is whole until then, so that no other axis gets there: between a product of columns and one of rows
 /// activations lie as the weights want it, and `out(norm): {1: tp}` carries on to what lies between such pairs alone.
-void Propagation::seedPlan() {
+void Propagation::seedPlan(int64_t priority) {
   SmallVector<std::pair<ConstrainOp, SmallVector<bool>>> constraints; // and what was fixed before
   for (auto [run, fragment] : runs)
     for (auto constrain : fragment.getBlock().getOps<ConstrainOp>()) {
+      if (constrain.getPriority() != priority)
+        continue;
       SmallVector<bool> &fixed = layoutOf(constrain).fixed;
       constraints.push_back({constrain, fixed});
       fixed.assign(fixed.size(), true);
     }
-  step.walk([&](ReadOp read) { seedVariable(read); });
-  seedUpdates();
+  step.walk([&](ReadOp read) { seedVariable(read, priority); });
+  seedUpdates(priority);
   spread();
   for (auto &[constrain, fixed] : llvm::reverse(constraints)) // two may lie alike
     layoutOf(constrain).fixed = fixed;
@@ -81,11 +107,11 @@ void Propagation::seedPlan() {
     seed(constrain, constrain.getSharding());
 }
 
-void Propagation::seedVariable(ReadOp read) {
+void Propagation::seedVariable(ReadOp read, int64_t priority) {
   auto variable = symbols.lookup<VariableOp>(read.getVariable());
   auto of = variable.getOf() ? symbols.lookup<VariableOp>(*variable.getOf()) : VariableOp();
   bool saidAtBorders = variable.getKind() == VariableKind::state && of && updatedRule(of);
-  if (!variable.getSharding() || saidAtBorders)
+  if (!variable.getSharding() || saidAtBorders || priorityOf(variable) != priority)
     return;
   seed(read, *variable.getSharding());
   for (Value use : usesOf(read))
@@ -93,11 +119,11 @@ void Propagation::seedVariable(ReadOp read) {
 }
 
 /// What the plan says of states, on the update's side of borders; whence propagation carries it to the states.
-void Propagation::seedUpdates() {
+void Propagation::seedUpdates(int64_t priority) {
   for (auto &[name, list] : borders) {
     auto parameter = symbols.lookup<VariableOp>(name);
     ShardingAttr rule = updatedRule(parameter);
-    if (!rule)
+    if (!rule || priorityOfRule(stateRules.lookup(name)) != priority)
       continue;
     SmallVector<Axes> base(rule.getRank());
     if (parameter.getSharding())

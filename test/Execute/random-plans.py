@@ -161,7 +161,14 @@ class Model:
         rest = self.choose.choice(["{}", "{?}", "{?}"])
         mine = f'{{"{self.choose.choice(self.axes)}"{self.choose.choice(["", ", ?"])}}}'
         dims = ", ".join(mine if d == at else "{?}" if d == 0 else rest for d in range(len(shape)))
-        return self.emit(f"par.constrain {value} <[{dims}]> : {tensor(shape)}")
+        own = random.Random(f"{self.count} {value} {dims}")  # draws nothing: known seeds keep their plans
+        if own.random() < 0.3:  # no place, and perhaps a sum
+            dims = ", ".join(["{?}"] * len(shape))
+            dims += f'], unreduced={{"{own.choice(self.axes)}"}}'
+        else:
+            dims += "]"
+        late = own.choice(["", "", "", " priority 0", " priority 2", " priority 3"])
+        return self.emit(f"par.constrain {value} <[{dims}>{late} : {tensor(shape)}")
 
     # -- Beginning and end.
 
@@ -249,7 +256,8 @@ class Case:
             head.append(f"par.variable @{name} parameter : {tensor(shape)}{self.sharding(choose, shape, tensor_axes)}")
         self.text = "\n".join(head + [step]) + "\n"
         batch = ["dp"] if any(name == "dp" for name, _ in axes) and choose.random() < 0.9 else []
-        self.passes = self.plan(choose, microbatches, batch)
+        rules = self.rules(random.Random(f"rules of {seed}"), model.variables, axes)
+        self.passes = self.plan(choose, microbatches, batch, rules)
 
     @staticmethod
     def sharding(choose, shape, axes):
@@ -261,10 +269,30 @@ class Case:
         rest = choose.choice(["{}", "{?}"])
         return " sharding <[" + ", ".join(f"{{{inner}}}" if d == at else rest for d in range(len(shape))) + "]>"
 
-    def plan(self, choose, microbatches, batch):
+    @staticmethod
+    def rules(choose, variables, axes):
+        """What is said of parameters' priorities, gradients and states, as options of the pass."""
+        said = {"priorities": [], "gradient-rules": [], "state-rules": []}
+        for name, shape in variables if axes and choose.random() < 0.5 else []:
+            axis, size = choose.choice(axes)
+            dims = [dim for dim, length in enumerate(shape) if length >= size]
+            if choose.random() < 0.2:
+                said["priorities"].append(f"{name}={choose.choice([0, 2, 3])}")
+            end = choose.choice(["", ";closed"])
+            if dims and choose.random() < 0.3:
+                said["gradient-rules"].append(f"{name}={choose.choice(dims)}:{axis}{end}")
+            elif choose.random() < 0.2:
+                said["gradient-rules"].append(f"{name}=partial:{axis}")
+            if dims and choose.random() < 0.3:
+                late = choose.choice(["", "", ";priority:0", ";priority:3"])
+                said["state-rules"].append(f"{name}={choose.choice(dims)}:{axis}{end}{late}")
+        return [f"{option}={','.join(rules)}" for option, rules in said.items() if rules]
+
+    def plan(self, choose, microbatches, batch, rules):
         kind = choose.choice(["sgd", "momentum", "adamw"])
         clip = choose.choice([0, 0, 0.5])
-        over = f"{{batch-axes={','.join(batch)}}}" if batch else ""
+        options = [f"batch-axes={','.join(batch)}"] * bool(batch) + rules
+        over = f"{{{' '.join(options)}}}" if options else ""
         propagate, expand = "par-propagate-shardings" + over, "par-expand-composites" + over
         own = random.Random(str(choose.getstate()[1][:4]))  # draws nothing: known seeds keep their plans
         compute, scales = own.choice(["f32", "f32", "bf16", "fp16"]), own.random() < 0.25

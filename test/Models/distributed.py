@@ -78,6 +78,17 @@ def layouts(parameters, mesh):
     return rules
 
 
+def sums(parameters, modules):
+    """What products give may stay a sum over tp, by turns before and behind what weights say; and their gradients over dp."""
+    rules = {}
+    for turn, (name, shape) in enumerate(item for item in parameters if len(item[1]) == 2):
+        module = name.rpartition(".")[0]
+        if module in modules:
+            rules[f"out(^{module})"] = {"partial": "tp", "priority": 2 * (turn % 2)}
+        rules[f"grad(^{name})"] = {"partial": "dp"}
+    return rules
+
+
 def has_batch_norm(model):
     return getattr(model, "batch_norm", model.name in BATCH_NORM)
 
@@ -85,9 +96,9 @@ def has_batch_norm(model):
 class Plan:
     """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too."""
 
-    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=False, **keys):
+    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=(), **keys):
         self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
-        self.rules = rules  # on gradients and states
+        self.rules = rules  # further ones: layouts, sums
         self.over, self.train = [axis for axis in over if axis in mesh], train or {}
 
     def of(self, model, binaries):
@@ -96,8 +107,10 @@ class Plan:
         rules = self.shard
         if rules is None and self.mesh.get("tp", 1) > 1:
             rules = shards(parameters(binaries, model.file), self.mesh["tp"], self.turn)
-        if self.rules:
+        if "layouts" in self.rules:
             rules = {**(rules or {}), **layouts(parameters(binaries, model.file), self.mesh)}
+        if "sums" in self.rules:
+            rules = {**(rules or {}), **sums(parameters(binaries, model.file), modules(binaries, model.file))}
         over = f", over: [{', '.join(self.over)}]" if self.over else ""
         lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}{over}}}",
                  *(f"{key}: {value}" for key, value in self.keys.items())]
@@ -131,10 +144,11 @@ PLANS = {
     "one-m4": Plan({}, 4, recompute="full"),
     "dp4-zero1": Plan({"dp": 4}, 2, zero="{level: 1, min_size: 0}", train={"clip": 0.5}),
     "dp2tp2-zero2": Plan({"dp": 2, "tp": 2}, 2, zero="{level: 2, min_size: 0}"),
-    "dp2tp2-layouts": Plan({"dp": 2, "tp": 2}, 2, rules=True, train={"clip": 0.5}),
-    "pp2dp2-layouts": Plan({"pp": 2, "dp": 2}, 4, rules=True, pipeline="{cuts: auto}"),
-    "dp4-zero3-layouts": Plan({"dp": 4}, 2, rules=True, zero="{level: 3, min_size: 0}"),
+    "dp2tp2-layouts": Plan({"dp": 2, "tp": 2}, 2, rules=["layouts"], train={"clip": 0.5}),
+    "pp2dp2-layouts": Plan({"pp": 2, "dp": 2}, 4, rules=["layouts"], pipeline="{cuts: auto}"),
+    "dp4-zero3-layouts": Plan({"dp": 4}, 2, rules=["layouts"], zero="{level: 3, min_size: 0}"),
     "pp2dp2-zero3": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, min_size: 0}"),
+    "dp2tp2-sums": Plan({"dp": 2, "tp": 2}, 2, turn=1, rules=["sums"], zero="{level: 2, min_size: 0}"),
 }
 
 
@@ -152,22 +166,35 @@ def draw_shards(choose, mesh, parameters):
             size = mesh[axis] if axis in mesh else math.prod(mesh[each] for each in axes)
             dims = [dim for dim, length in enumerate(shape) if length >= size]
             if dims:
-                rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}])}
+                rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}]), **priority(choose)}
     return rules
 
 
+def priority(choose):
+    """As early as the batch, beside what is spread by zero, or behind it; mostly not said."""
+    return choose.choice([{}] * 5 + [{"priority": 0}, {"priority": 2}, {"priority": 3}])
+
+
 def draw_layouts(choose, mesh, parameters, modules):
-    """Gradients and states over any axes, on any dim, some with all other dims whole; dim 1 or 2 of what some modules give."""
+    """Gradients and states over any axes, on any dim, some with all other dims whole, or gradients that stay sums; dim 1 or 2 of
+    what some modules give; sums that what products give may stay."""
     axes, rules = [axis for axis in ("tp", "dp") if axis in mesh], {}
     for name, shape in parameters if axes and choose.random() < 0.5 else []:
         for what in ("grad", "state"):
             axis = choose.choice(axes)
             dims = [dim for dim, length in enumerate(shape) if length >= mesh[axis]]
             if dims and choose.random() < 0.3:
-                rules[f"{what}(^{name})"] = {choose.choice(dims): axis, **choose.choice([{}, {"closed": "true"}])}
+                late = priority(choose) if what == "state" else {}
+                rules[f"{what}(^{name})"] = {choose.choice(dims): axis, **choose.choice([{}, {"closed": "true"}]), **late}
+            elif what == "grad" and choose.random() < 0.1:
+                rules[f"grad(^{name})"] = {"partial": choose.choice(axes)}
     if "tp" in mesh and choose.random() < 0.3:
         for name in choose.sample(modules, min(2, len(modules))):
-            rules[f"out(^{name})"] = {choose.choice([1, 1, 2]): "tp"}
+            rules[f"out(^{name})"] = {choose.choice([1, 1, 2]): "tp", **priority(choose)}
+    products = [name.rpartition(".")[0] for name, shape in parameters if len(shape) == 2]
+    for name in products if axes and choose.random() < 0.3 else []:
+        if name in modules and f"out(^{name})" not in rules:
+            rules[f"out(^{name})"] = {"partial": choose.choice(axes), **priority(choose)}
     return rules
 
 

@@ -5,11 +5,17 @@ include "par/Dialect/Types.td"
 
 // Identities that carry what later phases need; annotations that must survive are ops.
 
-def Par_ConstrainOp : Par_TensorOp<"constrain", (ins Par_Tensor:$operand, Par_ShardingAttr:$sharding),
+def Par_ConstrainOp : Par_TensorOp<"constrain", (ins Par_Tensor:$operand, Par_ShardingAttr:$sharding,
+                                                    DefaultValuedAttr<I64Attr, "1">:$priority),
     (outs Par_Tensor:$result), [SameOperandsAndResultType]> {
   let summary = "the user's sharding of a value; its gradient is the same constraint";
-  let description = "Example: `%1 = par.constrain %0 <[{\"dp\"}, {?} ]> : tensor<4x8xf32>`";
-  let assemblyFormat = "$operand $sharding attr-dict `:` type($result)";
+  let description = [{
+    What has a lower priority is carried on first. Over unreduced axes the value may stay a sum of parts up to its uses,
+    where it is one.
+
+    Example: `%1 = par.constrain %0 <[{"dp"}, {?} ]> priority 2 : tensor<4x8xf32>`
+  }];
+  let assemblyFormat = "$operand $sharding (`priority` $priority^)? attr-dict `:` type($result)";
 }
 
 def Par_CotangentOp : Par_TensorOp<"cotangent", (ins Par_FloatTensor:$loss, Par_FloatTensor:$seed),

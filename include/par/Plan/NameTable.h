@@ -44,6 +44,7 @@ struct NameTable {
     std::string name;
     std::vector<std::string> shape; ///< sizes or symbols
     std::string type;
+    std::string node = {}; ///< of an output: the name of the node that gives it
   };
 
   std::string model; ///< file name, what stands before "error:" where the plan has no place
@@ -93,6 +94,8 @@ struct ResolvedShard {
   std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
   Said<bool> closed;
   std::optional<Said<int64_t>> blocks;
+  std::optional<Said<int64_t>> priority;
+  std::optional<Said<PlanAxes>> partial;
   Origin origin; ///< of the last rule that met it
 };
 

@@ -120,6 +120,8 @@ struct PlanShard {
   bool replicated = false;                              ///< closed without dims
   std::optional<Said<bool>> closed;
   std::optional<Said<int64_t>> blocks;
+  std::optional<Said<int64_t>> priority; ///< lower goes first; 1 unless said
+  std::optional<Said<PlanAxes>> partial; ///< the value may stay an unreduced sum over these
 };
 
 /// What is spread over the batch's ranks: states from level 1 on, gradients from 2, parameters from 3.

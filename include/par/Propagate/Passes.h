@@ -19,8 +19,10 @@ struct PropagateOptions {
   llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
   int64_t minSize = 0;                          ///< parameters of fewer elements stay as they are
   bool gatherOnce = false;                      ///< spread parameters are gathered once a step, not for each use
-  /// How single parameters' gradients are accumulated, and how their states lie: `NAME=DIM:axis+axis;...;closed`.
+  /// How single parameters' gradients are accumulated, and how their states lie: `NAME=DIM:axis+axis;...;closed`, with
+  /// `partial:axis+axis` over which a gradient stays a sum and `priority:N` of states.
   llvm::SmallVector<std::string> gradientRules, stateRules;
+  llvm::SmallVector<std::string> priorities; ///< of single parameters' shardings, `NAME=N`
 };
 void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions &options);
 

@@ -9,8 +9,10 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     Expects: steps and fragments after Split; shardings of some variables and par.constrain ops. Leaves: a sharding on
     every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
     that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
-    par.reshard; summands that are sums over the same axes are added before they are reduced. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says; each
-    op's rule carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states
+    par.reshard; summands that are sums over the same axes are added before they are reduced. What a par.constrain lets be a sum of
+    parts stays one up to its uses. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says, by
+    priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule carries axes on from
+    dim to dim until nothing changes. Last, parameters, accumulated gradients and states
     are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
     no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step.
     What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter unless
@@ -37,8 +39,9 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
     Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
-    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;closed">,
-    ListOption<"stateRules", "state-rules", "std::string", "states and updates, likewise">,
+    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
+    ListOption<"stateRules", "state-rules", "std::string", "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
+    ListOption<"priorities", "priorities", "std::string", "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
   ];
 }
 
@@ -61,8 +64,9 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
     Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
-    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;closed">,
-    ListOption<"stateRules", "state-rules", "std::string", "states and updates, likewise">,
+    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
+    ListOption<"stateRules", "state-rules", "std::string", "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
+    ListOption<"priorities", "priorities", "std::string", "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
   ];
 }
 

@@ -113,8 +113,9 @@ struct GeluGradient : DifferentiableOpInterface::ExternalModel<GeluGradient, Gel
 
 struct ConstrainGradient : DifferentiableOpInterface::ExternalModel<ConstrainGradient, ConstrainOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
-    return SmallVector<Value>{
-        ConstrainOp::create(builder, op->getLoc(), cotangents.front(), cast<ConstrainOp>(op).getSharding())};
+    auto constrain = cast<ConstrainOp>(op);
+    return SmallVector<Value>{ConstrainOp::create(builder, op->getLoc(), cotangents.front(), constrain.getSharding(),
+                                                  constrain.getPriority())};
   }
 };
 

@@ -1,0 +1,34 @@
+// What the plan says with a lower priority is carried on first; of one priority, what it says of weights.
+// RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,WEIGHT
+// RUN: sed 's/> : tensor<8x4x12xf32> \/\/ said/> priority 0 : tensor<8x4x12xf32>/' %s | par-opt --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,VALUE
+// RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp priorities=w=2,v=2' --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,VALUE
+// Behind what is spread (2) tp finds the dim of @v taken.
+// RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp parameter-axes=dp state-axes=dp gradient-axes=dp priorities=v=3' --par-verify-propagate | FileCheck %s --check-prefix=SPREAD
+
+// CHECK-DAG: par.variable @w parameter {{.*}} at [!par.dist<tensor<6x12xf32>, @s0, [{}, {"tp"}]>]
+// WEIGHT: par.tanh {{.*}}[#par.sharding<[{"dp"}, {}, {"tp"}]>]
+// VALUE: par.tanh {{.*}}[#par.sharding<[{"dp"}, {"tp"}, {}]>]
+
+// Where a value may stay a sum, what makes it and what stands between leave it one, and its uses reduce it.
+// CHECK: par.dot {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
+// CHECK: par.constrain {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
+// CHECK: par.gelu {{.*}}[#par.sharding<[{"dp"}, {}, {}]>]
+
+// SPREAD-DAG: par.variable @w parameter {{.*}} at [!par.dist<tensor<6x12xf32>, @s0, [{"dp"}, {"tp"}]>]
+// SPREAD-DAG: par.variable @v parameter {{.*}} at [!par.dist<tensor<12x6xf32>, @s0, [{"dp"}, {}]>]
+
+par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
+par.variable @w parameter : tensor<6x12xf32> sharding <[{?}, {"tp", ?}]>
+par.variable @v parameter : tensor<12x6xf32> sharding <[{"tp", ?}, {?}]>
+par.step @eval(%x: tensor<8x4x6xf32>) -> tensor<f32> attributes {inputs = ["x"], outputs = ["loss"]} {
+  %w = par.read @w : tensor<6x12xf32>
+  %v = par.read @v : tensor<12x6xf32>
+  %h = par.dot %x, %w contracting [2] x [0] {stage = 0 : i64} : (tensor<8x4x6xf32>, tensor<6x12xf32>) -> tensor<8x4x12xf32>
+  %c = par.constrain %h <[{?}, {"tp", ?}, {?}]> : tensor<8x4x12xf32> // said
+  %t = par.tanh %c {stage = 0 : i64} : tensor<8x4x12xf32>
+  %y = par.dot %t, %v contracting [2] x [0] {stage = 0 : i64} : (tensor<8x4x12xf32>, tensor<12x6xf32>) -> tensor<8x4x6xf32>
+  %p = par.constrain %y <[{?}, {?}, {?}], unreduced={"tp"}> {stage = 0 : i64} : tensor<8x4x6xf32>
+  %s = par.gelu %p {stage = 0 : i64} : tensor<8x4x6xf32>
+  %l = par.reduce sum %s dims [0, 1, 2] {stage = 0 : i64} : tensor<8x4x6xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
