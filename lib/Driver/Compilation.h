@@ -24,6 +24,14 @@ public:
 
   int run();
 
+  /// What a rank holds at most of the bundle that this would write, and how long its step is predicted to take.
+  struct Measures {
+    uint64_t peak = 0;
+    int64_t stepNs = 0;
+  };
+  /// Compiles without a word; nothing where that is not possible.
+  std::optional<Measures> measure();
+
 private:
   /// Says what is wrong at `file`; empty: with the call.
   void report(llvm::StringRef file, const llvm::Twine &message) {
@@ -42,7 +50,13 @@ private:
   bool comparePhase(llvm::StringRef name);
   /// Whether --stop-after names this phase; the IR has then been printed.
   bool stopsAfter(llvm::StringRef name);
+  void makeContext();
   int runPhases();
+  std::optional<Measures> measureBundle(const format::Bundle &bundle);
+  /// What the plan could say to need at most `limit` bytes a rank, each compiled so (WaysOut.cpp).
+  std::vector<std::string> findWaysOut(const format::Bundle &bundle, uint64_t limit);
+  /// What importing would refuse, said beside the plan's mistakes.
+  void reportLostParameters();
   std::optional<format::Bundle> makeBundle();
   int prove(const format::Bundle &bundle, std::string &line);
   bool predict(format::Bundle &bundle);

@@ -97,6 +97,19 @@ bool Compilation::readModel() {
   return true;
 }
 
+void Compilation::reportLostParameters() {
+  if (!onnxModel || !model.plan.train || *model.plan.train->lost == "allow")
+    return;
+  std::optional<LostMessage> lost = describeLost(*onnxModel, options.verbose);
+  if (!lost)
+    return;
+  Finding finding;
+  finding.file = options.model;
+  finding.message = lost->message;
+  finding.notes = lost->notes;
+  sink(finding);
+}
+
 /// Reads the plan, completes it and holds it against the names of the model: all errors in one go.
 bool Compilation::readPlanFor() {
   PlanErrors errors;
@@ -118,6 +131,8 @@ bool Compilation::readPlanFor() {
         finding.notes = notes.vec();
         sink(finding);
       });
+  if (errors.any())
+    reportLostParameters();
   for (const auto &[where, message] : errors.warnings()) {
     Finding finding = findingAt(where);
     finding.warning = true;
@@ -179,6 +194,15 @@ bool Compilation::stopsAfter(StringRef name) {
   return true;
 }
 
+void Compilation::makeContext() {
+  DialectRegistry registry;
+  registerDialect(registry);
+  context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  // A user reads what is wrong, not the program of a whole model behind it.
+  context->printOpOnDiagnostic(false);
+}
+
 int Compilation::run() {
   enter("the model's file");
   if (!options.model.empty() && !readModel())
@@ -203,13 +227,8 @@ int Compilation::run() {
     printPlanLine(model, out);
     out.flush(); // errors of the phases come behind it, also where both go to one file
   }
-  DialectRegistry registry;
-  registerDialect(registry);
-  context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  context->loadAllAvailableDialects();
+  makeContext();
   sayTime("read");
-  // A user reads what is wrong, not the program of a whole model behind it.
-  context->printOpOnDiagnostic(false);
   PhaseDiagnostics diagnostics(context.get(), options.model, sink);
   return runPhases();
 }

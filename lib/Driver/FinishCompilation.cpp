@@ -115,7 +115,8 @@ int Compilation::finish() {
     printMemory(memory, limit, out);
     printCommunication(*bundle, entry(), model, out);
   }
-  if (!checkMemory(memory, limit, findingAt(model.plan.target.memory.origin), sink))
+  auto waysOut = [&](uint64_t most) { return findWaysOut(*bundle, most); };
+  if (!checkMemory(memory, limit, findingAt(model.plan.target.memory.origin), waysOut, sink))
     return CannotBe;
   if (options.explain == "collectives") {
     explainCommunication(*bundle, entry(), model, out);

@@ -77,13 +77,15 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
 }
 
 bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
-                 FindingSink sink) {
+                 function_ref<std::vector<std::string>(uint64_t)> waysOut, FindingSink sink) {
   bool fits = true;
   for (const RoleMemory &role : roles) {
     if (!limit || role.peak <= *limit)
       continue;
-    fits = false;
     Finding finding = place;
+    if (fits)
+      finding.notes = waysOut(*limit);
+    fits = false;
     raw_string_ostream(finding.message)
         << "stage " << StringRef(role.name).ltrim('s') << " needs " << humanBytes(double(role.peak))
         << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "

@@ -23,9 +23,10 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
 /// The lines `memory per rank ...`, one a role; with a column of the host's memory where some role uses it.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 
-/// Error 12 for every role above the limit, at the place of `place`. Returns whether all fit.
+/// Error 12 for every role above the limit, at the place of `place`; the first one with the notes of `waysOut`, which is
+/// asked then. Returns whether all fit.
 bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
-                 FindingSink sink);
+                 llvm::function_ref<std::vector<std::string>(uint64_t)> waysOut, FindingSink sink);
 
 /// "14.3 MiB".
 std::string humanBytes(double bytes);

@@ -1,6 +1,7 @@
 // What an exporter's optimiser did to parameters: merged equal ones, folded them into others, or let them
 // hang.
 #include "GraphImporter.h"
+#include "par/Import/Names.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringExtras.h"
@@ -145,43 +146,53 @@ std::string listed(ArrayRef<std::string> names, bool all) {
                               : text + " and " + std::to_string(names.size() - most) + " more (-v names all)";
 }
 
+std::string paired(ArrayRef<std::pair<std::string, std::string>> pairs, StringRef between, bool all) {
+  std::vector<std::string> texts;
+  for (const auto &[first, second] : pairs)
+    texts.push_back(first + between.str() + second);
+  return listed(texts, all);
+}
+
 } // namespace
 
-LogicalResult GraphImporter::checkLost() {
-  if (!options.train || options.allowLost)
-    return success();
+std::optional<LostMessage> describeLost(const onnx::Model &model, bool all) {
   if (StringRef weights = computedWeights(model); !weights.empty())
-    return error() << "\"" << weights
-                   << "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
-                      "not train as the module does; export it again with par.export or in training mode, or say "
-                      "train.lost: allow";
-  LostParameters lost = findLost(model, parameters);
+    return LostMessage{("\"" + weights +
+                        "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
+                        "not train as the module does; export it again with par.export or in training mode, or say "
+                        "train.lost: allow")
+                           .str(),
+                       {}};
+  LostParameters lost = findLost(model, classifyParameters(model));
   if (lost.size() == 0)
-    return success();
-  size_t all = llvm::count_if(model.signature, [](auto &entry) { return entry.kind == "PARAMETER"; });
-  InFlightDiagnostic diagnostic = error();
-  diagnostic << "the export lost " << lost.size();
-  if (all)
-    diagnostic << " of " << all;
-  diagnostic << " parameters, so it does not train as the module does; export it again with par.export, "
-                "or say train.lost: allow";
+    return std::nullopt;
+  size_t known = llvm::count_if(model.signature, [](auto &entry) { return entry.kind == "PARAMETER"; });
+  LostMessage said;
+  said.message = "the export lost " + std::to_string(lost.size()) + (known ? " of " + std::to_string(known) : "") +
+                 " parameters, so it does not train as the module does; export it again with par.export, "
+                 "or say train.lost: allow";
   if (!lost.folded.empty())
-    diagnostic.attachNote() << "folded into other weights, or dropped: "
-                            << listed(lost.folded, options.nameAllLost);
-  auto paired = [](ArrayRef<std::pair<std::string, std::string>> pairs, StringRef between) {
-    std::vector<std::string> texts;
-    for (const auto &[first, second] : pairs)
-      texts.push_back(first + between.str() + second);
-    return texts;
-  };
+    said.notes.push_back("folded into other weights, or dropped: " + listed(lost.folded, all));
   if (!lost.merged.empty())
-    diagnostic.attachNote() << "merged because they start equal: "
-                            << listed(paired(lost.merged, " with "), options.nameAllLost);
+    said.notes.push_back("merged because they start equal: " + paired(lost.merged, " with ", all));
   if (!lost.apart.empty())
-    diagnostic.attachNote() << "one parameter, of which the file has a transposed copy that would train apart: "
-                            << listed(paired(lost.apart, " of "), options.nameAllLost);
+    said.notes.push_back("one parameter, of which the file has a transposed copy that would train apart: " +
+                         paired(lost.apart, " of ", all));
   if (!lost.unread.empty())
-    diagnostic.attachNote() << "read by no node: " << listed(lost.unread, options.nameAllLost);
+    said.notes.push_back("read by no node: " + listed(lost.unread, all));
+  return said;
+}
+
+LogicalResult GraphImporter::checkLost() {
+  std::optional<LostMessage> lost;
+  if (options.train && !options.allowLost)
+    lost = describeLost(model, options.nameAllLost);
+  if (!lost)
+    return success();
+  InFlightDiagnostic diagnostic = error();
+  diagnostic << lost->message;
+  for (const std::string &note : lost->notes)
+    diagnostic.attachNote() << note;
   return diagnostic;
 }
 

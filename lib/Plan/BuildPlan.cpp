@@ -89,6 +89,8 @@ void PlanBuilder::target(PlanTarget &target) {
   if (*target.device == "h100-sxm")
     target.device.value = "cuda";
   target.hardware = word("target.hardware", *target.device == "cuda" ? "h100-sxm" : "cpu");
+  if (!target.device.given() && *target.hardware == "h100-sxm")
+    target.device = {"cuda", target.hardware.origin};
   if (const PlanNode *node = root.at("target.memory"))
     target.memory = {*parseSize(node->text), node->origin};
   target.isa = word("target.isa", "native");
@@ -188,16 +190,16 @@ void PlanBuilder::shards(Plan &plan) {
         rule.closed = Said<bool>{value.text == "true", value.origin};
       else if (option.key == "blocks")
         rule.blocks = Said<int64_t>{toInt(value), value.origin};
-    }
-    plan.shard.push_back(std::move(rule));
       else if (option.key == "partial")
         rule.partial = Said<PlanAxes>{toAxes(value), value.origin};
       else if (option.key == "priority")
         rule.priority = Said<int64_t>{toInt(value), value.origin};
-  }
+    }
     if (rule.priority && **rule.priority < 0)
       errors.error(rule.priority->origin, PlanMessage::wrongValue, "shard." + entry.key + ".priority", "a number from 0",
                    std::to_string(**rule.priority));
+    plan.shard.push_back(std::move(rule));
+  }
 }
 
 void PlanBuilder::zero(Plan &plan) {

@@ -210,6 +210,24 @@ void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, con
     errors.warning(origin, PlanMessage::setKeeps, llvm::join(others, ", "), path, last);
 }
 
+/// Without `train` a plan serves: what means something in training alone goes, and a warning names it.
+void PlanLayers::dropTraining(const Origin &origin) {
+  std::vector<std::string> dropped;
+  auto drop = [&](StringRef path, function_ref<bool(StringRef)> isDropped) {
+    for (PlanNode *tree : {&merged, &own})
+      if (PlanEntry *entry = tree->find(path))
+        llvm::erase_if(entry->value.entries, [&](const PlanEntry &inner) {
+          if (tree == &merged && isDropped(inner.key))
+            dropped.push_back((path + "." + spell(inner)).str());
+          return isDropped(inner.key);
+        });
+  };
+  drop("pipeline", [](StringRef key) { return key == "schedule"; });
+  drop("shard", [](StringRef key) { return key.starts_with("grad(") || key.starts_with("state("); });
+  if (!dropped.empty())
+    errors.warning(origin, PlanMessage::setDropsTraining, llvm::join(dropped, ", "));
+}
+
 void PlanLayers::addSet(StringRef setting) {
   std::string place = ("--set " + setting).str();
   Origin origin{Origin::Set, place, 0, 0};
@@ -227,6 +245,8 @@ void PlanLayers::addSet(StringRef setting) {
   if (keys.size() == 1 && keys.front() == "use")
     return replaceUses(*parsed);
   warnOfSet(origin, keys, *parsed);
+  if (keys.size() == 1 && keys.front() == "train" && parsed->kind == PlanNode::Null)
+    dropTraining(origin);
   PlanNode layer = std::move(*parsed);
   for (const std::string &key : llvm::reverse(keys)) {
     PlanNode outer = PlanNode::map(origin);

@@ -123,8 +123,10 @@ par.step @attention(%q: tensor<2x4x8x16xbf16>, %k: tensor<2x2x6x16xbf16>, %m: te
 par.variable @w parameter : tensor<8xf32>
 // CHECK-LABEL: par.step @updates
 par.step @updates(%w: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) -> tensor<8xf32> {
+  // CHECK: par.constrain %{{.*}} <[{?}], unreduced={"tp"}> priority 2 : tensor<8xf32>
   // CHECK: par.constrain %{{.*}} <[{"dp", ?}]> : tensor<8xf32>
-  %0 = par.constrain %g <[{"dp", ?}]> : tensor<8xf32>
+  %p = par.constrain %g <[{?}], unreduced={"tp"}> priority 2 : tensor<8xf32>
+  %0 = par.constrain %p <[{"dp", ?}]> priority 1 : tensor<8xf32>
   // CHECK: par.cotangent %{{.*}}, %{{.*}} : tensor<f32>
   %1 = par.cotangent %s, %s : tensor<f32>
   // CHECK: par.gradient %{{.*}} of @w : tensor<8xf32>

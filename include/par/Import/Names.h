@@ -15,6 +15,14 @@ NameTable collectNames(const onnx::Model &model);
 /// `inputs` (with outputs and dims) or "" for all. False where it is none of these.
 bool printNames(const NameTable &names, llvm::StringRef kind, llvm::raw_ostream &os);
 
+/// That the exporter lost parameters, so that the model does not train as its module does.
+struct LostMessage {
+  std::string message;
+  std::vector<std::string> notes;
+};
+/// Nothing where none was lost. `all`: names every one, not the first three.
+std::optional<LostMessage> describeLost(const onnx::Model &model, bool all);
+
 } // namespace par
 
 #endif // PAR_IMPORT_NAMES_H

@@ -80,6 +80,7 @@ private:
   void addUsed(const PlanNode &name, llvm::StringRef folder);
   void replaceUses(const PlanNode &names);
   void warnOfSet(const Origin &origin, llvm::ArrayRef<std::string> keys, const PlanNode &value);
+  void dropTraining(const Origin &origin);
 
   PlanErrors &errors;
   PlanNode merged;

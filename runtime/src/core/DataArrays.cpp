@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 namespace par::core {
 namespace {
@@ -60,7 +61,8 @@ public:
     std::string names;
     for (const auto &[name, parts] : shards)
       names += (names.empty() ? "\"" : " and \"") + name + "\"";
-    return "--data feeds " + (names.empty() ? "nothing" : names);
+    names = "--data feeds " + (names.empty() ? "nothing" : names);
+    return others.empty() ? names : names + "; arrays of other names: " + others + ", which F:input=array renames";
   }
 
   const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
@@ -111,6 +113,7 @@ private:
     paths += (paths.empty() ? "" : ", ") + path;
     uint64_t rowsHere = 0;
     std::string first;
+    std::set<std::string> taken;
     for (const Input &input : manifest.inputs) {
       auto alias = renamed.find(input.name);
       const std::string &name = alias == renamed.end() ? input.name : alias->second;
@@ -119,6 +122,7 @@ private:
         throw Failure::at(path, Message::arrayMissing, name, listNames(*reader));
       if (!array)
         continue;
+      taken.insert(name);
       check(input, name, *array, path);
       if (input.microbatched) {
         auto rows = static_cast<uint64_t>(array->shape[0]);
@@ -130,6 +134,8 @@ private:
       shards[input.name].push_back({array, count, path, name});
     }
     count += rowsHere;
+    if (std::string rest = listNames(*reader, taken); !rest.empty())
+      others += (others.empty() ? "" : ", ") + rest;
     readers.push_back(std::move(reader));
   }
 
@@ -140,12 +146,13 @@ private:
     return names;
   }
 
-  static std::string listNames(const SafetensorsReader &reader) {
+  /// Those of the file but for some.
+  static std::string listNames(const SafetensorsReader &reader, const std::set<std::string> &without = {}) {
     constexpr size_t shown = 16;
     std::string names;
     size_t count = 0;
     for (const auto &[name, array] : reader.arrays())
-      if (++count <= shown)
+      if (!without.count(name) && ++count <= shown)
         names += (names.empty() ? "" : ", ") + name;
     return count > shown ? core::format("{} and {} more", names, count - shown) : names;
   }
@@ -204,6 +211,7 @@ private:
   std::map<std::string, std::vector<Shard>> shards;
   uint64_t count = 0;
   std::string paths;
+  std::string others; ///< arrays of the files that no input takes
 };
 
 } // namespace

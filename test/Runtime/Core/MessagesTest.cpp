@@ -377,6 +377,9 @@ TEST_F(Mistakes, ofData) {
              "ignored -100");
   EXPECT_EQ(data(writeFile("shape", "labels", core::DType::I64, {4, 15})), 1);
   expectSays("array \"labels\" is i64[4, 15]; input \"labels\" takes i64[16] a sample");
+  EXPECT_EQ(data(writeFile("other", "targets", core::DType::I64, {4, 16})), 1);
+  expectSays("input \"input_ids\" i64[2, 16] gets no data (--data feeds nothing; arrays of other names: targets, which "
+             "F:input=array renames); add --data");
   std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
   expectSays("both.safetensors: error: holds no array \"y\"; it has x");
