@@ -67,8 +67,9 @@ static std::vector<Way> listWays(const Plan &plan) {
 /// "zero: 1 brings it to 49.9 GiB at +0.4 % time".
 static std::string describeWay(StringRef ways, const Compilation::Measures &found, int64_t stepNs) {
   std::string text;
-  llvm::raw_string_ostream(text) << ways << " to " << humanBytes(double(found.peak)) << " at "
-                                 << llvm::format("%+.1f %% time", 100.0 * double(found.stepNs - stepNs) / double(stepNs));
+  double longer = 100.0 * double(found.stepNs - stepNs) / double(stepNs);
+  llvm::raw_string_ostream(text) << ways << " to " << humanBytes(double(found.peak))
+                                 << llvm::format(" at %+.1f %% time", longer);
   return text;
 }
 
@@ -91,8 +92,8 @@ std::vector<std::string> Compilation::findWaysOut(const format::Bundle &bundle, 
     std::optional<Measures> found = measureWith(way);
     if (!found || found->peak >= now->peak)
       continue;
-    // Of zero's levels, the one that does most.
-    if (!helpful.empty() && StringRef(way.setting).starts_with("zero") && StringRef(helpful.back().setting).starts_with("zero"))
+    // Of zero's levels, which come first, the one that does most.
+    if (!helpful.empty() && StringRef(way.setting).starts_with("zero"))
       helpful.pop_back();
     helpful.push_back(way);
     if (found->peak <= limit)
