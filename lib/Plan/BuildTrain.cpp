@@ -31,8 +31,16 @@ void PlanBuilder::train(PlanTrain &train, const Origin &origin) {
   if (const PlanNode *node = root.at("train.groups"))
     for (const PlanEntry &entry : node->entries)
       train.groups.push_back(group(entry));
-  if (const PlanNode *node = shorthand("train.clip", "norm"); node && !node->isWord("none"))
+  clip(train);
+}
+
+void PlanBuilder::clip(PlanTrain &train) {
+  const PlanNode *norm = shorthand("train.clip", "norm"), *value = root.at("train.clip.value");
+  if (norm && value)
+    errors.error(value->origin, PlanMessage::clipTwice);
+  if (const PlanNode *node = value ? value : norm; node && !node->isWord("none"))
     train.clip = {toNumber(*node), node->origin};
+  train.clipsValues = {value != nullptr, train.clip.origin};
 }
 
 PlanGroup PlanBuilder::group(const PlanEntry &entry) {

@@ -317,6 +317,7 @@ private:
         {"zero.min_size", 0},
         {"train.clip", 0},
         {"train.clip.norm", 0},
+        {"train.clip.value", 0},
         {"train.optimizer.weight_decay", 0},
         {"train.optimizer.lr", 0},
         {"train.optimizer.lr.peak", 0},

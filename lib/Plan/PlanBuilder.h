@@ -72,6 +72,7 @@ private:
   void inputs(Plan &plan);
   void batch(Plan &plan);
   void train(PlanTrain &train, const Origin &origin);
+  void clip(PlanTrain &train);
   PlanGroup group(const PlanEntry &entry);
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);

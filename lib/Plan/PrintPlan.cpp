@@ -209,8 +209,16 @@ private:
         if (*value)
           number(3, key, **value);
     }
-    if (!forHash)
-      line(1, "clip", *train.clip ? numberText(**train.clip) : "none", train.clip.origin);
+    clip(train);
+  }
+
+  /// The number may change while running, so that the hash knows only what it bounds.
+  void clip(const PlanTrain &train) {
+    std::string number = !*train.clip ? "none" : forHash ? "" : numberText(**train.clip);
+    if (*train.clipsValues)
+      line(1, "clip", "{value: " + number + "}", train.clip.origin);
+    else if (!forHash)
+      line(1, "clip", number, train.clip.origin);
   }
 
   void loss(const PlanLoss &loss) {

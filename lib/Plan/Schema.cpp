@@ -85,7 +85,7 @@ static const PlanKey optimizerKeys[] = {
   {"train.groups.<pattern>.sparse", "!", "", "gradient kept as looked-up rows"},
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
-  {"train.clip.value", "!", "", "largest element"},
+  {"train.clip.value", "<number>", "", "largest element of each gradient"},
 };
 
 /// Where values lie and in which format.

@@ -44,13 +44,25 @@ static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &build
   return Value(ReadOp::create(builder, step.getLoc(), scalar, "clip"));
 }
 
-/// Everything that used the gradient uses `norm`'s share of it.
-static void clipGradient(Value gradient, Term norm, Value threshold) {
-  Term coefficient = norm.with(threshold) / (norm + 1e-6);
-  coefficient = minimum(coefficient, coefficient.splat(1));
-  Term g(norm.getBuilder(), gradient.getLoc(), gradient);
-  Value clipped = g * coefficient.convert(g.getType().getElementType()).broadcast(g.getShape());
-  // The uses so far behind it are the updates'; those before it make the norm.
+/// A scalar at every element of the gradient, in its format.
+static Term spread(Term scalar, Term gradient) {
+  return scalar.convert(gradient.getType().getElementType()).broadcast(gradient.getShape());
+}
+
+/// `norm`'s share of the gradient.
+static Value clipNorm(Term gradient, Term norm, Term threshold) {
+  Term coefficient = threshold / (norm + 1e-6);
+  return gradient * spread(minimum(coefficient, coefficient.splat(1)), gradient);
+}
+
+/// The gradient's elements, the threshold where they are larger; NaN stays.
+static Value clipElements(Term gradient, Term threshold) {
+  Term most = spread(threshold, gradient);
+  return MaximumOp::create(gradient.getBuilder(), gradient.getLoc(), minimum(gradient, most), -most);
+}
+
+/// Updates take `clipped`: the uses behind it are theirs, those before it make the norm.
+static void replaceInUpdates(Value gradient, Value clipped) {
   Operation *last = clipped.getDefiningOp();
   gradient.replaceUsesWithIf(
       clipped, [&](OpOperand &use) { return last->isBeforeInBlock(use.getOwner()); });
@@ -69,9 +81,19 @@ static void addResult(StepOp step, Value value, StringRef name) {
   step.setOutputsAttr(builder.getArrayAttr(names));
 }
 
-static LogicalResult clipGradients(StepOp step, double clip) {
-  if (clip < 0)
-    return step.emitOpError() << "has the clipping norm " << clip << ", expected a positive number";
+/// Of both thresholds at most one is above 0.
+static LogicalResult verifyThresholds(StepOp step, double clip, double value) {
+  if (clip < 0 || value < 0)
+    return step.emitOpError() << "has the clipping " << (clip < 0 ? "norm " : "value ") << std::min(clip, value)
+                              << ", expected a positive number";
+  if (clip > 0 && value > 0)
+    return step.emitOpError() << "has both a clipping norm, " << clip << ", and a clipping value, " << value;
+  return success();
+}
+
+static LogicalResult clipGradients(StepOp step, double clip, double value) {
+  if (failed(verifyThresholds(step, clip, value)))
+    return failure();
   SmallVector<Value> gradients;
   for (auto gradient : step.getBlock().getOps<GradientOp>())
     gradients.push_back(findRead(gradient));
@@ -83,13 +105,17 @@ static LogicalResult clipGradients(StepOp step, double clip) {
   SmallVector<Term> sums = sumSquares(gradients, builder);
   Term norm = sqrt(sums.front());
   addResult(step, norm, "grad_norm");
-  if (clip == 0)
+  if (clip == 0 && value == 0)
     return success();
-  FailureOr<Value> threshold = readThreshold(step, clip, builder);
-  if (failed(threshold))
+  FailureOr<Value> read = readThreshold(step, std::max(clip, value), builder);
+  if (failed(read))
     return failure();
-  for (auto [gradient, sum] : llvm::zip(gradients, sums))
-    clipGradient(gradient, gradient == gradients.front() ? norm : sqrt(sum), *threshold);
+  Term threshold = norm.with(*read);
+  for (auto [gradient, sum] : llvm::zip(gradients, sums)) {
+    Term g(builder, gradient.getLoc(), gradient);
+    Term own = gradient == gradients.front() || value > 0 ? norm : sqrt(sum);
+    replaceInUpdates(gradient, value > 0 ? clipElements(g, threshold) : clipNorm(g, own, threshold));
+  }
   return success();
 }
 
@@ -98,7 +124,7 @@ struct ClipGradientsPass : impl::ClipGradientsPassBase<ClipGradientsPass> {
   using Base::Base;
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<StepOp>("train");
-    if (step && failed(clipGradients(step, clip)))
+    if (step && failed(clipGradients(step, clip, value)))
       signalPassFailure();
   }
 };

@@ -38,6 +38,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
       options.settings.emplace_back(setting.attribute, settingOf(optimizer, setting));
   options.weightDecay = *optimizer.weightDecay;
   options.clip = *plan.train->clip;
+  options.clipsValues = *plan.train->clipsValues;
 
   std::vector<TrainOptions::Parameter> settings(names.parameters.size());
   for (const PlanGroup &group : plan.train->groups)

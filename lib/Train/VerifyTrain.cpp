@@ -153,7 +153,7 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
       optimizer.decays.push_back(named(parameter.name, *parameter.weightDecay));
   }
   ClipGradientsPassOptions clip;
-  clip.clip = options.clip.value_or(0);
+  (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);
   buildPrecisionPipeline(manager, options);
   manager.addPass(createDifferentiatePass());
   manager.addPass(createAdvanceCountersPass());

@@ -238,4 +238,8 @@ TEST(Names, TheHashLeavesOutWhatMayChangeWhileRunning) {
   std::string text = check("train: {optimizer: {lr: 1}, clip: 1.0}\nseed: 1\n").plan->hashText();
   EXPECT_EQ(text, check("train: {optimizer: {lr: {peak: 2, warmup: 5}}}\nseed: 2\n").plan->hashText());
   EXPECT_NE(text, check("train: {optimizer: sgd}\n").plan->hashText());
+  // Which clipping it is may not.
+  std::string value = check("train: {clip: {value: 2}}\n").plan->hashText();
+  EXPECT_NE(text, value);
+  EXPECT_EQ(value, check("train: {clip: {value: 3}}\n").plan->hashText());
 }

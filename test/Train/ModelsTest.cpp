@@ -189,6 +189,31 @@ TEST(ModelClipping, ScalesEveryGradientByTheWholeNorm) {
   }
 }
 
+// torch.nn.utils.clip_grad_value_: every element by itself, and the norm that comes out is of what was not clipped.
+TEST(ModelClipping, BoundsEveryElement) {
+  TrainOptions options;
+  options.lr = 1;
+  options.clip = 0.01;
+  options.clipsValues = true;
+  ModelRun training("gpt2", "model.onnx", options);
+  Named before = training.variables;
+  Outcome outcome = training.train(0);
+  EXPECT_NEAR(outcome.outputs.at("grad_norm").floats()[0], normOf(outcome.accumulators), 1e-9);
+  int64_t bounded = 0, free = 0;
+  for (auto &[name, gradient] : outcome.accumulators) {
+    Tensor moved = before.at(name);
+    for (int64_t i = 0; i < moved.getSize(); ++i) {
+      // The threshold is an f32.
+      double most = static_cast<float>(0.01), element = gradient.floats()[i];
+      moved.mutableFloats()[i] -= std::clamp(element, -most, most);
+      ++(std::abs(element) > most ? bounded : free);
+    }
+    expectClose(outcome.written.at(name), moved, 1e-9, name);
+  }
+  EXPECT_GT(bounded, 100);
+  EXPECT_GT(free, 100);
+}
+
 // A norm below the threshold changes nothing.
 TEST(ModelClipping, LeavesSmallGradientsAlone) {
   TrainOptions options;

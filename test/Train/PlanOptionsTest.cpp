@@ -37,7 +37,14 @@ TEST(TrainPlan, SaysOptimizerAndClipping) {
   EXPECT_EQ(options.settings, settings);
   EXPECT_EQ(options.weightDecay, 0.1);
   EXPECT_EQ(options.clip, 2.0);
+  EXPECT_FALSE(options.clipsValues);
   EXPECT_TRUE(options.parameters.empty());
+}
+
+TEST(TrainPlan, SaysTheLargestElement) {
+  TrainOptions options = read("par: 1\ntrain: {clip: {value: 0.25}}\n").options;
+  EXPECT_EQ(options.clip, 0.25);
+  EXPECT_TRUE(options.clipsValues);
 }
 
 // The later group holds, key by key; what is frozen needs no settings; an own rate is a share of the peak.

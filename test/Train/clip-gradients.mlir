@@ -1,6 +1,7 @@
 // The norm over all gradients is a result of the step; with a threshold every update takes the clipped gradient.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-clip-gradients="clip=1.5" | FileCheck %s
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-clip-gradients | FileCheck %s --check-prefix=OFF
+// RUN: par-opt %s --par-differentiate --par-add-optimizer --par-clip-gradients="value=0.5" | FileCheck %s --check-prefix=VALUE
 
 // CHECK: par.variable @clip{{ +}}hyper : tensor<f32> value dense<1.500000e+00>
 // CHECK-LABEL: par.step @train() -> (tensor<f32>, tensor<f32>)
@@ -23,6 +24,24 @@
 // CHECK: par.sgd %{{.*}}, [[CA]],
 // CHECK: par.sgd %{{.*}}, [[CB]],
 // CHECK: par.return %{{.*}}, [[NA]]
+
+// With a value each element by itself; the norm is that of all there was.
+// VALUE: par.variable @clip{{ +}}hyper : tensor<f32> value dense<5.000000e-01>
+// VALUE-DAG: [[GA:%.*]] = par.gradient %{{.*}} of @a
+// VALUE-DAG: [[GB:%.*]] = par.gradient %{{.*}} of @b
+// VALUE: par.multiply [[GA]], [[GA]]
+// VALUE: [[NORM:%.*]] = par.sqrt
+// VALUE: [[CLIP:%.*]] = par.read @clip
+// VALUE: [[MOST:%.*]] = par.broadcast_in_dim [[CLIP]] dims []
+// VALUE: [[LOW:%.*]] = par.minimum [[GA]], [[MOST]]
+// VALUE: [[LEAST:%.*]] = par.negate [[MOST]]
+// VALUE: [[CA:%.*]] = par.maximum [[LOW]], [[LEAST]]
+// VALUE: [[LOW:%.*]] = par.minimum [[GB]], [[CLIP]]
+// VALUE: [[CB:%.*]] = par.maximum [[LOW]],
+// VALUE-NOT: par.sqrt
+// VALUE: par.sgd %{{.*}}, [[CA]],
+// VALUE: par.sgd %{{.*}}, [[CB]],
+// VALUE: par.return %{{.*}}, [[NORM]]
 
 // OFF-NOT: @clip
 // OFF: [[G:%.*]] = par.gradient %{{.*}} of @a

@@ -7,6 +7,8 @@
 // RUN: not par-opt %s --par-add-optimizer="kind=adamw" 2>&1 | FileCheck %s --check-prefix=TAKEN
 // RUN: not par-opt %s --par-clip-gradients="clip=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not par-opt %s --par-clip-gradients="clip=1" 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: not par-opt %s --par-clip-gradients="value=-2" 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not par-opt %s --par-clip-gradients="clip=1 value=2" 2>&1 | FileCheck %s --check-prefix=BOTH
 
 // KIND: error: 'par.step' op has the optimizer "lion", expected one of adamw, momentum, sgd
 // UNKNOWN: error: 'par.step' op has the setting "beta1", which par.sgd does not take
@@ -16,6 +18,8 @@
 // TAKEN: error: training needs a variable @w.m of its own
 // TAKEN: note: the name is taken here
 // NEGATIVE: error: 'par.step' op has the clipping norm -1.000000e+00, expected a positive number
+// VALUE: error: 'par.step' op has the clipping value -2.000000e+00, expected a positive number
+// BOTH: error: 'par.step' op has both a clipping norm, 1.000000e+00, and a clipping value, 2.000000e+00
 // CLIP: error: training needs a variable @clip of its own
 // CLIP: note: the name is taken here
 par.variable @w parameter : tensor<f32>

@@ -110,7 +110,8 @@ struct PlanTrain {
   std::vector<PlanInit> init;
   PlanOptimizer optimizer;
   std::vector<PlanGroup> groups;
-  Said<std::optional<double>> clip; ///< global norm; none: no clipping
+  Said<std::optional<double>> clip; ///< largest global norm; none: no clipping
+  Said<bool> clipsValues;           ///< `clip` is the largest element instead
 };
 
 /// One rule of `shard`.

@@ -30,6 +30,7 @@ struct TrainOptions {
   double weightDecay = 0;
   std::vector<Parameter> parameters;
   std::optional<double> clip; ///< largest norm of all gradients together
+  bool clipsValues = false;   ///< largest element of each instead
   std::string compute = "f32"; ///< f32, bf16 or fp16: of products and activations
   std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
   bool fuseAttention = false;    ///< where it is of a narrow format

@@ -148,8 +148,10 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     Expects: `@train` after -par-add-optimizer.
     Leaves: the result "grad_norm" of `@train`, the root of the sum of squares of all gradients; one scalar a parameter
     is combined by `par.stage_reduce`, so that Split can cut it. With `clip` above 0 updates take each gradient times
-    min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`.
-    Fails: on a negative threshold, or where `@clip` is taken.
+    min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`. With `value`
+    above 0 they take each element between -`@clip` and `@clip` (torch.nn.utils.clip_grad_value_), and the norm stays that
+    of what was not clipped.
+    Fails: on a negative threshold, on both, or where `@clip` is taken.
 
     Example: two gradients become
     ```
@@ -157,7 +159,10 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     %n0 = par.sqrt %s#0 : tensor<f32>
     ```
   }];
-  let options = [Option<"clip", "clip", "double", "0", "largest norm; 0: gradients are not clipped">];
+  let options = [
+    Option<"clip", "clip", "double", "0", "largest norm; 0: gradients are not clipped by it">,
+    Option<"value", "value", "double", "0", "largest element; 0: gradients are not clipped by it">,
+  ];
 }
 
 def ScaleLossPass : Pass<"par-scale-loss", "::mlir::ModuleOp"> {
