@@ -108,7 +108,7 @@ FailureOr<Value> GraphImporter::attachLoss() {
     labels = part(labels, loss.shift);
   }
   if (classes)
-    return buildCrossEntropyMean(builder, loc, scores, labels, loss.ignore);
+    return buildCrossEntropyMean(builder, loc, scores, labels, loss.ignore, loss.smoothing);
   if (loss.kind == "bce")
     return buildMean(builder, loc, buildBinaryLosses(Term(builder, loc, scores), Term(builder, loc, labels)));
   Value difference = SubtractOp::create(builder, loc, scores, labels);

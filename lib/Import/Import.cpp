@@ -46,6 +46,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
       result.loss->output = output;
       result.loss->labels = labels;
       result.loss->shift = shift;
+      result.loss->smoothing = smoothing;
     }
     return success(read);
   }

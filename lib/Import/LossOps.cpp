@@ -21,16 +21,31 @@ Value buildMean(OpBuilder &builder, Location loc, Value value) {
   return MultiplyOp::create(builder, loc, total, buildSplat(builder, loc, scalar, 1.0 / double(type.getNumElements())));
 }
 
-Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore) {
+/// As PyTorch's label_smoothing: of log(sum e^z) - z[label] the share 1 - smoothing, and `smoothing` of the mean of the same
+/// over all classes, where the label counts.
+static Value smoothLosses(CrossEntropyOp hard, double smoothing) {
+  OpBuilder builder(hard->getContext());
+  builder.setInsertionPointAfter(hard);
+  Term losses(builder, hard.getLoc(), hard.getLoss()), scores = losses.with(hard.getLogits());
+  int64_t classes = scores.getType().getRank() - 1;
+  Term mean = scores.reduce(ReduceKind::sum, classes) / double(scores.getShape().back());
+  Term counts = losses.with(hard.getLabels()).compare(Predicate::ne, static_cast<int64_t>(hard.getIgnore()));
+  Term even = counts.select(losses.with(hard.getLse()) - mean, losses.splat(0));
+  return losses * (1 - smoothing) + even * smoothing;
+}
+
+Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore, double smoothing) {
   // The op's losses are at least f32.
   if (getElementTypeOrSelf(logits).getIntOrFloatBitWidth() < 32)
     logits = buildConvert(builder, loc, logits, builder.getF32Type());
   auto type = cast<RankedTensorType>(logits.getType());
   auto tokens = type.clone(type.getShape().drop_back());
-  return CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, logits, labels, ignore).getLoss();
+  auto losses = CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, logits, labels, ignore);
+  return smoothing == 0 ? losses.getLoss() : smoothLosses(losses, smoothing);
 }
 
-Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore) {
+Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore,
+                            double smoothing) {
   MergedDims mergedLogits = findMergedDims(logits);
   if (mergedLogits.inner) {
     auto type = cast<RankedTensorType>(labels.getType());
@@ -42,7 +57,7 @@ Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Valu
       labels = reshape.getOperand();
     }
   }
-  Value sum = buildTotal(builder, loc, buildCrossEntropy(builder, loc, logits, labels, ignore));
+  Value sum = buildTotal(builder, loc, buildCrossEntropy(builder, loc, logits, labels, ignore, smoothing));
   auto labelType = cast<RankedTensorType>(labels.getType());
   Value ignored = buildSplat(builder, loc, labelType, double(ignore));
   Value counts = CompareOp::create(builder, loc, Predicate::ne, labels, ignored);

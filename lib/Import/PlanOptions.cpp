@@ -12,6 +12,7 @@ static void readLoss(const PlanLoss &loss, ImportOptions &options) {
   if (!loss.labels->empty())
     attached.labels = *loss.labels;
   attached.ignore = *loss.ignore;
+  attached.smoothing = *loss.smoothing;
   attached.shift = *loss.shift;
 }
 

@@ -60,11 +60,17 @@ void PlanBuilder::loss(PlanLoss &loss) {
   loss.output = word("train.loss.output", "");
   loss.ignore = integer("train.loss.ignore", -100);
   loss.shift = integer("train.loss.shift", 0);
+  loss.smoothing = number("train.loss.smoothing", 0);
+  if (!(*loss.smoothing >= 0 && *loss.smoothing <= 1))
+    errors.error(loss.smoothing.origin, PlanMessage::wrongValue, "train.loss.smoothing", "a number from 0 to 1",
+                 root.at("train.loss.smoothing")->text);
   const PlanNode *node = root.at("train.loss");
   if (!node)
     return;
   if (node->kind == PlanNode::Map) {
     loss.kind = word("train.loss.kind", "cross_entropy");
+    if (*loss.smoothing != 0 && *loss.kind != "cross_entropy")
+      errors.error(loss.smoothing.origin, PlanMessage::smoothingOfOther, *loss.kind);
     return;
   }
   // One word is a kind of loss, any other text the name of a scalar output.

@@ -229,6 +229,8 @@ private:
     text(2, "output", loss.output);
     text(2, "labels", loss.labels);
     integer(2, "ignore", loss.ignore);
+    if (*loss.smoothing != 0)
+      number(2, "smoothing", loss.smoothing);
     integer(2, "shift", loss.shift);
   }
 

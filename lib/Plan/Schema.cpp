@@ -47,7 +47,7 @@ static const PlanKey trainKeys[] = {
   {"train.loss.output", "<text>", "(the only float output)", "the graph output it is attached to"},
   {"train.loss.labels", "<text>", "labels", "name of the graph input it makes"},
   {"train.loss.ignore", "<int>", "-100", "label that does not count"},
-  {"train.loss.smoothing", "0|!<number>", "0", "label smoothing"},
+  {"train.loss.smoothing", "<number>", "0", "share of all classes in every label of cross_entropy"},
   {"train.loss.shift", "<int>", "0", "labels are shifted by this many positions"},
   {"train.freeze", "<patterns>", "[]", "parameters that are not trained"},
   {"train.only", "<patterns>", "(all)", "only these are trained"},

@@ -23,6 +23,7 @@ struct AttachedLoss {
   std::string output;          ///< "" is the only float output
   std::string labels = "labels";
   int64_t ignore = -100;
+  double smoothing = 0;        ///< share of all classes in every label (cross_entropy)
   int64_t shift = 0;           ///< labels lie this many positions ahead along dim 1
 };
 

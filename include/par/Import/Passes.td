@@ -30,6 +30,7 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     Option<"loss", "loss", "std::string", "", "a scalar output, or cross_entropy, mse or l1 to attach">,
     Option<"output", "output", "std::string", "", "the output that the loss is attached to">,
     Option<"labels", "labels", "std::string", "\"labels\"", "name of the input that the loss is taken against">,
+    Option<"smoothing", "smoothing", "double", "0", "share of all classes in every label of cross_entropy">,
     Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
     Option<"allowLost", "allow-lost", "bool", "false", "train though the exporter lost parameters">,
     ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,

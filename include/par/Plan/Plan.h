@@ -63,6 +63,7 @@ struct PlanLoss {
   Said<std::string> output; ///< graph output; empty: the only float output
   Said<std::string> labels; ///< graph input that an attached loss makes
   Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
+  Said<double> smoothing;   ///< share of all classes in every label (cross_entropy)
   Said<int64_t> shift;      ///< labels lie this many positions ahead along dim 1
 };
 
