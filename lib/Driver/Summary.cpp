@@ -89,6 +89,16 @@ void printModuleLine(const ModelPlan &model, llvm::raw_ostream &os) {
     os << "module  in PyTorch: " << llvm::join(parts, "; ") << "\n";
 }
 
+/// The optimizer, and those of groups: "adamw + sgd".
+static std::string optimizersOf(const PlanTrain &train) {
+  llvm::SetVector<StringRef> kinds;
+  kinds.insert(*train.optimizer.kind);
+  for (const PlanGroup &group : train.groups)
+    if (group.kind)
+      kinds.insert(**group.kind);
+  return llvm::join(kinds, " + ");
+}
+
 void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   const Plan &plan = model.plan;
   os << "plan    " << *plan.ranks << (*plan.ranks == 1 ? " rank" : " ranks");
@@ -107,8 +117,9 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
       auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
     }
-  os << "; " << (plan.train ? *plan.train->optimizer.kind : std::string("inference")) << " "
-     << *plan.precision.compute;
+  os << "; " << (plan.train ? optimizersOf(*plan.train) : std::string("inference")) << " " << *plan.precision.compute;
+  if (plan.train && *plan.precision.states != "f32")
+    os << ", states " << *plan.precision.states;
   // The rest of what changes the numbers (docs/plan.md 1.4), where it is not the default.
   if (*plan.batchNorm != "microbatch")
     os << "; batch_norm " << *plan.batchNorm;

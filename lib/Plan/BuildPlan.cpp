@@ -65,6 +65,7 @@ void PlanBuilder::precision(PlanPrecision &precision) {
   if (const PlanNode *params = root.at("precision.params"); params && params->text != *precision.compute)
     errors.error(params->origin, PlanMessage::wrongValue, "precision.params",
                  *precision.compute + ", which compute is", params->text);
+  precision.states = word("precision.states", "f32");
   const PlanNode *scale = shorthand("precision.loss_scale", "initial");
   bool dynamic = !scale || scale->text == "dynamic" || root.at("precision.loss_scale.initial");
   if (!root.at("precision.loss_scale") && *precision.compute != "fp16")

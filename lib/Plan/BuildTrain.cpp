@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
@@ -44,7 +45,8 @@ void PlanBuilder::clip(PlanTrain &train) {
 }
 
 PlanGroup PlanBuilder::group(const PlanEntry &entry) {
-  PlanGroup group{pattern(entry.key, entry.origin), std::nullopt, std::nullopt, std::nullopt};
+  PlanGroup group;
+  group.name = pattern(entry.key, entry.origin);
   auto read = [&](StringRef key, std::optional<Said<double>> &into) {
     if (const PlanEntry *inner = entry.value.find(key))
       into = Said<double>{toNumber(inner->value), inner->value.origin};
@@ -52,6 +54,16 @@ PlanGroup PlanBuilder::group(const PlanEntry &entry) {
   read("lr", group.lr);
   read("lr_scale", group.lrScale);
   read("weight_decay", group.weightDecay);
+  if (const PlanEntry *inner = entry.value.find("kind"))
+    group.kind = Said<std::string>{inner->value.text, inner->value.origin};
+  llvm::StringMap<const OptimizerKind *> owners; // the first one that has the key
+  for (const OptimizerKind &kind : getOptimizerKinds())
+    for (const OptimizerSetting &setting : kind.settings)
+      if (const PlanEntry *inner = entry.value.find(setting.key);
+          inner && owners.try_emplace(setting.key, &kind).first->second == &kind) {
+        std::string path = "train.groups." + entry.key + "." + setting.key;
+        group.settings.push_back({&setting, settingOf(path, inner->value, kind, setting)});
+      }
   return group;
 }
 
@@ -105,46 +117,49 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
 void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind,
                                    const OptimizerSetting &setting) {
   std::string path = std::string("train.optimizer.") + setting.key;
-  if (setting.flag) {
-    optimizer.*setting.flag = boolean(path, setting.value != 0);
-    return;
-  }
-  Said<double> &said = optimizer.*setting.number;
   const PlanNode *node = root.at(path);
-  auto take = [&](const PlanNode &from) {
-    said = {toNumber(from), from.origin};
-    if (!(*said >= setting.least && *said <= setting.most))
-      errors.error(from.origin, PlanMessage::wrongValue, path, setting.range, from.text);
-  };
-  if (!node || node->kind != PlanNode::List) {
-    said = {setting.value, Origin()};
-    if (node)
-      take(*node);
-    return;
+  Said<double> said = node ? settingOf(path, *node, kind, setting) : Said<double>{setting.value, Origin()};
+  if (setting.flag)
+    optimizer.*setting.flag = {*said != 0, said.origin};
+  else
+    optimizer.*setting.number = said;
+}
+
+/// What the node at `path` says of one setting: of a list the element that is its own.
+Said<double> PlanBuilder::settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
+                                    const OptimizerSetting &setting) {
+  if (setting.flag)
+    return {node.text == "true" ? 1.0 : 0.0, node.origin};
+  const PlanNode *own = &node;
+  if (node.kind == PlanNode::List) {
+    auto isOfKey = [&](const OptimizerSetting &other) { return StringRef(other.key) == setting.key; };
+    size_t many = llvm::count_if(kind.settings, isOfKey);
+    size_t place = &setting - llvm::find_if(kind.settings, isOfKey);
+    if (node.items.size() != many) {
+      if (place == 0) // once
+        errors.error(node.origin, PlanMessage::wrongValue, path,
+                     many == 2 ? "two numbers" : std::to_string(many) + " numbers", std::to_string(node.items.size()));
+      return {setting.value, node.origin};
+    }
+    own = &node.items[place];
   }
-  auto isOfKey = [&](const OptimizerSetting &other) { return StringRef(other.key) == setting.key; };
-  size_t many = llvm::count_if(kind.settings, isOfKey);
-  size_t place = &setting - llvm::find_if(kind.settings, isOfKey);
-  said = {setting.value, node->origin};
-  if (node->items.size() == many)
-    take(node->items[place]);
-  else if (place == 0) // once
-    errors.error(node->origin, PlanMessage::wrongValue, path,
-                 many == 2 ? "two numbers" : std::to_string(many) + " numbers",
-                 std::to_string(node->items.size()));
+  Said<double> said{toNumber(*own), own->origin};
+  if (!(*said >= setting.least && *said <= setting.most))
+    errors.error(own->origin, PlanMessage::wrongValue, path, setting.range, own->text);
+  return said;
 }
 
 /// Errors for the settings of other optimizers.
 void PlanBuilder::refuseOthersSettings(const OptimizerKind &kind) {
-  llvm::MapVector<llvm::StringRef, std::vector<std::string>> owners; // of each key
-  for (const OptimizerKind &other : getOptimizerKinds())
-    for (const OptimizerSetting &setting : other.settings)
-      if (auto &names = owners[setting.key]; names.empty() || names.back() != other.name)
-        names.push_back(other.name);
   const PlanNode *map = root.at("train.optimizer");
-  for (auto &[key, names] : owners)
-    if (const PlanEntry *entry = map ? map->find(key) : nullptr; entry && !llvm::is_contained(names, kind.name))
-      errors.error(entry->origin, PlanMessage::optionOfOther, key, llvm::join(names, " and "), kind.name);
+  llvm::StringSet<> seen;
+  for (const OptimizerKind &other : getOptimizerKinds())
+    for (const OptimizerSetting &setting : other.settings) {
+      auto isOfKey = [&](const OptimizerSetting &own) { return StringRef(own.key) == setting.key; };
+      const PlanEntry *entry = map ? map->find(setting.key) : nullptr;
+      if (entry && !llvm::any_of(kind.settings, isOfKey) && seen.insert(setting.key).second)
+        errors.error(entry->origin, PlanMessage::optionOfOther, setting.key, ownersOfSetting(setting.key), kind.name);
+    }
 }
 
 } // namespace par

@@ -7,6 +7,7 @@
 #include "par/Plan/Optimizers.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace par {
 
@@ -39,6 +40,14 @@ llvm::ArrayRef<OptimizerKind> getOptimizerKinds() { return kinds; }
 const OptimizerKind *findOptimizerKind(llvm::StringRef name) {
   const OptimizerKind *found = llvm::find_if(kinds, [&](const OptimizerKind &kind) { return kind.name == name; });
   return found == std::end(kinds) ? nullptr : found;
+}
+
+std::string ownersOfSetting(llvm::StringRef key) {
+  std::vector<std::string> names;
+  for (const OptimizerKind &kind : kinds)
+    if (llvm::any_of(kind.settings, [&](const OptimizerSetting &setting) { return key == setting.key; }))
+      names.push_back(kind.name);
+  return llvm::join(names, " and ");
 }
 
 } // namespace par

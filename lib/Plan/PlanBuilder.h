@@ -77,6 +77,8 @@ private:
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);
   void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
+  Said<double> settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
+                         const OptimizerSetting &setting);
   void refuseOthersSettings(const OptimizerKind &kind);
   void shards(Plan &plan);
   void zero(Plan &plan);

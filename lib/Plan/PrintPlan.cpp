@@ -8,6 +8,7 @@
 #include "par/Plan/Optimizers.h"
 #include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <charconv>
 
@@ -92,10 +93,13 @@ public:
 
 private:
   void precision(const PlanPrecision &precision) {
-    if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16")
+    bool narrow = *precision.states != "f32";
+    if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16" && !narrow)
       return line(0, "precision", *precision.compute, precision.compute.origin);
     open(0, "precision");
     line(1, "compute", *precision.compute, precision.compute.origin);
+    if (narrow)
+      text(1, "states", precision.states);
     if (*precision.lossScale == 0) {
       line(1, "loss_scale", "none", precision.lossScale.origin);
     } else {
@@ -199,7 +203,7 @@ private:
     if (!train.groups.empty())
       open(1, "groups");
     for (const PlanGroup &group : train.groups) {
-      bool empty = !group.lr && !group.lrScale && !group.weightDecay;
+      bool empty = !group.lr && !group.lrScale && !group.weightDecay && !group.kind && group.settings.empty();
       if (empty)
         line(2, patternText(group.name), "{}", group.name.origin);
       else
@@ -208,6 +212,10 @@ private:
            {std::pair{"lr", &group.lr}, {"lr_scale", &group.lrScale}, {"weight_decay", &group.weightDecay}})
         if (*value)
           number(3, key, **value);
+      if (group.kind)
+        text(3, "kind", *group.kind);
+      auto said = [](const PlanGroup::Setting &said) { return std::pair(said.setting, said.value); };
+      settings(3, llvm::map_to_vector(group.settings, said));
     }
     clip(train);
   }
@@ -248,20 +256,28 @@ private:
         number(3, "floor", optimizer.lr.floor);
     }
     const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
-    ArrayRef<OptimizerSetting> settings = kind ? kind->settings : ArrayRef<OptimizerSetting>();
-    for (size_t i = 0; i < settings.size(); ++i) {
-      if (settings[i].flag) {
-        boolean(2, settings[i].key, optimizer.*settings[i].flag);
+    auto said = [&](const OptimizerSetting &setting) {
+      Origin origin = setting.flag ? (optimizer.*setting.flag).origin : (optimizer.*setting.number).origin;
+      return std::pair(&setting, Said<double>{settingOf(optimizer, setting), origin});
+    };
+    settings(2, llvm::map_to_vector(kind ? kind->settings : ArrayRef<OptimizerSetting>(), said));
+    number(2, "weight_decay", optimizer.weightDecay);
+  }
+
+  /// A line a key; settings of one key, which stand together, are a list.
+  void settings(unsigned depth, ArrayRef<std::pair<const OptimizerSetting *, Said<double>>> said) {
+    for (size_t i = 0; i < said.size(); ++i) {
+      const auto &[setting, value] = said[i];
+      StringRef key = setting->key;
+      if (setting->flag) {
+        line(depth, key, *value != 0 ? "true" : "false", value.origin);
         continue;
       }
-      StringRef key = settings[i].key;
-      const Said<double> &first = optimizer.*settings[i].number;
-      SmallVector<std::string> numbers{numberText(*first)};
-      while (i + 1 < settings.size() && key == settings[i + 1].key)
-        numbers.push_back(numberText(settingOf(optimizer, settings[++i])));
-      line(2, key, numbers.size() == 1 ? numbers.front() : "[" + join(numbers, ", ") + "]", first.origin);
+      SmallVector<std::string> numbers{numberText(*value)};
+      while (i + 1 < said.size() && key == said[i + 1].first->key)
+        numbers.push_back(numberText(*said[++i].second));
+      line(depth, key, numbers.size() == 1 ? numbers.front() : "[" + join(numbers, ", ") + "]", value.origin);
     }
-    number(2, "weight_decay", optimizer.weightDecay);
   }
 
   void shard() {

@@ -1,28 +1,81 @@
 #include "par/Plan/Optimizers.h"
 #include "par/Train/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
 using namespace mlir;
 
 namespace par {
 
-/// Settings of one parameter from one group.
-static void addGroup(const PlanGroup &group, double peak, TrainOptions::Parameter &parameter,
-                     PlanErrors &errors) {
+namespace {
+
+/// What the groups say of the parameters, the later ones over the earlier ones, key by key.
+class GroupSettings {
+public:
+  GroupSettings(const PlanOptimizer &optimizer, PlanErrors &errors) : optimizer(optimizer), errors(errors) {}
+
+  /// What the groups that meet one parameter say of it.
+  struct Own {
+    std::optional<double> lrScale, weightDecay;
+    std::optional<std::string> kind;
+    llvm::MapVector<llvm::StringRef, const PlanGroup::Setting *> settings; ///< by attribute
+  };
+  void add(const PlanGroup &group, Own &own);
+  /// The settings of a parameter, if it has any.
+  std::optional<TrainOptions::Parameter> settle(const std::string &name, const Own &own);
+
+private:
+  const PlanOptimizer &optimizer;
+  PlanErrors &errors;
+  llvm::SmallPtrSet<const PlanGroup::Setting *, 4> refused; ///< said once, whomever they meet
+};
+
+} // namespace
+
+void GroupSettings::add(const PlanGroup &group, Own &own) {
+  double peak = *optimizer.lr.peak;
   if (group.weightDecay)
-    parameter.weightDecay = **group.weightDecay;
+    own.weightDecay = **group.weightDecay;
   if (group.lrScale)
-    parameter.lrScale = **group.lrScale;
+    own.lrScale = **group.lrScale;
   if (group.lr && peak == 0)
     errors.error(group.lr->origin, PlanMessage::wrongValue, "train.optimizer.lr.peak",
                  "a positive number where a group has its own lr", "0");
   else if (group.lr)
-    parameter.lrScale = **group.lr / peak;
+    own.lrScale = **group.lr / peak;
+  if (group.kind)
+    own.kind = **group.kind;
+  for (const PlanGroup::Setting &setting : group.settings)
+    own.settings[setting.setting->attribute] = &setting;
+}
+
+std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &name, const Own &own) {
+  TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, {}};
+  llvm::StringRef word = own.kind ? *own.kind : *optimizer.kind;
+  const OptimizerKind *kind = findOptimizerKind(word);
+  if (word != *optimizer.kind && kind) {
+    parameter.kind = word.str();
+    parameter.weightDecay = own.weightDecay.value_or(kind->weightDecay);
+  }
+  for (auto &[attribute, said] : own.settings) {
+    auto isIt = [&](const OptimizerSetting &setting) { return attribute == setting.attribute; };
+    if (kind && llvm::any_of(kind->settings, isIt))
+      parameter.settings.emplace_back(attribute, *said->value);
+    else if (refused.insert(said).second)
+      errors.error(said->value.origin, PlanMessage::groupsOption, said->setting->key,
+                   ownersOfSetting(said->setting->key), name, word);
+  }
+  if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && parameter.settings.empty())
+    return std::nullopt;
+  return parameter;
 }
 
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   TrainOptions options;
   options.compute = *plan.precision.compute;
   options.fuseAttention = *plan.target.device == "cuda";
+  options.states = *plan.precision.states;
   options.lossScale = *plan.precision.lossScale;
   options.lossScaleGrowth = *plan.precision.growth;
   for (const SaidPattern &pattern : plan.precision.keep)
@@ -40,16 +93,16 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   options.clip = *plan.train->clip;
   options.clipsValues = *plan.train->clipsValues;
 
-  std::vector<TrainOptions::Parameter> settings(names.parameters.size());
+  GroupSettings groups(optimizer, errors);
+  std::vector<GroupSettings::Own> own(names.parameters.size());
   for (const PlanGroup &group : plan.train->groups)
     for (unsigned index : resolveParameters(group.name, names, errors))
-      addGroup(group, options.lr, settings[index], errors);
+      groups.add(group, own[index]);
   std::vector<bool> trained = resolveTrained(plan, names, errors);
-  for (auto [setting, parameter, isTrained] : llvm::zip(settings, names.parameters, trained)) {
-    setting.name = parameter.name;
-    if (isTrained && (setting.lrScale || setting.weightDecay))
-      options.parameters.push_back(setting);
-  }
+  for (size_t i = 0; i < own.size(); ++i)
+    if (trained[i])
+      if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))
+        options.parameters.push_back(*said);
   return options;
 }
 

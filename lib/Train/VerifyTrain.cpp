@@ -142,7 +142,7 @@ void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options)
 }
 
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
-  AddOptimizerPassOptions optimizer{options.kind, options.lr, {}, options.weightDecay, {}, {}};
+  AddOptimizerPassOptions optimizer{options.kind, options.lr, {}, options.weightDecay, {}, {}, {}, {}, options.states};
   auto named = [](StringRef name, double value) { return llvm::formatv("{0}={1:e17}", name, value).str(); };
   for (auto &[name, value] : options.settings)
     optimizer.settings.push_back(named(name, value));
@@ -151,6 +151,10 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
       optimizer.lrScales.push_back(named(parameter.name, *parameter.lrScale));
     if (parameter.weightDecay)
       optimizer.decays.push_back(named(parameter.name, *parameter.weightDecay));
+    if (!parameter.kind.empty())
+      optimizer.kinds.push_back(parameter.name + "=" + parameter.kind);
+    for (auto &[attribute, value] : parameter.settings)
+      optimizer.ownSettings.push_back(named(parameter.name + ":" + attribute, value));
   }
   ClipGradientsPassOptions clip;
   (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);

@@ -37,7 +37,7 @@ NOT_YET = {
     r"pipeline.schedule: \"\w+\"": "schedules other than", r"pipeline.meshes": "`pipeline.meshes`",
     r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"offload: \"params\"": "`offload` of anything but",
     r"mesh.\w+: a mapping": "`within`", r"recompute: \"selective\"": "`recompute: selective`",
-    r"train.groups.[\w.]+.(kind|sparse)": "in `groups`", r"sequence": "`sequence`", r"carry": "`carry`",
+    r"train.groups.[\w.]+.sparse": "in `groups`", r"sequence": "`sequence`", r"carry": "`carry`",
 }
 
 

@@ -61,6 +61,28 @@ TEST(TrainPlan, GroupsSetParameters) {
   EXPECT_EQ(result.options.parameters[1].lrScale, 0.5);
 }
 
+// Of another kind what no group says is that kind's default; of the same kind it is what all others have.
+TEST(TrainPlan, GroupsHaveOptimizersOfTheirOwn) {
+  Read result = read("par: 1\ntrain:\n  optimizer: {kind: adamw, weight_decay: 0.1, eps: 1e-6}\n  groups:\n"
+                     "    head.w: {eps: 1e-4}\n    h.0.w: {kind: sgd}\n    b: {kind: momentum, nesterov: true}\n"
+                     "    h.0.b: {momentum: 0.5}\n    \"{w,b}\": {lr_scale: 2}\n");
+  EXPECT_EQ(result.errors, "");
+  ASSERT_EQ(result.options.parameters.size(), 3u);
+  const auto &weight = result.options.parameters[0], &bias = result.options.parameters[1],
+             &head = result.options.parameters[2];
+  EXPECT_EQ(weight.kind, "sgd");
+  EXPECT_EQ(weight.weightDecay, 0);
+  EXPECT_TRUE(weight.settings.empty());
+  EXPECT_EQ(bias.kind, "momentum");
+  std::vector<std::pair<std::string, double>> settings{{"nesterov", 1}, {"momentum", 0.5}};
+  EXPECT_TRUE(std::is_permutation(bias.settings.begin(), bias.settings.end(), settings.begin(), settings.end()));
+  EXPECT_EQ(bias.lrScale, 2);
+  EXPECT_EQ(head.kind, "");
+  EXPECT_EQ(head.weightDecay, std::nullopt);
+  settings = {{"epsilon", 1e-4}};
+  EXPECT_EQ(head.settings, settings);
+}
+
 TEST(TrainPlan, AnOwnRateNeedsAPeak) {
   Read result = read("par: 1\ntrain: {optimizer: {kind: sgd, lr: 0}, groups: {head.w: {lr: 0.25}}}\n");
   EXPECT_NE(result.errors.find(

@@ -3,6 +3,9 @@
 // RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=adamw lr=0.5 decay=0.1 lr-scales=b=0.25 decays=b=0" | FileCheck %s
 // RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=momentum settings=momentum=0.8,nesterov=1" | FileCheck %s --check-prefix=MOMENTUM
 // RUN: par-opt %s --par-differentiate --par-add-optimizer | FileCheck %s --check-prefix=SGD
+// RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=adamw settings=beta1=0.8 kinds=b=sgd own-settings=w:beta2=0.5" | FileCheck %s --check-prefix=OWN
+// RUN: par-opt %s --par-differentiate --par-add-optimizer="kinds=b=momentum own-settings=b:nesterov=1" | FileCheck %s --check-prefix=COUNTS
+// RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=adamw states=bf16" | FileCheck %s --check-prefix=NARROW
 
 // CHECK: par.variable @w{{ +}}parameter
 // CHECK-NEXT: par.variable @w.m{{ +}}state of @w : tensor<2x4xf32> stored tensor<8xf32> sharding <[{}, {"tp"}]> init "zeros"
@@ -31,6 +34,26 @@
 // MOMENTUM: par.momentum {{.*}} momentum 8.000000e-01 decay 0.000000e+00 {nesterov = true}
 // MOMENTUM: par.write %{{.*}} to @w :
 // MOMENTUM: par.write %{{.*}} to @w.v :
+
+// A parameter with an optimizer of its own has its states alone; a setting of its own stands beside the common ones.
+// OWN: par.variable @w.v{{ +}}state of @w
+// OWN-NOT: @b.
+// OWN: par.variable @step
+// OWN: par.adamw {{.*}} betas 8.000000e-01, 5.000000e-01 epsilon
+// OWN: par.sgd
+
+// Narrow states are widened where they are read, and rounded where they are written.
+// NARROW: par.variable @w.m{{ +}}state of @w : tensor<2x4xbf16> stored tensor<8xbf16>
+// NARROW: [[M:%.*]] = par.read @w.m : tensor<2x4xbf16>
+// NARROW: [[WIDE:%.*]] = par.convert [[M]] : tensor<2x4xbf16> to tensor<2x4xf32>
+// NARROW: {{%.*}}, [[NEW:%.*]], {{%.*}} = par.adamw {{%.*}}, {{%.*}}, [[WIDE]],
+// NARROW: [[ROUNDED:%.*]] = par.convert [[NEW]] : tensor<2x4xf32> to tensor<2x4xbf16>
+// NARROW: par.write [[ROUNDED]] to @w.m : tensor<2x4xbf16>
+
+// COUNTS: par.variable @b.v{{ +}}state of @b
+// COUNTS: par.variable @step
+// COUNTS: par.sgd
+// COUNTS: par.momentum {{.*}} {nesterov = true}
 
 // SGD-NOT: @step
 // SGD: par.variable @lr{{ +}}hyper : tensor<f32> value dense<1.000000e-03>

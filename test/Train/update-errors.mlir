@@ -4,6 +4,11 @@
 // RUN: not par-opt %s --par-add-optimizer="settings=beta1" 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: not par-opt %s --par-add-optimizer="lr-scales=x=1" 2>&1 | FileCheck %s --check-prefix=SETTING
 // RUN: not par-opt %s --par-add-optimizer="decays=w" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not par-opt %s --par-add-optimizer="kinds=x=adamw" 2>&1 | FileCheck %s --check-prefix=SETTING
+// RUN: not par-opt %s --par-add-optimizer="own-settings=x:momentum=1" 2>&1 | FileCheck %s --check-prefix=SETTING
+// RUN: not par-opt %s --par-add-optimizer="kinds=w=lion" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not par-opt %s --par-add-optimizer="own-settings=w:beta1=0.5" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not par-opt %s --par-add-optimizer="states=fp16" 2>&1 | FileCheck %s --check-prefix=STATES
 // RUN: not par-opt %s --par-add-optimizer="kind=adamw" 2>&1 | FileCheck %s --check-prefix=TAKEN
 // RUN: not par-opt %s --par-clip-gradients="clip=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not par-opt %s --par-clip-gradients="clip=1" 2>&1 | FileCheck %s --check-prefix=CLIP
@@ -15,6 +20,7 @@
 // TEXT: error: 'par.step' op settings has "beta1", expected name=number
 // SETTING: error: 'par.step' op has a setting for @x, which is no parameter
 // NUMBER: error: 'par.step' op decays has "w", expected parameter=number
+// STATES: error: 'par.step' op keeps states in "fp16", expected f32 or bf16
 // TAKEN: error: training needs a variable @w.m of its own
 // TAKEN: note: the name is taken here
 // NEGATIVE: error: 'par.step' op has the clipping norm -1.000000e+00, expected a positive number

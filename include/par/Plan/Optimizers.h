@@ -41,6 +41,9 @@ llvm::ArrayRef<OptimizerKind> getOptimizerKinds();
 /// Null if there is none.
 const OptimizerKind *findOptimizerKind(llvm::StringRef name);
 
+/// The optimizers that a key is of: "momentum", "a and b".
+std::string ownersOfSetting(llvm::StringRef key);
+
 } // namespace par
 
 #endif // PAR_PLAN_OPTIMIZERS_H

@@ -13,6 +13,7 @@
 namespace par {
 
 struct NameTable;
+struct OptimizerSetting;
 
 /// A value of the plan and where it was said.
 template <typename T>
@@ -94,6 +95,12 @@ struct PlanGroup {
   std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
   std::optional<Said<double>> lrScale;
   std::optional<Said<double>> weightDecay;
+  std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
+  struct Setting {
+    const OptimizerSetting *setting;
+    Said<double> value; ///< true and false are 1 and 0
+  };
+  std::vector<Setting> settings;
 };
 
 /// How parameters that `name` matches are first filled: zeros, ones, normal(s) or uniform(a).
@@ -157,9 +164,10 @@ struct PlanCollectives {
   Said<bool> deterministic;
 };
 
-/// Number formats; masters, states, sums of gradients and the loss are f32.
+/// Number formats; masters, sums of gradients and the loss are f32.
 struct PlanPrecision {
   Said<std::string> compute;   ///< "f32", "bf16" or "fp16": products, activations and the weights they read
+  Said<std::string> states;    ///< "f32" or "bf16": the optimizer's, between steps
   Said<double> lossScale;      ///< factor on the loss before the first step; 0: none
   Said<int64_t> growth;        ///< good steps until it doubles, and it halves after a bad one; 0: it stays
   std::vector<SaidPattern> keep; ///< parameters that stay f32, and what they meet

@@ -23,6 +23,8 @@ struct TrainOptions {
   struct Parameter {
     std::string name; ///< of its variable
     std::optional<double> lrScale, weightDecay;
+    std::string kind;                                     ///< empty: as all others
+    std::vector<std::pair<std::string, double>> settings; ///< beside those of all, or of another kind beside its defaults
   };
   std::string kind = "sgd"; ///< of optimizerKinds
   double lr = 0.001;        ///< value of @lr until the host sets it
@@ -32,6 +34,7 @@ struct TrainOptions {
   std::optional<double> clip; ///< largest norm of all gradients together
   bool clipsValues = false;   ///< largest element of each instead
   std::string compute = "f32"; ///< f32, bf16 or fp16: of products and activations
+  std::string states = "f32";    ///< f32 or bf16: of the optimizer's states between steps
   std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
   bool fuseAttention = false;    ///< where it is of a narrow format
   double lossScale = 0;          ///< factor on the loss before the first step; 0: none

@@ -100,10 +100,13 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "updates every parameter that has a gradient";
   let description = [{
     Expects: `@train` after -par-differentiate.
-    Leaves: one update op a gradient, whose result is written to the parameter; the states that the op names as variables
-    of kind state, `@w.m`, shaped, stored and sharded as the parameter; the learning rate in the hyper variable `@lr`;
-    where the op counts steps, the number of the step, from 1, in the counter `@step`. Formulas are PyTorch's.
-    Fails: on an unknown kind, a setting that the op does not take or for what is no parameter, or a name that is taken.
+    Leaves: one update op a gradient, of the kind that its parameter has, whose result is written to the parameter; the
+    states that the op names as variables of kind state, `@w.m`, shaped, stored and sharded as the parameter; the learning
+    rate in the hyper variable `@lr`; where an op counts steps, the number of the step, from 1, in the counter `@step`.
+    Formulas are PyTorch's. With `states=bf16` states of f32 are rounded where they are written, and widened where they are
+    read: the update computes in f32.
+    Fails: on an unknown kind, another format of states, a setting that the op does not take or for what is no parameter,
+    or a name that is taken.
 
     Example: with `kind=adamw`
     ```
@@ -118,6 +121,9 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
     Option<"decay", "decay", "double", "0", "weight decay">,
     ListOption<"lrScales", "lr-scales", "std::string", "learning rate as a factor of @lr, parameter=factor">,
     ListOption<"decays", "decays", "std::string", "weight decay of one parameter, parameter=decay">,
+    ListOption<"kinds", "kinds", "std::string", "of single parameters, parameter=kind; another one has its own defaults">,
+    ListOption<"ownSettings", "own-settings", "std::string", "an attribute of one parameter's update, parameter:attribute=number">,
+    Option<"states", "states", "std::string", "\"f32\"", "f32 or bf16: states of f32 parameters between steps">,
   ];
 }
 
