@@ -10,7 +10,6 @@ products alone comes from the trace of its last turn: seconds in products of the
 
 import argparse
 import collections
-import json
 import os
 import pathlib
 import re
@@ -19,6 +18,7 @@ import subprocess
 import sys
 
 from model_step import describe_machine, run_par, token_data
+from step_profile import read_events, read_programs
 
 # Strategy, Par's plan, the peer's word for the same.
 STRATEGIES = {
@@ -58,18 +58,10 @@ def run_peer(options, strategy):
 
 def shares(folder, steps):
     """Seconds a step in products, and in communication that nothing hides, of each rank; the most of each."""
-    manifest = json.loads((folder / "model.par" / "manifest.json").read_text())
-    roles = [rank["role"] for rank in manifest["ranks"]]
-    programs = [json.loads((folder / "model.par" / f"role-{role}.json").read_text()) for role in range(max(roles) + 1)]
     spent = collections.defaultdict(collections.Counter)
-    for event in json.loads((folder / "trace.json").read_text())["traceEvents"]:
-        block, _, index = event["name"].partition("/")[2].rpartition(":")
-        program = programs[roles[event["pid"]]] if event.get("ph") == "X" else None
-        if not program or block not in program["blocks"] or not index.isdigit():
-            continue
-        instruction = program["blocks"][block][int(index)]
+    for rank, instruction, seconds in read_events(folder / "trace.json", read_programs(folder / "model.par")):
         kind = "products" if "lib" in instruction else "waits" if instruction["op"] in WAITS else "rest"
-        spent[event["pid"]][kind] += event["dur"] / 1e6 / steps
+        spent[rank][kind] += seconds / steps
     return {kind: max(rank[kind] for rank in spent.values()) for kind in ("products", "waits")}
 
 

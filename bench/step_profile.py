@@ -40,17 +40,30 @@ def convolution_work(builtin, imm):
     return Work(f"convolution {PASSES[builtin]} " + " ".join(map(str, imm[:25])), flops, text)
 
 
+def read_programs(bundle):
+    """Each rank's program."""
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    roles = [rank["role"] for rank in manifest["ranks"]]
+    programs = {role: json.loads((bundle / f"role-{role}.json").read_text()) for role in set(roles)}
+    return [programs[role] for role in roles]
+
+
+def read_events(trace, programs):
+    """(rank, instruction, seconds) of all that the ranks ran while they were traced; what a rank does besides has none."""
+    for event in json.loads(trace.read_text())["traceEvents"]:
+        block, _, index = event["name"].partition("/")[2].rpartition(":")
+        if event.get("ph") == "X" and block in programs[event["pid"]]["blocks"] and index.isdigit():
+            yield event["pid"], programs[event["pid"]]["blocks"][block][int(index)], event["dur"] / 1e6
+
+
 def read_profile(trace, bundle):
-    """Products and convolutions by name, and seconds and number of everything else, over the traced steps."""
-    program = json.loads((bundle / "role-0.json").read_text())
+    """Products and convolutions by name, and seconds and number of everything else, over the traced steps of one rank."""
+    programs = read_programs(bundle)
+    program = programs[0]
     calls = {call["name"]: call for call in program["calls"]}
     kernels = {kernel["name"]: kernel for kernel in program["kernels"]}
     works, seconds, count = {}, collections.Counter(), collections.Counter()
-    for event in json.loads(trace.read_text())["traceEvents"]:
-        if event.get("ph") != "X":
-            continue
-        block, _, index = event["name"].partition("/")[2].rpartition(":")
-        instruction = program["blocks"][block][int(index)]
+    for _, instruction, spent in read_events(trace, programs):
         name = instruction.get("lib") or instruction.get("k") or instruction["op"]
         builtin = kernels.get(name, {}).get("builtin")
         if name in calls:
@@ -58,10 +71,10 @@ def read_profile(trace, bundle):
         elif builtin in PASSES:
             work = works.setdefault(name, convolution_work(builtin, instruction["imm"]))
         else:
-            seconds[builtin or name] += event["dur"] / 1e6
+            seconds[builtin or name] += spent
             count[builtin or name] += 1
             continue
-        work.seconds += event["dur"] / 1e6
+        work.seconds += spent
         work.count += 1
     return works, seconds, count
 
