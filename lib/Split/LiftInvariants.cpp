@@ -29,7 +29,7 @@ private:
   Block &body() { return loop.getBody().front(); }
   void find();
   bool isWorth(Operation *op, const Cone &cone);
-  bool isTooMuch(ArrayRef<Value> kept, Value value);
+  void dropWhatIsTooMuch(SmallVector<Value> &kept);
   Value lift(Value value);
   Operation *equalOutside(Operation *op);
   void eraseDead();
@@ -72,7 +72,7 @@ void Lifter::find() {
   }
 }
 
-/// Whoever only moves or spreads elements is made again where it is used; so is what would take more memory than what it
+/// What only moves or spreads elements is made again where it is used; so is what would take more memory than what it
 /// is made of.
 bool Lifter::isWorth(Operation *op, const Cone &cone) {
   bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
@@ -81,12 +81,14 @@ bool Lifter::isWorth(Operation *op, const Cone &cone) {
 }
 
 /// All of a stage or nothing, so that its equal layers stay equal.
-bool Lifter::isTooMuch(ArrayRef<Value> kept, Value value) {
-  int64_t bytes = 0;
-  for (Value other : kept)
-    if (getStage(other.getDefiningOp()) == getStage(value.getDefiningOp()))
-      bytes += getByteSize(other.getType());
-  return maxBytes > 0 && bytes > maxBytes;
+void Lifter::dropWhatIsTooMuch(SmallVector<Value> &kept) {
+  if (maxBytes <= 0)
+    return;
+  auto stageOf = [](Value value) { return getStage(value.getDefiningOp()).value_or(-1); };
+  llvm::DenseMap<int64_t, int64_t> bytes;
+  for (Value value : kept)
+    bytes[stageOf(value)] += getByteSize(value.getType());
+  llvm::erase_if(kept, [&](Value value) { return bytes[stageOf(value)] > maxBytes; });
 }
 
 /// The op that makes the same outside already.
@@ -135,7 +137,7 @@ void Lifter::run() {
     for (Value result : op->getResults())
       if (cone.worth && llvm::any_of(result.getUsers(), staysInside))
         kept.push_back(result);
-  llvm::erase_if(kept, [all = kept, this](Value value) { return isTooMuch(all, value); });
+  dropWhatIsTooMuch(kept);
   for (Value value : kept)
     value.replaceUsesWithIf(lift(value), [&](OpOperand &use) { return staysInside(use.getOwner()); });
   eraseDead();
