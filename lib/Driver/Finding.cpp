@@ -5,11 +5,8 @@ using namespace llvm;
 
 namespace par {
 
-/// As it stands, but for what a terminal takes for commands: texts hold names of a model. IR of an op has lines.
-static std::string inLines(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return c != '\n' && format::isControl(static_cast<unsigned char>(c)); }, '?');
-  return text;
-}
+/// Texts hold names of a model; IR of an op has lines.
+static std::string inLines(const std::string &text) { return format::printable(text, "\n"); }
 
 void Finding::print(raw_ostream &os, StringRef tool) const {
   os << (file.empty() ? tool : StringRef(file));

@@ -12,9 +12,10 @@ namespace par::format {
 /// Zeros, line ends, escapes and their like.
 inline bool isControl(unsigned char byte) { return byte < ' ' || byte == 127; }
 
-/// The text with a `?` for each control character.
-inline std::string printable(std::string text) {
-  std::replace_if(text.begin(), text.end(), isControl, '?');
+/// The text with a `?` for each control character but those of `kept`.
+inline std::string printable(std::string text, std::string_view kept = "") {
+  auto isHidden = [&](char c) { return isControl(static_cast<unsigned char>(c)) && kept.find(c) == std::string_view::npos; };
+  std::replace_if(text.begin(), text.end(), isHidden, '?');
   return text;
 }
 
