@@ -6,6 +6,7 @@
 #include "par/Import/Names.h"
 #include "par/Import/Passes.h"
 #include "par/Split/Passes.h"
+#include "par/Train/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
@@ -117,6 +118,7 @@ bool Compilation::readPlanFor() {
     model.plan = std::move(*plan);
     if (completePlan(model.plan, model.names, errors) && onnxModel) {
       checkPlanNames(model.plan, model.names, errors);
+      (void)trainOptions(model.plan, model.names, errors);
       importing = importOptions(model.plan, model.names, errors);
       importing.nameAllLost = options.verbose;
     }

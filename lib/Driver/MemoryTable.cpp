@@ -77,7 +77,7 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
 }
 
 bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
-                 function_ref<std::vector<std::string>(uint64_t)> waysOut, FindingSink sink) {
+                 llvm::function_ref<std::vector<std::string>(uint64_t)> waysOut, FindingSink sink) {
   bool fits = true;
   for (const RoleMemory &role : roles) {
     if (!limit || role.peak <= *limit)

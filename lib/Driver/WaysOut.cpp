@@ -31,7 +31,7 @@ std::optional<Compilation::Measures> Compilation::measure() {
   if (!import())
     return std::nullopt;
   facts = collectFacts(*module, model.plan);
-  for (const Phase &phase : buildPhases(model))
+  for (const Phase &phase : buildPhases(model, memoryLimit()))
     if (!runPhase(phase))
       return std::nullopt;
   std::optional<format::Bundle> bundle = makeBundle();
