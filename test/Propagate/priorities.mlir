@@ -8,11 +8,13 @@
 // CHECK-DAG: par.variable @w parameter {{.*}} at [!par.dist<tensor<6x12xf32>, @s0, [{}, {"tp"}]>]
 // WEIGHT: par.tanh {{.*}}[#par.sharding<[{"dp"}, {}, {"tp"}]>]
 // VALUE: par.tanh {{.*}}[#par.sharding<[{"dp"}, {"tp"}, {}]>]
+// VALUE: par.gelu {{.*}}[#par.sharding<[{"dp"}, {"tp"}, {}]>]
 
-// Where a value may stay a sum, what makes it and what stands between leave it one, and its uses reduce it.
-// CHECK: par.dot {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
-// CHECK: par.constrain {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
-// CHECK: par.gelu {{.*}}[#par.sharding<[{"dp"}, {}, {}]>]
+// Where a value may stay a sum, and is no part of what is spread first, what makes it and what stands between leave it one, and its
+// uses reduce it.
+// WEIGHT: par.dot {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
+// WEIGHT: par.constrain {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
+// WEIGHT: par.gelu {{.*}}[#par.sharding<[{"dp"}, {}, {}]>]
 
 // SPREAD-DAG: par.variable @w parameter {{.*}} at [!par.dist<tensor<6x12xf32>, @s0, [{"dp"}, {"tp"}]>]
 // SPREAD-DAG: par.variable @v parameter {{.*}} at [!par.dist<tensor<12x6xf32>, @s0, [{"dp"}, {}]>]
