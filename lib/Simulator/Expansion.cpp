@@ -25,7 +25,7 @@ private:
 
   void expandRun(uint32_t runIndex, const Run &run);
   size_t addNode(const Block &block, size_t index, const Run &run);
-  void meet(const Instruction &instruction, const Run &run, uint32_t node);
+  int64_t meet(const Instruction &instruction, const Run &run, uint32_t node);
   void link(const Instruction &instruction, const Run &run, uint32_t node);
   uint32_t find(uint32_t node);
 
@@ -77,23 +77,26 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   lastOnQueue[first.queue] = node;
   size_t length =
       first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
+  int64_t latency = 0; // which the communications of a group take once
   for (const Instruction &instruction : llvm::ArrayRef(block.instructions).slice(index, length)) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
-      meet(instruction, run, node);
+      latency = std::max(latency, meet(instruction, run, node));
     else
       result.nodes[node].duration += instructionTime(*program, instruction, 1, hardware);
     link(instruction, run, node);
   }
+  result.nodes[node].duration += latency;
   return length;
 }
 
-/// Joins the node with those of the other ranks that take part in the same communication.
-void Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
+/// Joins the node with those of the other ranks that take part in the same communication, and adds the time in which its bytes
+/// move. Returns the latency, ns.
+int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
   const auto &communicators = bundle.manifest.communicators;
   const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
   auto membership = comm ? membershipOf(*comm, rank) : std::nullopt;
   if (!membership)
-    return;
+    return 0;
   uint64_t from = ~0ull, to = ~0ull;
   if (instruction.op != Op::Coll && !instruction.peer.empty()) {
     uint32_t peer = instruction.peer[run.microbatch % instruction.peer.size()];
@@ -108,7 +111,9 @@ void Expander::meet(const Instruction &instruction, const Run &run, uint32_t nod
   if (!isFirst)
     result.joint[find(node)] = find(entry->second);
   int64_t members = comm->groups[membership->group].size();
-  result.nodes[node].duration += instructionTime(*program, instruction, members, hardware);
+  int64_t latency = latencyOf(instruction, members, hardware);
+  result.nodes[node].duration += instructionTime(*program, instruction, members, hardware) - latency;
+  return latency;
 }
 
 /// A wait follows the last signal of its event's slot that was issued before it.

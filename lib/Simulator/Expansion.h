@@ -25,6 +25,9 @@ llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::String
 int64_t instructionTime(const format::Program &program, const format::Instruction &instruction,
                         int64_t members, const Hardware &hardware);
 
+/// ns of a communication's messages, whatever their bytes.
+int64_t latencyOf(const format::Instruction &instruction, int64_t members, const Hardware &hardware);
+
 /// Whether an instruction copies between a device and its host's memory, which goes beside compute.
 bool crossesSpaces(const format::Program &program, const format::Instruction &instruction);
 

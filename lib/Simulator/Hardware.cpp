@@ -164,21 +164,26 @@ int64_t Hardware::hostTime(int64_t bytes) const {
 
 int64_t Hardware::transferTime(int64_t bytes) const { return latency + nanoseconds(bytes, link); }
 
+int64_t Hardware::collectiveLatency(format::CollKind kind, int64_t members) const {
+  int64_t depth = members <= 1 ? 0 : llvm::Log2_64_Ceil(members) * latency;
+  return kind == format::CollKind::AllReduce ? 2 * depth : depth;
+}
+
 int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const {
   if (members <= 1)
     return 0;
   __int128 all = bytes;
-  int64_t depth = llvm::Log2_64_Ceil(members) * latency;
+  int64_t messages = collectiveLatency(kind, members);
   switch (kind) {
   case format::CollKind::AllReduce:
-    return 2 * depth + nanoseconds(2 * all * (members - 1) / members, link);
+    return messages + nanoseconds(2 * all * (members - 1) / members, link);
   case format::CollKind::AllGather:
   case format::CollKind::ReduceScatter:
   case format::CollKind::AllToAll:
-    return depth + nanoseconds(all * (members - 1), link);
+    return messages + nanoseconds(all * (members - 1), link);
   case format::CollKind::Broadcast:
   case format::CollKind::Reduce:
-    return depth + nanoseconds(all, link);
+    return messages + nanoseconds(all, link);
   }
   return 0;
 }

@@ -76,6 +76,10 @@ bool par::crossesSpaces(const Program &program, const Instruction &instruction) 
   return instruction.op == Op::Copy && space(instruction.operands[0]) != space(instruction.operands[1]);
 }
 
+int64_t par::latencyOf(const Instruction &instruction, int64_t members, const Hardware &hardware) {
+  return instruction.op == Op::Coll ? hardware.collectiveLatency(instruction.coll, members) : hardware.latency;
+}
+
 int64_t par::instructionTime(const Program &program, const Instruction &instruction, int64_t members,
                              const Hardware &hardware) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);

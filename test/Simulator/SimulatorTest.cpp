@@ -166,6 +166,17 @@ TEST(Simulator, GroupsStartAtOnce) {
   EXPECT_GT(simulation->communicationPermille(), 0);
 }
 
+// Two ranks: two all_reduces, each of two messages one after the other, are one group; a send and a receive are another one.
+TEST(Simulator, GroupsTakeLatencyOnce) {
+  Bundle bundle = toy::groups();
+  Hardware hardware = plainHardware();
+  auto without = simulate(bundle, "train", hardware);
+  hardware.latency = 1000;
+  auto with = simulate(bundle, "train", hardware);
+  ASSERT_TRUE(without && with);
+  EXPECT_EQ(with->step - without->step, 2 * 1000 + 1000);
+}
+
 /// One stage of a pipeline whose forwards take 1000 ns and backwards 2000 ns, each direction on its own
 /// queue.
 static Program pipelineStage(const OrderTable &table, unsigned stage) {

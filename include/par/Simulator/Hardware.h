@@ -52,6 +52,9 @@ struct Hardware {
   /// move all_reduce 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times
   /// the bytes (Thakur et al. 2005); log2 P messages deep, all_reduce twice.
   int64_t collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const;
+  /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose messages go
+  /// side by side (NCCL's aggregated operations).
+  int64_t collectiveLatency(format::CollKind kind, int64_t members) const;
 };
 
 } // namespace par
