@@ -104,16 +104,20 @@ LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &n
   return success();
 }
 
+uint32_t ProgramEmitter::queueNamed(StringRef name) {
+  uint32_t index = llvm::find(out.queues, name) - out.queues.begin();
+  if (index == out.queues.size())
+    out.queues.push_back(name.str());
+  return index;
+}
+
 uint32_t ProgramEmitter::event(const std::string &name) {
   out.events.push_back({name, format::Index::None, 1});
   return out.events.size() - 1;
 }
 
 LogicalResult ProgramEmitter::emitBeside(Operation *op, StringAttr name, ArrayAttr axes) {
-  auto known = llvm::find(out.queues, name.getValue());
-  uint32_t beside = known - out.queues.begin();
-  if (known == out.queues.end())
-    out.queues.push_back(name.str());
+  uint32_t beside = queueNamed(name.getValue());
   std::string number = std::to_string(out.events.size() / 2);
   uint32_t ready = event("ready." + number), done = event("done." + number);
   append(op, format::Op::Signal).event = ready;

@@ -6,42 +6,48 @@ namespace par {
 
 namespace {
 
-/// What copies between device and host of one block wait for, and what waits for them. Positions count the
-/// block's instructions; what ran before the block stands at -1.
+/// Copies between device and host of one block on queues of their own, one for each direction, and what waits for what. Positions
+/// count the block's instructions, a group's last one standing for it; what ran before the block stands at -1.
 class HostCopies {
 public:
-  HostCopies(const format::Program &program, const std::vector<format::Instruction> &list)
-      : program(program), list(list), copy(list.size(), -1), after(list.size()) {}
+  HostCopies(const format::Program &program, const std::vector<format::Instruction> &list, uint32_t in, uint32_t out)
+      : program(program), list(list), in(in), out(out), after(list.size()) {}
 
+  void plan();
   /// Whether the instruction is such a copy.
   bool is(size_t n) const {
     const format::Instruction &it = list[n];
     return it.op == format::Op::Copy && space(it.operands[0]) != space(it.operands[1]);
   }
-  void plan();
-
-  const format::Program &program;
-  const std::vector<format::Instruction> &list;
-  std::vector<int64_t> copy; ///< by instruction: the copy that its queue waits for before it, or -1
-  /// By copy: positions, the last ones on their queues, that the queue of copies waits for before it.
-  std::vector<SmallVector<int64_t, 1>> after;
-  int64_t last = -1;   ///< copy of the block
-  bool joined = false; ///< compute has waited for it
+  uint32_t queueOf(size_t n) const {
+    return !is(n) ? list[n].queue : space(list[n].operands[0]) == format::Space::Host ? in : out;
+  }
+  /// What the instruction's queue waits for before it.
+  ArrayRef<int64_t> waitsOf(size_t n) const { return after[n]; }
+  /// Copies that compute has to wait for at the block's end.
+  SmallVector<int64_t> unfinished() const;
 
 private:
   format::Space space(const format::Operand &operand) const { return program.buffers[operand.buffer].space; }
   size_t lastOf(size_t n) const { return list[n].op == format::Op::Group ? n + list[n].n : n; }
   bool overlap(const format::Operand &mine, const format::Operand &theirs) const;
   bool meet(size_t one, size_t other) const;
-  void planCopy(size_t n, llvm::DenseMap<uint32_t, int64_t> &told);
+  void planOne(size_t n);
+
+  const format::Program &program;
+  const std::vector<format::Instruction> &list;
+  uint32_t in, out;
+  std::vector<SmallVector<int64_t, 1>> after;
+  SmallVector<size_t> heads, copies;                             ///< instructions and groups before this one; copies of them
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, int64_t> told;   ///< by queue and other queue: what it has waited for
+  llvm::DenseMap<uint32_t, int64_t> last;                        ///< by queue of copies
 };
 
 } // namespace
 
-/// In the memory of the device; what lies in the host's is touched by copies alone.
 bool HostCopies::overlap(const format::Operand &mine, const format::Operand &theirs) const {
   const format::Buffer &a = program.buffers[mine.buffer], &b = program.buffers[theirs.buffer];
-  if (a.space != format::Space::Dev || b.space != format::Space::Dev)
+  if (a.space != b.space)
     return false;
   for (uint64_t one : a.at)
     for (uint64_t other : b.at)
@@ -61,14 +67,26 @@ bool HostCopies::meet(size_t one, size_t other) const {
   return false;
 }
 
-/// `told`: by queue, the position that the queue of copies has waited for.
-void HostCopies::planCopy(size_t n, llvm::DenseMap<uint32_t, int64_t> &told) {
-  llvm::DenseMap<uint32_t, int64_t> before = {{0, -1}};
-  for (size_t m = 0; m < n; m = lastOf(m) + 1)
-    if (!is(m) && meet(m, n))
-      before[list[m].queue] = lastOf(m);
-  for (auto [queue, position] : before) {
-    auto [known, fresh] = told.try_emplace(queue, position);
+/// Of each other queue the last instruction that touches its bytes, where one of both is a copy and it has not waited so far yet.
+void HostCopies::planOne(size_t n) {
+  uint32_t queue = queueOf(n);
+  SmallVector<std::pair<uint32_t, int64_t>, 2> found;
+  if (is(n))
+    found.push_back({0, -1});
+  for (size_t m : llvm::reverse(is(n) ? heads : copies)) {
+    uint32_t other = queueOf(m);
+    auto known = told.find({queue, other});
+    bool settled = known != told.end() && known->second >= int64_t(lastOf(m));
+    auto mine = llvm::find_if(found, [&](const auto &entry) { return entry.first == other; });
+    if (other == queue || settled || (mine != found.end() && mine->second >= 0) || !meet(m, n))
+      continue;
+    if (mine == found.end())
+      found.push_back({other, lastOf(m)});
+    else
+      mine->second = lastOf(m);
+  }
+  for (auto [other, position] : found) {
+    auto [known, fresh] = told.try_emplace({queue, other}, position);
     if (!fresh && known->second >= position)
       continue;
     known->second = position;
@@ -77,36 +95,43 @@ void HostCopies::planCopy(size_t n, llvm::DenseMap<uint32_t, int64_t> &told) {
 }
 
 void HostCopies::plan() {
-  llvm::DenseMap<uint32_t, int64_t> told, awaited;
   for (size_t n = 0; n < list.size(); n = lastOf(n) + 1) {
-    if (is(n)) {
-      planCopy(n, told);
-      last = n;
+    planOne(n);
+    heads.push_back(n);
+    if (!is(n))
       continue;
-    }
-    int64_t &known = awaited.try_emplace(list[n].queue, -1).first->second;
-    for (int64_t m = known + 1; m < int64_t(n); ++m)
-      if (is(m) && meet(m, n))
-        copy[n] = m;
-    known = std::max(known, copy[n]);
+    copies.push_back(n);
+    last[queueOf(n)] = n;
   }
-  joined = awaited.lookup(0) >= last && last >= 0;
 }
 
-void ProgramEmitter::giveCopiesAQueue(format::Block &block) {
-  HostCopies copies(out, block.instructions);
-  if (llvm::none_of(llvm::seq(block.instructions.size()), [&](size_t n) { return copies.is(n); }))
+SmallVector<int64_t> HostCopies::unfinished() const {
+  SmallVector<int64_t> positions;
+  for (uint32_t queue : {in, out})
+    if (auto found = last.find(queue); found != last.end()) {
+      auto known = told.find({0u, queue});
+      if (known == told.end() || known->second < found->second)
+        positions.push_back(found->second);
+    }
+  return positions;
+}
+
+void ProgramEmitter::giveCopiesQueues(format::Block &block) {
+  HostCopies none(out, block.instructions, 0, 0);
+  if (llvm::none_of(llvm::seq(block.instructions.size()), [&](size_t n) { return none.is(n); }))
     return;
+  HostCopies copies(out, block.instructions, queueNamed("copies.in"), queueNamed("copies.out"));
   copies.plan();
-  uint32_t beside = llvm::find(out.queues, "copies") - out.queues.begin();
-  if (beside == out.queues.size())
-    out.queues.push_back("copies");
-  llvm::DenseMap<int64_t, uint32_t> ready, done; // events by the position and the copy that they follow
-  auto eventOf = [&](llvm::DenseMap<int64_t, uint32_t> &table, StringRef word, int64_t position) {
-    if (!table.count(position))
-      table[position] = event((word + "." + Twine(out.events.size())).str());
-    return table[position];
+  llvm::DenseMap<int64_t, uint32_t> done; // events by the position that they follow
+  auto need = [&](int64_t position) {
+    StringRef word = position >= 0 && copies.is(position) ? "copied." : "free.";
+    if (!done.count(position))
+      done[position] = event((word + Twine(out.events.size())).str());
   };
+  SmallVector<int64_t> unfinished = copies.unfinished();
+  for (size_t n = 0; n < block.instructions.size(); ++n)
+    llvm::for_each(copies.waitsOf(n), need);
+  llvm::for_each(unfinished, need);
   std::vector<format::Instruction> ordered;
   auto append = [&](format::Op op, uint32_t queue, uint32_t event) {
     format::Instruction &it = ordered.emplace_back();
@@ -114,32 +139,19 @@ void ProgramEmitter::giveCopiesAQueue(format::Block &block) {
     it.queue = queue;
     it.event = event;
   };
-  for (size_t n = 0; n < block.instructions.size(); ++n) {
-    for (int64_t position : copies.after[n])
-      eventOf(ready, "free", position);
-    if (copies.copy[n] >= 0)
-      eventOf(done, "copied", copies.copy[n]);
-  }
-  if (!copies.joined)
-    eventOf(done, "copied", copies.last);
-  if (ready.count(-1))
-    append(format::Op::Signal, 0, ready[-1]);
+  if (done.count(-1))
+    append(format::Op::Signal, 0, done[-1]);
   for (auto [n, it] : llvm::enumerate(block.instructions)) {
-    uint32_t queue = it.queue;
-    if (copies.copy[n] >= 0)
-      append(format::Op::Wait, queue, done[copies.copy[n]]);
-    for (int64_t position : copies.after[n])
-      append(format::Op::Wait, beside, ready[position]);
+    uint32_t queue = copies.queueOf(n);
+    for (int64_t position : copies.waitsOf(n))
+      append(format::Op::Wait, queue, done[position]);
     ordered.push_back(it);
-    if (copies.is(n))
-      ordered.back().queue = beside;
+    ordered.back().queue = queue;
     if (done.count(n))
-      append(format::Op::Signal, beside, done[n]);
-    if (ready.count(n))
-      append(format::Op::Signal, queue, ready[n]);
+      append(format::Op::Signal, queue, done[n]);
   }
-  if (!copies.joined)
-    append(format::Op::Wait, 0, done[copies.last]);
+  for (int64_t position : unfinished)
+    append(format::Op::Wait, 0, done[position]);
   block.instructions = std::move(ordered);
 }
 

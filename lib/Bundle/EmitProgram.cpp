@@ -226,7 +226,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
       return failure();
   for (format::Block &block : out.blocks) {
     emitWaits(block);
-    giveCopiesAQueue(block);
+    giveCopiesQueues(block);
   }
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);

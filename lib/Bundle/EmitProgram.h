@@ -62,8 +62,8 @@ private:
   /// Where no `done` says so, other queues wait before each touch of what such a collective writes.
   void emitWaits(format::Block &block) const;
 
-  /// Copies between device and host go beside compute, in their order, each ordered with what touches its bytes.
-  void giveCopiesAQueue(format::Block &block);
+  /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches its bytes.
+  void giveCopiesQueues(format::Block &block);
 
   /// A new instruction at the end of the block, on the current queue.
   format::Instruction &append(mlir::Operation *op, format::Op kind);
@@ -72,6 +72,7 @@ private:
   format::Operand operand(format::Access access, BufferOp buffer) const;
   uint32_t comm(const std::string &name);
   uint32_t event(const std::string &name);
+  uint32_t queueNamed(llvm::StringRef name);
   uint32_t scratch(uint64_t bytes);
 
   BufferOp bufferOf(mlir::Value value) const { return getBuffer(value, names); }
