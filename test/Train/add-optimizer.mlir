@@ -29,11 +29,11 @@
 // CHECK: [[SCALED:%.*]] = par.multiply [[LR]],
 // CHECK: par.adamw %{{.*}}, [[GB]], %{{.*}}, %{{.*}}, [[STEP]], [[SCALED]] betas {{.*}} decay 0.000000e+00
 
-// MOMENTUM: par.variable @w.v{{ +}}state of @w
-// MOMENTUM-NOT: @w.m
+// MOMENTUM: par.variable @w.momentum{{ +}}state of @w
+// MOMENTUM-NOT: @w.m{{ }}
 // MOMENTUM: par.momentum {{.*}} momentum 8.000000e-01 decay 0.000000e+00 {nesterov = true}
 // MOMENTUM: par.write %{{.*}} to @w :
-// MOMENTUM: par.write %{{.*}} to @w.v :
+// MOMENTUM: par.write %{{.*}} to @w.momentum :
 
 // A parameter with an optimizer of its own has its states alone; a setting of its own stands beside the common ones.
 // OWN: par.variable @w.v{{ +}}state of @w
@@ -50,7 +50,7 @@
 // NARROW: [[ROUNDED:%.*]] = par.convert [[NEW]] : tensor<2x4xf32> to tensor<2x4xbf16>
 // NARROW: par.write [[ROUNDED]] to @w.m : tensor<2x4xbf16>
 
-// COUNTS: par.variable @b.v{{ +}}state of @b
+// COUNTS: par.variable @b.momentum{{ +}}state of @b
 // COUNTS: par.variable @step
 // COUNTS: par.sgd
 // COUNTS: par.momentum {{.*}} {nesterov = true}

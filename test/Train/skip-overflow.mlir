@@ -19,7 +19,7 @@
 // CHECK-DAG: par.select [[OK]], %{{.*}}, %{{.*}} : tensor<i1>, tensor<f32>
 // CHECK-DAG: par.write %{{.*}} to @step
 // CHECK-DAG: par.write %{{.*}} to @w :
-// CHECK-DAG: par.write %{{.*}} to @w.v
+// CHECK-DAG: par.write %{{.*}} to @w.momentum
 // CHECK-DAG: par.write [[NEXT:%.*]] to @loss_scale
 // CHECK-DAG: par.write %{{.*}} to @good_steps
 // CHECK: par.return %{{.*}}, %{{.*}}, [[NEXT]]

@@ -16,7 +16,7 @@ struct SgdStates : OptimizerOpInterface::ExternalModel<SgdStates, SgdOp> {
 
 struct MomentumStates : OptimizerOpInterface::ExternalModel<MomentumStates, MomentumOp> {
   static ArrayRef<StringRef> getStates() {
-    static constexpr StringRef states[] = {".v"};
+    static constexpr StringRef states[] = {".momentum"};
     return states;
   }
   static bool countsSteps() { return true; }
