@@ -125,6 +125,8 @@ bool Compilation::readPlanFor() {
   }
   if (!errors.any() && !findHardware())
     return false;
+  if (hardware)
+    checkWithin(model.plan, hardware->ranks, errors);
   errors.forEachInOrder(
       [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
         Finding finding = findingAt(where);

@@ -44,6 +44,19 @@ static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateO
   }
 }
 
+static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &known) {
+  const PlanOffload &offload = model.plan.offload;
+  OffloadPassOptions options;
+  options.states = offload.states;
+  options.parameters = offload.params;
+  options.saved = offload.saved;
+  for (const SaidPattern &pattern : offload.patterns)
+    for (unsigned index : resolveParameters(pattern, model.names, known))
+      (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
+          .push_back(model.names.parameters[index].name);
+  return options;
+}
+
 std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
@@ -104,7 +117,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                     }});
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
   MemoryOptions arenas;
-  arenas.offloadStates = *plan.offloadStates;
+  arenas.offload = offloadOptions(model, known);
   phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});
   return phases;
 }

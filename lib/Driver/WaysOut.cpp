@@ -59,7 +59,7 @@ static std::vector<Way> listWays(const Plan &plan) {
   if (plan.batch.size->has_value() && **plan.batch.size % ways2 == 0 && !plan.batch.microbatchSize.given())
     ways.push_back({"batch.microbatches=" + std::to_string(2 * microbatches),
                     "batch.microbatches: " + std::to_string(2 * microbatches)});
-  if (!*plan.offloadStates)
+  if (plan.offload.empty())
     ways.push_back({"offload=[states]", "offload: [states]"});
   return ways;
 }

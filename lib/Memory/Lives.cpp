@@ -139,7 +139,7 @@ std::vector<BufferUse> Lives::run() {
     runEntry(entry);
   llvm::erase_if(done, [&](const BufferUse &use) {
     auto buffer = cast<BufferOp>(names.lookup(use.buffer));
-    return buffer.getKind() == BufferKind::state;
+    return buffer.getKind() == BufferKind::state || isOnHost(buffer);
   });
   return std::move(done);
 }

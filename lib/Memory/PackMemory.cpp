@@ -12,11 +12,14 @@ namespace par {
 
 static int64_t align(int64_t bytes) { return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment; }
 
-/// State of one space lies one after the other from offset 0.
-static int64_t placeState(ProgramOp program, bool onHost) {
+/// Whether a buffer shares no bytes with others: state, and whatever lies in the host's memory.
+static bool isAlone(BufferOp buffer) { return buffer.getKind() == BufferKind::state || isOnHost(buffer); }
+
+/// What is alone in one space lies one after the other from offset 0.
+static int64_t placeAlone(ProgramOp program, bool onHost) {
   int64_t at = 0;
   for (BufferOp buffer : program.getOps<BufferOp>()) {
-    if (buffer.getKind() != BufferKind::state || isOnHost(buffer) != onHost)
+    if (!isAlone(buffer) || isOnHost(buffer) != onHost)
       continue;
     SmallVector<int64_t> slots;
     for (uint64_t slot = 0; slot < buffer.getDepth(); ++slot) {
@@ -49,7 +52,7 @@ static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
   problem.alignment = arenaAlignment;
   SmallVector<std::pair<BufferOp, int64_t>> slots;
   for (BufferOp buffer : program.getOps<BufferOp>())
-    for (uint64_t slot = 0; buffer.getKind() != BufferKind::state && slot < buffer.getDepth(); ++slot) {
+    for (uint64_t slot = 0; !isAlone(buffer) && slot < buffer.getDepth(); ++slot) {
       auto found = lives.find({buffer.getSymName().str(), static_cast<int64_t>(slot)});
       // A slot that no run touches still needs a place in the table.
       std::vector<Life> mine = found == lives.end() ? std::vector<Life>{{0, 1}} : merge(found->second);
@@ -76,8 +79,8 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
 
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      placeState(program, /*onHost=*/true);
-      int64_t state = placeState(program, /*onHost=*/false);
+      placeAlone(program, /*onHost=*/true);
+      int64_t state = placeAlone(program, /*onHost=*/false);
       FailureOr<int64_t> pool = placePool(program, state);
       if (failed(pool))
         return signalPassFailure();

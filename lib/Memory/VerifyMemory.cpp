@@ -61,8 +61,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     for (BufferOp buffer : program.getOps<BufferOp>())
       if (!buffer.getAt())
         return buffer.emitError() << "has no offsets after Memory";
-      else if (isOnHost(buffer) && buffer.getKind() != BufferKind::state)
-        return buffer.emitError() << "is no state and lies in the host's memory, which is not supported";
+      else if (isOnHost(buffer) && buffer.getKind() != BufferKind::state && buffer.getKind() != BufferKind::temp)
+        return buffer.emitError() << "is written by the runtime and lies in the host's memory, which is not supported";
     WalkResult result = program.walk([&](Operation *op) -> WalkResult {
       if (isa<LoadOp, BlockOp>(op))
         return WalkResult::advance();
@@ -88,8 +88,9 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 
 void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
   manager.addPass(createAssignBuffersPass());
-  if (options.offloadStates)
-    manager.addPass(createOffloadStatesPass());
+  const OffloadPassOptions &offload = options.offload;
+  if (offload.states || offload.parameters || offload.saved || !offload.statesOf.empty() || !offload.parametersOf.empty())
+    manager.addPass(createOffloadPass(offload));
   PackMemoryPassOptions pack;
   pack.limit = options.limit;
   manager.addPass(createPackMemoryPass(pack));

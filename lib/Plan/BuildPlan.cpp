@@ -85,15 +85,20 @@ void PlanBuilder::precision(PlanPrecision &precision) {
 
 void PlanBuilder::target(PlanTarget &target) {
   target.device = {"cpu", Origin()};
-  if (const PlanNode *node = shorthand("target", "device"))
+  const PlanNode *node = shorthand("target", "device");
+  bool named = node && !node->isWord("cpu") && !node->isWord("cuda"); // a word for the machine, not for its kind
+  if (node && !named)
     target.device = {node->text, node->origin};
-  if (*target.device == "h100-sxm")
-    target.device.value = "cuda";
   target.hardware = word("target.hardware", *target.device == "cuda" ? "h100-sxm" : "cpu");
+  if (named)
+    target.hardware = {node->text, node->origin};
+  if (named && !node->isWord("h100-sxm") && !StringRef(node->text).ends_with(".yaml"))
+    errors.error(node->origin, PlanMessage::wrongValue, "target", "cpu, cuda, h100-sxm or the path of a hardware file (.yaml)",
+                 node->describe());
   if (!target.device.given() && *target.hardware == "h100-sxm")
     target.device = {"cuda", target.hardware.origin};
-  if (const PlanNode *node = root.at("target.memory"))
-    target.memory = {*parseSize(node->text), node->origin};
+  if (const PlanNode *memory = root.at("target.memory"))
+    target.memory = {*parseSize(memory->text), memory->origin};
   target.isa = word("target.isa", "native");
 }
 
@@ -106,12 +111,19 @@ void PlanBuilder::meshAndDims(Plan &plan) {
   std::string shape;
   if (const PlanEntry *mesh = root.find("mesh"))
     for (const PlanEntry &axis : mesh->value.entries) {
-      plan.mesh.push_back({axis.key, {toInt(axis.value), axis.value.origin}});
-      meshOrigin = axis.value.origin;
+      const PlanNode *size = axis.value.kind == PlanNode::Map ? axis.value.at("size") : &axis.value;
+      if (!size) {
+        errors.error(axis.value.origin, PlanMessage::missingSize, axis.key);
+        continue;
+      }
+      if (const PlanNode *within = axis.value.at("within"))
+        plan.within.push_back({axis.key, {within->text, within->origin}});
+      plan.mesh.push_back({axis.key, {toInt(*size), size->origin}});
+      meshOrigin = size->origin;
       // A product that overflows is far above the limit.
-      if (__builtin_mul_overflow(product, toInt(axis.value), &product))
+      if (__builtin_mul_overflow(product, toInt(*size), &product))
         product = INT64_MAX;
-      shape += (shape.empty() ? "" : " x ") + axis.key + " " + axis.value.text;
+      shape += (shape.empty() ? "" : " x ") + axis.key + " " + size->text;
     }
   if (product > mostRanks) {
     errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", mostRanks, shape);
@@ -227,15 +239,24 @@ void PlanBuilder::zero(Plan &plan) {
 }
 
 void PlanBuilder::offload(Plan &plan) {
-  plan.offloadStates = {false, Origin()};
   const PlanNode *what = shorthand("offload", "what");
   if (!what)
     return;
-  for (const PlanNode &item : what->items)
-    if (item.isWord("states"))
-      plan.offloadStates = {true, what->origin};
+  plan.offload.origin = what->origin;
+  const std::pair<StringRef, bool PlanOffload::*> words[] = {
+      {"states", &PlanOffload::states}, {"params", &PlanOffload::params}, {"saved", &PlanOffload::saved}};
+  for (const PlanNode &item : what->items) {
+    if (auto word = llvm::find_if(words, [&](const auto &word) { return item.isWord(word.first); }); word != std::end(words)) {
+      plan.offload.*(word->second) = true;
+      continue;
+    }
+    SaidPattern name = pattern(item.text, item.origin);
+    if (name.pattern.form() == NamePattern::Name || name.pattern.form() == NamePattern::State)
+      plan.offload.patterns.push_back(std::move(name));
     else
-      errors.error(item.origin, PlanMessage::valueNotYet, "offload", item.describe(), "states");
+      errors.error(item.origin, PlanMessage::wrongValue, "offload", "states, params, saved, names of parameters, or state(NAME)",
+                   item.describe());
+  }
 }
 
 void PlanBuilder::pipeline(Plan &plan) {

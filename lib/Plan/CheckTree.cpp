@@ -302,6 +302,7 @@ private:
     static constexpr std::pair<const char *, int64_t> least[] = {
         {"ranks", 1},
         {"mesh.<axis>", 1},
+        {"mesh.<axis>.size", 1},
         {"dims.<symbol>", 1},
         {"batch", 1},
         {"batch.size", 1},

@@ -17,7 +17,11 @@ namespace par {
 
 /// Keys that may be one word or a mapping, with the key that the word stands for: a mapping laid over the
 /// word keeps it.
-static StringRef shorthandKey(StringRef path) {
+static StringRef shorthandKey(StringRef path, StringRef word) {
+  if (path == "target" && word != "cpu" && word != "cuda")
+    return "hardware";
+  if (path.starts_with("mesh."))
+    return "size";
   static constexpr std::pair<const char *, const char *> table[] = {
       {"target", "device"},           {"batch", "size"},
       {"train.loss", "kind"},         {"train.optimizer", "kind"},
@@ -30,10 +34,10 @@ static StringRef shorthandKey(StringRef path) {
 }
 
 static void mergeAt(PlanNode &base, const PlanNode &over, const std::string &path) {
-  if (over.kind == PlanNode::Map && base.kind == PlanNode::Scalar && !shorthandKey(path).empty()) {
+  if (over.kind == PlanNode::Map && base.kind == PlanNode::Scalar && !shorthandKey(path, base.text).empty()) {
     PlanNode inner = base;
     base = PlanNode::map(inner.origin);
-    base.entries.push_back({shorthandKey(path).str(), inner.origin, inner});
+    base.entries.push_back({shorthandKey(path, inner.text).str(), inner.origin, inner});
   }
   if (over.kind != PlanNode::Map || base.kind != PlanNode::Map) {
     if (over.kind != PlanNode::Map) {
@@ -190,7 +194,7 @@ static std::string spell(const PlanEntry &entry) {
 void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, const PlanNode &value) {
   std::string path = llvm::join(keys, ".");
   const PlanNode *old = merged.at(path);
-  StringRef inner = shorthandKey(path);
+  StringRef inner = shorthandKey(path, value.text);
   bool replaces = value.kind == PlanNode::Scalar && !value.isWord("none") && !inner.empty();
   bool merges = value.kind == PlanNode::Map && path == "mesh";
   if (!old || old->kind != PlanNode::Map || !(replaces || merges))

@@ -54,6 +54,15 @@ std::string patternsText(ArrayRef<SaidPattern> patterns) {
   return "[" + llvm::join(llvm::map_range(patterns, patternText), ", ") + "]";
 }
 
+std::string offloadText(const PlanOffload &offload) {
+  SmallVector<std::string> items;
+  for (auto [word, said] : {std::pair("states", offload.states), {"params", offload.params}, {"saved", offload.saved}})
+    if (said)
+      items.push_back(word);
+  llvm::append_range(items, llvm::map_range(offload.patterns, patternText));
+  return "[" + llvm::join(items, ", ") + "]";
+}
+
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
@@ -71,8 +80,8 @@ public:
     shard();
     if (*plan.zero.level > 0)
       zero(plan.zero);
-    if (*plan.offloadStates)
-      line(0, "offload", "[states]", plan.offloadStates.origin);
+    if (!plan.offload.empty())
+      line(0, "offload", offloadText(plan.offload), plan.offload.origin);
     pipeline();
     if (plan.recompute.each) {
       open(0, "recompute");
@@ -151,8 +160,13 @@ private:
     integer(0, "ranks", plan.ranks);
     if (!plan.mesh.empty())
       open(0, "mesh");
-    for (const auto &[axis, size] : plan.mesh)
-      integer(1, quoted(axis), size);
+    for (const auto &[axis, size] : plan.mesh) {
+      auto within = llvm::find_if(plan.within, [&, name = StringRef(axis)](const auto &entry) { return entry.first == name; });
+      if (within == plan.within.end())
+        integer(1, quoted(axis), size);
+      else
+        line(1, quoted(axis), "{size: " + std::to_string(*size) + ", within: " + *within->second + "}", size.origin);
+    }
     if (!plan.dims.empty())
       open(0, "dims");
     for (const auto &[symbol, size] : plan.dims)

@@ -181,6 +181,8 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
     for (const PlanGroup &group : plan.train->groups)
       resolveParameters(group.name, names, errors);
   }
+  for (const SaidPattern &name : plan.offload.patterns)
+    resolveParameters(name, names, errors);
   for (const SaidPattern &start : plan.pipeline.starts)
     resolvePattern(start, names, errors);
   if (plan.pipeline.repeat)

@@ -15,7 +15,7 @@ namespace par {
 static const PlanKey modelKeys[] = {
   {"par", "<int>", "1", "language version"},
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
-  {"target", "cpu|cuda|h100-sxm|!<text>|<map>", "cpu", "what the bundle runs on; cuda is h100-sxm"},
+  {"target", "cpu|cuda|h100-sxm|<text>|<map>", "cpu", "what the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
   {"target.device", "cpu|cuda", "cpu", "the kind of device"},
   {"target.hardware", "<text>", "(of the device)", "a hardware file: cpu, h100-sxm, or the path of a .yaml"},
   {"target.memory", "<size>", "(unlimited)", "most bytes a rank may use"},
@@ -23,7 +23,9 @@ static const PlanKey modelKeys[] = {
   {"target.isa", "<text>", "native", "instruction set of generated code: x86-64-v3, sm_90, or all"},
   {"ranks", "<int>", "(product of mesh)", "number of ranks"},
   {"mesh", "!auto|<map>", "{}", "named axes, outermost first"},
-  {"mesh.<axis>", "<int>|!auto|!<map>", "", "size of the axis"},
+  {"mesh.<axis>", "<int>|!auto|<map>", "", "size of the axis"},
+  {"mesh.<axis>.size", "<int>", "", "number of ranks along it"},
+  {"mesh.<axis>.within", "node", "(anywhere)", "its ranks must be on one host"},
   {"dims", "<map>", "{}", "sizes of the model's symbolic dims"},
   {"dims.<symbol>", "<int>", "", "size of the symbol"},
   {"inputs", "<map>", "{}", "what is said about graph inputs"},
@@ -114,8 +116,8 @@ static const PlanKey layoutKeys[] = {
   {"zero.over", "<axes>", "(batch.over)", "the axes, of those of batch.over"},
   {"zero.gather", "auto|use|step", "auto", "when parameters are gathered: for each use, or once a step"},
   {"zero.min_size", "<int>", "1024", "parameters of fewer elements stay whole"},
-  {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states"},
-  {"offload.what", "<patterns>", "[]", "what lives in host memory: states"},
+  {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states, params, saved, names"},
+  {"offload.what", "<patterns>", "[]", "what lives in host memory: states, params, saved, names"},
   {"offload.update", "device|!host", "device", "where states are updated"},
 };
 

@@ -107,6 +107,18 @@ void Buffers::nameAccumulators() {
     }
 }
 
+/// Backward takes them in the same microbatch.
+void Buffers::markSaved() {
+  for (const Activity &activity : activities.list)
+    for (Value operand : activities.operandsOf(activity)) {
+      int64_t producer = activity.backward ? activities.producer(operand) : -1;
+      if (producer < 0 || activities.list[producer].backward || !index.contains(operand))
+        continue;
+      BufferPlan &plan = plans[index[operand]];
+      plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
+    }
+}
+
 /// The new value goes where the old one stands, if nobody reads the old one later.
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
@@ -218,6 +230,7 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
     if (activities.producer(write.getOperand()) >= 0)
       buffers.placeWrite(write);
   buffers.nameAccumulators();
+  buffers.markSaved();
   buffers.countSlots();
   return buffers;
 }

@@ -14,6 +14,7 @@ struct BufferPlan {
   DistType dist;               ///< state, hyper, input, gradient
   bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
   int64_t depth = 1;
+  bool saved = false; ///< forward keeps it for backward of the same microbatch
 };
 
 /// Where the values of a step stand between blocks.
@@ -39,6 +40,7 @@ private:
   void placeWrite(WriteOp write);
   void reuseSums();
   void nameAccumulators();
+  void markSaved();
   void countSlots();
 
   const Activities &activities;

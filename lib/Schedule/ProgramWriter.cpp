@@ -1,5 +1,7 @@
 #include "ProgramWriter.h"
 
+#include "par/Dialect/Space.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -276,6 +278,8 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned stage) {
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
                                    many ? SlotIndex::mb : SlotIndex::none, plan->depth, plan->type,
                                    plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(), DenseI64ArrayAttr());
+    if (plan->saved)
+      buffer->setAttr(savedAttr, builder.getUnitAttr());
     symbols.insert(buffer);
   }
 }

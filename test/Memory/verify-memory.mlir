@@ -75,8 +75,8 @@ par.program @stage0 on @s0 ranks [0] {
 
 par.stage @s0 <> ranks [0]
 par.program @stage0 on @s0 ranks [0] {
-  // expected-error @below {{is no state and lies in the host's memory, which is not supported}}
-  par.buffer @t temp : tensor<4xf32> at [0] {host}
+  // expected-error @below {{is written by the runtime and lies in the host's memory, which is not supported}}
+  par.buffer @x input of "x" : tensor<4xf32> at [0] {host}
 }
 
 // -----

@@ -219,6 +219,10 @@ def draw(choose, model, parameters, modules):
         over = choose.choice([plan.over, plan.over[:1]])
         plan.keys["zero"] = flow({"level": choose.choice([1, 2, 3]), "over": f"[{', '.join(over)}]",
                                   "min_size": choose.choice([0, 0, 1024])})
+    if choose.random() < 0.3:
+        what = [word for word in ("params", "states", "saved") if choose.random() < 0.6]
+        what += [f'"^{name}"' for name, _ in choose.sample(parameters, 2)] if choose.random() < 0.3 else []
+        plan.keys["offload"] = f"[{', '.join(what)}]"
     return plan
 
 

@@ -26,17 +26,18 @@ PAGE = HERE.parents[1] / "docs/plan.md"
 TOKENS, SYMBOLS = 16, 64  # of a sample, as the models of the folder page have them
 PLANS = {
     "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
-    "3, parameters": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2", "pipeline inside data": "parts", "MoE": "parts",
+    "3, parameters": "gpt2", "FSDP with CPU offload": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2",
+    "FSDP x TP": "gpt2",
+    "pipeline inside data": "parts", "MoE": "parts",
 }
 REFUSED = {
-    "PipeDream": "gpt2", "FSDP with CPU offload": "gpt2", "PTD-P": "gpt2", "FSDP x TP": "gpt2", "hybrid": "parts",
+    "PipeDream": "gpt2", "PTD-P": "gpt2", "hybrid": "parts",
     "the same table": "parts", "context": "gpt2", "inference": "gpt2",
 }
 # What a refusal is about, and how §8 calls it.
 NOT_YET = {
     r"pipeline.schedule: \"\w+\"": "schedules other than", r"pipeline.meshes": "`pipeline.meshes`",
-    r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"offload: \"params\"": "`offload` of anything but",
-    r"mesh.\w+: a mapping": "`within`", r"recompute: \"selective\"": "`recompute: selective`",
+    r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"recompute: \"selective\"": "`recompute: selective`",
     r"train.groups.[\w.]+.sparse": "in `groups`", r"sequence": "`sequence`", r"carry": "`carry`",
 }
 
@@ -69,7 +70,8 @@ def one_rank(text):
     """A plan of one rank that trains as this one does, and its batch."""
     batch = int(re.search(r"batch: (?:\{size: )?(\d+)", text)[1])
     train = re.search(r"train: \{(?:[^{}]|\{[^{}]*\})*\}", text)[0]
-    return f"batch: {batch}\n{train}\n", batch
+    precision = re.search(r"precision: .*\n|$", text)[0]
+    return f"batch: {batch}\n{train}\n{precision}", batch
 
 
 def data_of(runs, batch):
@@ -96,7 +98,7 @@ class Page:
         self.whole = {}  # what one rank computed, by model and plan
 
     def train(self, model, text):
-        bundle = self.runs.compile(model, text)
+        bundle = self.runs.compile(model, re.sub(r"^target: .*\n", "", text, flags=re.M))
         lines, weights = self.runs.train(bundle, data_of(self.runs, one_rank(text)[1]), self.steps, "--init")
         return [line["loss"] for line in lines], read_safetensors(weights)
 

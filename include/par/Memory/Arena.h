@@ -27,7 +27,7 @@ struct BufferUse {
   int64_t begin, end;
 };
 
-/// Lives of every slot of every buffer that is not state, over all entries one after the other. Positions
+/// Lives of every slot of every buffer of the device that is not state, over all entries one after the other. Positions
 /// count the ops of the blocks in the order in which they run.
 std::vector<BufferUse> computeLives(ProgramOp program);
 

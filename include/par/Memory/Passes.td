@@ -20,13 +20,15 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
   }];
 }
 
-def OffloadStatesPass : Pass<"par-offload-states", "::mlir::ModuleOp"> {
-  let summary = "moves the optimizer's states into the host's memory";
+def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
+  let summary = "moves variables, and what forward keeps for backward, into the host's memory";
   let description = [{
-    Expects: programs after -par-assign-buffers. Leaves: every buffer of a variable of kind `state` with the mark
-    `host`; each block that uses it copies it into a temporary buffer and back if it has changed. A copy in stands
-    before the op that uses the state before this one, so that it may run beside that op; a copy out behind the last
-    use. Bundle gives these copies a queue of their own.
+    Expects: programs after -par-assign-buffers. Leaves: every buffer that the options mean with the mark `host`: the
+    optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`, `parameters-of`), and
+    what forward keeps for backward (`saved`; of 1,024 elements or more). A block that uses one copies it into a temporary
+    buffer, and back if it has changed. A copy in stands before the op that first uses what comes before, so that it
+    may run beside that op; a copy out behind the last use. A use that more than `far` ops with uses of others stand before copies in
+    anew, so that no copy stays through a block. Bundle gives these copies a queue for each direction.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -34,6 +36,13 @@ def OffloadStatesPass : Pass<"par-offload-states", "::mlir::ModuleOp"> {
     par.buffer @m.dev temp : tensor<4xf32>
     ```
   }];
+  let options = [
+    Option<"states", "states", "bool", "false", "the optimizer's states">,
+    Option<"parameters", "parameters", "bool", "false", "all parameters">,
+    Option<"saved", "saved", "bool", "false", "what forward keeps for backward">,
+    ListOption<"statesOf", "states-of", "std::string", "parameters whose states these are">,
+    ListOption<"parametersOf", "parameters-of", "std::string", "these parameters">,
+    Option<"far", "far", "unsigned", "32", "ops with uses of others that may stand between two uses of one copy">];
 }
 
 def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
@@ -56,7 +65,7 @@ def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
     stored at once, or one that takes over an operand and lies in another buffer than that; at an op other than a
-    copy that touches the host's memory, and a buffer there that is not state; at a `par.done` of what no collective
+    copy that touches the host's memory, and a buffer there that the runtime writes; at a `par.done` of what no collective
     with a queue has written last.
 
     ```

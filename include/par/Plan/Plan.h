@@ -141,6 +141,16 @@ struct PlanZero {
   Said<int64_t> minSize;    ///< parameters of fewer elements stay whole
 };
 
+/// What lives in the host's memory.
+struct PlanOffload {
+  bool states = false, params = false; ///< all of the optimizer's states, all parameters
+  bool saved = false;                  ///< what forward keeps for backward
+  std::vector<SaidPattern> patterns;   ///< parameters and, by state(P), states
+  Origin origin;                       ///< of the list
+
+  bool empty() const { return !states && !params && !saved && patterns.empty(); }
+};
+
 struct PlanPipeline {
   Said<std::string> over; ///< axis of the stages; empty: one stage
   Said<int64_t> stages;   ///< 1 without a pipeline
@@ -180,6 +190,7 @@ struct Plan {
   PlanTarget target;
   Said<int64_t> ranks;
   std::vector<std::pair<std::string, Said<int64_t>>> mesh; ///< outermost first
+  std::vector<std::pair<std::string, Said<std::string>>> within; ///< axis, level of the machine that its ranks must not leave
   std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
   PlanBatch batch;
@@ -187,7 +198,7 @@ struct Plan {
   PlanPrecision precision;
   std::vector<PlanShard> shard;
   PlanZero zero;
-  Said<bool> offloadStates; ///< the optimizer's states live in host memory
+  PlanOffload offload;
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;
@@ -217,6 +228,9 @@ std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<s
 /// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol
 /// (appended to `dims`); checks that the batch splits (error 5). Returns whether there was no error.
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks of two.
+void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 
 } // namespace par
 

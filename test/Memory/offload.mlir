@@ -1,7 +1,7 @@
 // States lie in the host's memory. Each is copied in before the launch that uses the state before it, so that the copy
 // may run beside that launch, and back behind its last use; parameters and counters stay on the device.
-// RUN: par-opt %s --par-offload-states | FileCheck %s
-// RUN: par-opt %s --par-offload-states --par-pack-memory --par-verify-memory | FileCheck %s --check-prefix=PACKED
+// RUN: par-opt %s --par-offload=states | FileCheck %s
+// RUN: par-opt %s --par-offload=states --par-pack-memory --par-verify-memory | FileCheck %s --check-prefix=PACKED
 
 par.stage @s0 <> ranks [0]
 par.variable @w parameter : tensor<100xf32>

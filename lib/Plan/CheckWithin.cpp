@@ -1,0 +1,25 @@
+//===- CheckWithin.cpp - axes that must not leave a node
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "par/Plan/Plan.h"
+
+namespace par {
+
+void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
+  if (nodeRanks == 0 || *plan.ranks <= nodeRanks)
+    return;
+  for (const auto &[name, level] : plan.within) {
+    int64_t apart = 1; // the last axis joins neighbours
+    for (auto axis = plan.mesh.rbegin(); axis != plan.mesh.rend() && axis->first != name; ++axis)
+      apart *= *axis->second;
+    int64_t row = apart * plan.axisSize(name);
+    // Ranks fill one node after the other, and rows begin at multiples of their length.
+    if (nodeRanks % row != 0)
+      errors.error(level.origin, PlanMessage::notWithin, name, plan.axisSize(name), apart, row, nodeRanks);
+  }
+}
+
+} // namespace par
