@@ -111,7 +111,9 @@ class Page:
         self.claims.equal(f"{name}: steps", len(found), self.steps)
         self.claims.hold(f"{name}: losses to one rank's", largest(abs(a - b) for a, b in zip(losses, found)), 1e-5)
         shares = {key: difference(weight[1], parts[key][1]) for key, weight in weights.items() if not is_noise(key)}
-        self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), 1e-4, unit="of their norm")
+        # Gradients of bf16 products differ by 2^-9 of themselves; adamw makes steps of lr of them, a twentieth of a weight.
+        bound = 1e-3 if "bf16" in text else 1e-4
+        self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), bound, unit="of their norm")
 
     def check_refused(self, name, text, open_keys):
         model, file = HERE / f"page/{REFUSED[name]}.onnx.gz", self.runs.work / "page.yaml"
