@@ -105,11 +105,14 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                     }});
   BucketCollectivesPassOptions bucket;
   bucket.bytes = *plan.collectives.bucket;
-  phases.push_back({"collectives", [bucket, overlap = *plan.collectives.overlap](OpPassManager &manager) {
+  SplitCollectivesPassOptions beside;
+  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
+  beside.window = *plan.target.device == "cuda" ? 2 : 1;
+  phases.push_back({"collectives", [bucket, beside, overlap = *plan.collectives.overlap](OpPassManager &manager) {
                       manager.addPass(createBucketCollectivesPass(bucket));
                       if (overlap) {
                         manager.addPass(createOverlapCollectivesPass());
-                        manager.addPass(createSplitCollectivesPass());
+                        manager.addPass(createSplitCollectivesPass(beside));
                       }
                       VerifyCollectivesPassOptions verify;
                       verify.overlap = overlap;
