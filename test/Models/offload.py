@@ -8,9 +8,11 @@ are equal bit by bit, whatever the plan. Only Python's standard library is used.
 """
 import argparse
 import pathlib
+import re
 import sys
 import tempfile
 
+from distributed import WHOLE_BATCH
 from models import find
 from runs import Claims, Runs
 from train_reference import optimizer_of
@@ -25,7 +27,8 @@ WHAT = {"params": "[params]", "states": "[states]", "saved": "[saved]", "all": "
 
 
 def check(runs, claims, model, plan, kinds):
-    text = PLANS[plan] + optimizer_of("adamw", model.reference["runs"]["adamw"]["options"])
+    text = re.sub(r"microbatches: \d", "microbatches: 1", PLANS[plan]) if model.name in WHOLE_BATCH else PLANS[plan]
+    text += optimizer_of("adamw", model.reference["runs"]["adamw"]["options"])
     found = {}
     for what in ["", *kinds]:
         bundle = runs.compile(model.file, text + (f"offload: {WHAT[what]}\n" if what else ""))
