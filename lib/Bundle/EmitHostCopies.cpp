@@ -4,6 +4,15 @@ using namespace mlir;
 
 namespace par {
 
+static format::Space spaceOf(const format::Program &program, const format::Operand &operand) {
+  return program.buffers[operand.buffer].space;
+}
+
+/// Whether an instruction copies between device and host.
+static bool isHostCopy(const format::Program &program, const format::Instruction &it) {
+  return it.op == format::Op::Copy && spaceOf(program, it.operands[0]) != spaceOf(program, it.operands[1]);
+}
+
 namespace {
 
 /// Copies between device and host of one block on queues of their own, one for each direction, and what waits for what. Positions
@@ -14,13 +23,9 @@ public:
       : program(program), list(list), in(in), out(out), after(list.size()) {}
 
   void plan();
-  /// Whether the instruction is such a copy.
-  bool is(size_t n) const {
-    const format::Instruction &it = list[n];
-    return it.op == format::Op::Copy && space(it.operands[0]) != space(it.operands[1]);
-  }
+  bool is(size_t n) const { return isHostCopy(program, list[n]); }
   uint32_t queueOf(size_t n) const {
-    return !is(n) ? list[n].queue : space(list[n].operands[0]) == format::Space::Host ? in : out;
+    return !is(n) ? list[n].queue : spaceOf(program, list[n].operands[0]) == format::Space::Host ? in : out;
   }
   /// What the instruction's queue waits for before it.
   ArrayRef<int64_t> waitsOf(size_t n) const { return after[n]; }
@@ -28,7 +33,6 @@ public:
   SmallVector<int64_t> unfinished() const;
 
 private:
-  format::Space space(const format::Operand &operand) const { return program.buffers[operand.buffer].space; }
   size_t lastOf(size_t n) const { return list[n].op == format::Op::Group ? n + list[n].n : n; }
   bool overlap(const format::Operand &mine, const format::Operand &theirs) const;
   bool meet(size_t one, size_t other) const;
@@ -117,8 +121,7 @@ SmallVector<int64_t> HostCopies::unfinished() const {
 }
 
 void ProgramEmitter::giveCopiesQueues(format::Block &block) {
-  HostCopies none(out, block.instructions, 0, 0);
-  if (llvm::none_of(llvm::seq(block.instructions.size()), [&](size_t n) { return none.is(n); }))
+  if (llvm::none_of(block.instructions, [&](const format::Instruction &it) { return isHostCopy(out, it); }))
     return;
   HostCopies copies(out, block.instructions, queueNamed("copies.in"), queueNamed("copies.out"));
   copies.plan();
