@@ -118,7 +118,7 @@ bool Compilation::readPlanFor() {
     model.plan = std::move(*plan);
     if (completePlan(model.plan, model.names, errors) && onnxModel) {
       checkPlanNames(model.plan, model.names, errors);
-      (void)trainOptions(model.plan, model.names, errors);
+      (void)trainOptions(model.plan, model.names, errors); // for what it finds wrong; the phases ask again
       importing = importOptions(model.plan, model.names, errors);
       importing.nameAllLost = options.verbose;
     }

@@ -44,6 +44,7 @@ static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateO
   }
 }
 
+/// What the plan keeps in the host's memory.
 static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &known) {
   const PlanOffload &offload = model.plan.offload;
   OffloadPassOptions options;
@@ -55,6 +56,24 @@ static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &kno
       (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
           .push_back(model.names.parameters[index].name);
   return options;
+}
+
+static Phase collectivesPhase(const Plan &plan) {
+  BucketCollectivesPassOptions bucket;
+  bucket.bytes = *plan.collectives.bucket;
+  SplitCollectivesPassOptions beside;
+  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
+  beside.window = *plan.target.device == "cuda" ? 2 : 1;
+  return {"collectives", [bucket, beside, overlap = *plan.collectives.overlap](OpPassManager &manager) {
+            manager.addPass(createBucketCollectivesPass(bucket));
+            if (overlap) {
+              manager.addPass(createOverlapCollectivesPass());
+              manager.addPass(createSplitCollectivesPass(beside));
+            }
+            VerifyCollectivesPassOptions verify;
+            verify.overlap = overlap;
+            manager.addPass(createVerifyCollectivesPass(verify));
+          }};
 }
 
 std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {
@@ -103,24 +122,11 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back({"kernels", [device = *plan.target.device](OpPassManager &manager) {
                       buildKernelsPipeline(manager, device);
                     }});
-  BucketCollectivesPassOptions bucket;
-  bucket.bytes = *plan.collectives.bucket;
-  SplitCollectivesPassOptions beside;
-  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
-  beside.window = *plan.target.device == "cuda" ? 2 : 1;
-  phases.push_back({"collectives", [bucket, beside, overlap = *plan.collectives.overlap](OpPassManager &manager) {
-                      manager.addPass(createBucketCollectivesPass(bucket));
-                      if (overlap) {
-                        manager.addPass(createOverlapCollectivesPass());
-                        manager.addPass(createSplitCollectivesPass(beside));
-                      }
-                      VerifyCollectivesPassOptions verify;
-                      verify.overlap = overlap;
-                      manager.addPass(createVerifyCollectivesPass(verify));
-                    }});
+  phases.push_back(collectivesPhase(plan));
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
   MemoryOptions arenas;
-  arenas.offload = offloadOptions(model, known);
+  if (!plan.offload.empty())
+    arenas.offload = offloadOptions(model, known);
   phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});
   return phases;
 }

@@ -55,8 +55,8 @@ static std::vector<Way> listWays(const Plan &plan) {
       ways.push_back({"zero.level=" + std::to_string(level), "zero: " + std::to_string(level)});
   if (*plan.recompute.kind != PlanRecompute::Full)
     ways.push_back({"recompute=full", "recompute: full"});
-  int64_t microbatches = **plan.batch.microbatches, ways2 = microbatches * plan.axesSize(*plan.batch.over) * 2;
-  if (plan.batch.size->has_value() && **plan.batch.size % ways2 == 0 && !plan.batch.microbatchSize.given())
+  int64_t microbatches = **plan.batch.microbatches, halves = 2 * microbatches * plan.axesSize(*plan.batch.over);
+  if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
     ways.push_back({"batch.microbatches=" + std::to_string(2 * microbatches),
                     "batch.microbatches: " + std::to_string(2 * microbatches)});
   if (plan.offload.empty())

@@ -88,9 +88,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 
 void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
   manager.addPass(createAssignBuffersPass());
-  const OffloadPassOptions &offload = options.offload;
-  if (offload.states || offload.parameters || offload.saved || !offload.statesOf.empty() || !offload.parametersOf.empty())
-    manager.addPass(createOffloadPass(offload));
+  if (options.offload)
+    manager.addPass(createOffloadPass(*options.offload));
   PackMemoryPassOptions pack;
   pack.limit = options.limit;
   manager.addPass(createPackMemoryPass(pack));

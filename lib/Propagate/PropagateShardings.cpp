@@ -227,7 +227,7 @@ void Propagation::run() {
   seedUpTo(2);
   spreadParameters();
   spread();
-  seedUpTo(levels.empty() ? 0 : levels.back());
+  seedUpTo(levels.back());
   placeGradients();
   finish();
   for (BlockArgument argument : step.getArguments())

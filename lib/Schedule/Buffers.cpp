@@ -109,14 +109,17 @@ void Buffers::nameAccumulators() {
 
 /// Backward takes them in the same microbatch.
 void Buffers::markSaved() {
-  for (const Activity &activity : activities.list)
+  for (const Activity &activity : activities.list) {
+    if (!activity.backward)
+      continue;
     for (Value operand : activities.operandsOf(activity)) {
-      int64_t producer = activity.backward ? activities.producer(operand) : -1;
+      int64_t producer = activities.producer(operand);
       if (producer < 0 || activities.list[producer].backward || !index.contains(operand))
         continue;
       BufferPlan &plan = plans[index[operand]];
       plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
     }
+  }
 }
 
 /// The new value goes where the old one stands, if nobody reads the old one later.

@@ -5,7 +5,7 @@
     distributed.py --bin build/bin --models FOLDER --random 100 [--seed 1]
 
 FOLDER is as models.py describes it. Without --random: ten steps under every plan of PLANS; shardings are by a rule that knows
-no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, zero, microbatches, cuts, schedule, recompute,
+no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, zero, offload, microbatches, cuts, schedule, recompute,
 groups of batch norm, optimizer), a line each; a plan that the compiler refuses with a located sentence is counted, not failed.
 One rank computes the same: the whole batch as one microbatch, batch norm in as many groups. The bounds are of the order of
 additions, which is all that a plan may change: losses 2e-5, weights 2e-5 of the tensor's largest and 1e-9 more for those whose

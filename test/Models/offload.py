@@ -3,7 +3,7 @@
 
     offload.py --bin build/bin --models FOLDER [--only gpt2] [--plan zero3] [--what params]
 
-FOLDER is as models.py describes it, tokens of four steps its data. A copy changes no number, so losses and exported weights
+FOLDER is as models.py describes it; four steps of its data. A copy changes no number, so losses and exported weights
 are equal bit by bit, whatever the plan. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse

@@ -27,8 +27,7 @@ TOKENS, SYMBOLS = 16, 64  # of a sample, as the models of the folder page have t
 PLANS = {
     "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
     "3, parameters": "gpt2", "FSDP with CPU offload": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2",
-    "FSDP x TP": "gpt2",
-    "pipeline inside data": "parts", "MoE": "parts",
+    "FSDP x TP": "gpt2", "pipeline inside data": "parts", "MoE": "parts",
 }
 REFUSED = {
     "PipeDream": "gpt2", "PTD-P": "gpt2", "hybrid": "parts",

@@ -11,8 +11,8 @@ namespace par {
 #include "par/Memory/Passes.h.inc"
 
 struct MemoryOptions {
-  int64_t limit = 0;      ///< bytes a rank may use; 0: unlimited
-  OffloadPassOptions offload; ///< what lies in the host's memory
+  int64_t limit = 0;                         ///< bytes a rank may use; 0: unlimited
+  std::optional<OffloadPassOptions> offload; ///< what lies in the host's memory; none: nothing
 };
 void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);
 
