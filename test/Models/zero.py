@@ -2,9 +2,12 @@
 """Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
 
     zero.py --bin build/bin [--part numbers|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
+    zero.py --bin build/bin --part numbers --models FOLDER
+    zero.py --bin build/bin --part bytes --part memory --structure gpt2-xl.onnx.gz... --ranks 64
 
-numbers  every shared model under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2 with 4 microbatches, and over one of two batch
-         axes, sgd and adamw, clipped in half: ten steps equal one rank's within the bounds of distributed.py
+numbers  every model of this folder, or of one as distributed.py takes it, under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2
+         with 4 microbatches, and over one of two batch axes, sgd and adamw, clipped in half: ten steps equal one rank's within
+         the bounds of distributed.py
 bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi elements are
          spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every level:
              0      2 Psi (N-1)/N       all-reduce
@@ -12,6 +15,7 @@ bytes    what a rank of the emitted program sends in a step, by closed form, wit
              2  (1+m) Psi (N-1)/N       reduce-scatter in each of m microbatches
              3  m Psi + m Psi + m B, times (N-1)/N: gathers forward, and backward of the B elements that it reads
              3 with gather: step  (1+m) Psi (N-1)/N
+         of this folder's gpt2, or of other files with GPT-2's names, which need no weights
 axes     the same where the mesh has two axes
 memory   params, grads and states of a rank: 4 (1 + 1 + 2) Psi bytes in f32 under adamw, and their divisions by N
 saves    a checkpoint of each plan is read by each other one, and the step from there is the same within the bounds
@@ -27,7 +31,7 @@ import tempfile
 import types
 
 from distributed import Pair, Plan
-from models import Model
+from models import find
 from runs import HERE, Claims, Runs, largest
 
 F32 = 4
@@ -48,15 +52,16 @@ def cases():
 
 
 CASES = cases()
-MODELS = sorted(path.parent.name for path in HERE.glob("*/model.onnx"))
 
 
 def numbers(runs, claims, options):
-    for name in options.only or MODELS:
-        model = Model(HERE / name / "model.onnx")
+    models = [model for model in find(options.models, options.only, ["plain"]) if not model.lost()]
+    if not models:
+        sys.exit(f"zero.py: no such models in {options.models}")
+    for model in models:
         for case in options.case or CASES:
             for optimizer in options.optimizer or ["sgd", "adamw"]:
-                title = f"{name} {case} {optimizer}"
+                title = f"{model.name} {case} {optimizer}"
                 with claims.watch(title):
                     loss, share, worst = Pair(runs, model, CASES[case], optimizer).compare()
                     claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
@@ -120,34 +125,44 @@ def read_backward(name):
     return not name.endswith(".bias") and not name.endswith("wpe.weight")
 
 
+def structures(options):
+    """(file, name, the most microbatches on so many ranks) of the models whose bytes are counted."""
+    if not options.structure:
+        return [(HERE / "gpt2/model.onnx", "gpt2", lambda ranks: max(1, 8 // ranks))]
+    return [(file, file.name.partition(".")[0], lambda ranks: 2) for file in options.structure]
+
+
 def check_bytes(runs, claims, options):
-    model = HERE / "gpt2/model.onnx"
-    for ranks in options.ranks or (2, 4, 8):
-        for microbatches in sorted({1, 8 // ranks}):
-            level0 = None
-            for level, once in ((0, ""), (1, ""), (2, ""), (3, ""), (3, ", gather: step")):
-                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {{level: {level}{once}}}\n" + ADAMW
-                bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level}{once} dp {ranks} m {microbatches}"
-                sent = bundle.sent()
-                if level == 0:
-                    parts, whole = {}, bundle.parameters
-                else:
-                    parts, whole = spread(bundle, ranks)
-                if level:
-                    hold_spread(claims, title, bundle, parts)
-                psi, rest, exact = sum(parts.values()), sum(whole.values()), sum(bundle.parameters[name] for name in parts)
-                share = (ranks - 1) / ranks
-                backward = sum(size for name, size in parts.items() if read_backward(name))
-                gathers = {0: 0, 1: psi, 2: psi, 3: psi if once else microbatches * (psi + backward)}[level]
-                scatters = psi * (microbatches if level > 1 else 1)
-                claims.hold(f"{title}: all-reduced - 2 {rest} (N-1)/N", abs(sent["all_reduce"] - 2 * rest * share), 0.01)
-                claims.hold(f"{title}: scattered - {scatters} (N-1)/N", abs(sent["reduce_scatter"] - scatters * share), 0.01)
-                claims.hold(f"{title}: gathered - {gathers} (N-1)/N", abs(sent["all_gather"] - gathers * share), 0.01)
-                claims.equal(f"{title}: all-to-all", sent["all_to_all"], 0)
-                total = F32 * sum(sent.values())
-                level0 = total if level == 0 else level0
-                print(f"{title}: {total:.0f} B sent, {total / level0:.3f} of level 0; Psi {exact} + {psi - exact} of padding spread, "
-                      f"{rest} whole")
+    for model, name, most in structures(options):
+        for ranks in options.ranks or (2, 4, 8):
+            for microbatches in sorted({1, most(ranks)}):
+                level0 = None
+                for level, once in ((0, ""), (1, ""), (2, ""), (3, ""), (3, ", gather: step")):
+                    plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {{level: {level}{once}}}\n"
+                    title = f"{name} zero {level}{once} dp {ranks} m {microbatches}"
+                    total = hold_bytes(claims, title, Bundle(runs.compile(model, plan + ADAMW)), ranks, microbatches, level, once)
+                    level0 = level0 or total
+                    print(f"{title}: {total / level0:.3f} of level 0", flush=True)
+
+
+def hold_bytes(claims, title, bundle, ranks, microbatches, level, once):
+    """Bytes that a rank sends in a step, each kind of collective held against its closed form."""
+    sent = bundle.sent()
+    parts, whole = spread(bundle, ranks) if level else ({}, bundle.parameters)
+    if level:
+        hold_spread(claims, title, bundle, parts)
+    psi, rest, exact = sum(parts.values()), sum(whole.values()), sum(bundle.parameters[name] for name in parts)
+    share = (ranks - 1) / ranks
+    backward = sum(size for name, size in parts.items() if read_backward(name))
+    gathers = {0: 0, 1: psi, 2: psi, 3: psi if once else microbatches * (psi + backward)}[level]
+    scatters = psi * (microbatches if level > 1 else 1)
+    claims.hold(f"{title}: all-reduced - 2 {rest} (N-1)/N", abs(sent["all_reduce"] - 2 * rest * share), 0.01)
+    claims.hold(f"{title}: scattered - {scatters} (N-1)/N", abs(sent["reduce_scatter"] - scatters * share), 0.01)
+    claims.hold(f"{title}: gathered - {gathers} (N-1)/N", abs(sent["all_gather"] - gathers * share), 0.01)
+    claims.equal(f"{title}: all-to-all", sent["all_to_all"], 0)
+    total = F32 * sum(sent.values())
+    print(f"{title}: {total:.0f} B sent; Psi {exact} + {psi - exact} of padding spread, {rest} whole")
+    return total
 
 
 def check_two_axes(runs, claims, options):
@@ -177,27 +192,32 @@ def check_two_axes(runs, claims, options):
 
 
 def check_memory(runs, claims, options):
-    model = HERE / "gpt2/model.onnx"
-    for ranks in options.ranks or (2, 4, 8):
-        for level in (0, 1, 2, 3):
-            microbatches = 1 if ranks == 8 else 2
-            plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + ADAMW
-            bundle, title = Bundle(runs.compile(model, plan)), f"gpt2 zero {level} dp {ranks}"
-            kinds = {t["name"]: t["kind"] for t in bundle.manifest["tensors"]}
-            parts, whole = spread(bundle, ranks) if level else ({}, bundle.parameters)
-            if level:
-                hold_spread(claims, title, bundle, parts)
-            rest, psi = sum(whole.values()), sum(bundle.parameters[name] for name in parts)
-            shard = sum(parts.values()) // ranks
-            state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) in wanted)
-            divided = lambda at: F32 * ((shard if level >= at else psi) + rest)
-            claims.equal(f"{title}: params", state("parameter"), divided(3))
-            claims.equal(f"{title}: states", state("state"), 2 * divided(1))
-            sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
-            if microbatches > 1:
-                claims.equal(f"{title}: grads", sums, divided(2))
-            padding = sum(parts.values()) - psi
-            print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak {bundle.manifest['peak'][0]}")
+    for model, name, most in structures(options):
+        for ranks in options.ranks or (2, 4, 8):
+            for level in (0, 1, 2, 3):
+                microbatches = min(2, most(ranks))
+                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + ADAMW
+                bundle = Bundle(runs.compile(model, plan))
+                hold_memory(claims, f"{name} zero {level} dp {ranks}", bundle, ranks, microbatches, level)
+
+
+def hold_memory(claims, title, bundle, ranks, microbatches, level):
+    """Bytes of a rank's parameters, states and gradients; these where there are microbatches to sum over."""
+    kinds = {t["name"]: t["kind"] for t in bundle.manifest["tensors"]}
+    parts, whole = spread(bundle, ranks) if level else ({}, bundle.parameters)
+    if level:
+        hold_spread(claims, title, bundle, parts)
+    rest, psi = sum(whole.values()), sum(bundle.parameters[name] for name in parts)
+    shard = sum(parts.values()) // ranks
+    state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) in wanted)
+    divided = lambda at: F32 * ((shard if level >= at else psi) + rest)
+    claims.equal(f"{title}: params", state("parameter"), divided(3))
+    claims.equal(f"{title}: states", state("state"), 2 * divided(1))
+    sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
+    if microbatches > 1:
+        claims.equal(f"{title}: grads", sums, divided(2))
+    padding = sum(parts.values()) - psi
+    print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak {bundle.manifest['peak'][0]}")
 
 
 def check_saves(runs, claims, options):
@@ -237,10 +257,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=sorted(PARTS), help="default: all")
-    parser.add_argument("--only", action="append", choices=MODELS, help="of numbers; default: all")
+    parser.add_argument("--models", type=pathlib.Path, default=HERE, help="of numbers; default: this script's folder")
+    parser.add_argument("--only", action="append", help="of numbers: a model's name; default: all")
     parser.add_argument("--case", action="append", choices=sorted(CASES))
     parser.add_argument("--optimizer", action="append", choices=["sgd", "adamw"])
     parser.add_argument("--ranks", action="append", type=int, help="of bytes and memory; default: 2, 4 and 8")
+    parser.add_argument("--structure", action="append", type=pathlib.Path, help="of bytes and memory: a model file; repeat")
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-zero-") as work:
