@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace par;
 
@@ -19,15 +20,22 @@ std::string kernel(const std::string &name, const std::string &arguments, const 
 
 void runOnGpu(const std::string &text) { run_kernels::runAllFor(text, "sm_80"); }
 
-/// Sets PAR_PTXAS for the length of a test.
+/// Sets PAR_PTXAS for the length of a test, to a program that goes with it or to nothing.
 struct Ptxas {
-  explicit Ptxas(const std::string &path) { setenv("PAR_PTXAS", path.c_str(), 1); }
-  ~Ptxas() { unsetenv("PAR_PTXAS"); }
+  explicit Ptxas(const std::string &path) : path(path) { setenv("PAR_PTXAS", path.c_str(), 1); }
+  ~Ptxas() {
+    unsetenv("PAR_PTXAS");
+    unlink(path.c_str());
+  }
+  std::string path;
 };
+
+/// The path of a file of this process alone: other tests run beside it.
+std::string ownFile(const std::string &name) { return testing::TempDir() + name + "-" + std::to_string(getpid()); }
 
 /// A program in the place of ptxas that writes a file, does what a line of sh says and says `said`.
 std::string fakePtxas(const std::string &said, const std::string &first = "") {
-  std::string path = testing::TempDir() + "par-fake-ptxas";
+  std::string path = ownFile("par-fake-ptxas");
   std::ofstream(path) << "#!/bin/sh\necho code > $4\n" << first << "\ncat <<END\n" << said << "\nEND\n";
   chmod(path.c_str(), 0755);
   return path;
@@ -269,10 +277,11 @@ TEST(CudaKernels, RowsThatSpillAreNotHeld) {
   std::string said = "ptxas info    : Compiling entry function 'par_k0' for 'sm_90'\nptxas info    : Function properties for "
                      "par_k0\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
                      "registers";
-  std::string seen = testing::TempDir() + "par-fake-ptxas-seen", norm = normKernel(4096, 768, "bf16");
+  std::string seen = ownFile("par-fake-ptxas-seen"), norm = normKernel(4096, 768, "bf16");
   unlink(seen.c_str());
   Ptxas fake(fakePtxas(said, "test -e " + seen + " && exit 0; touch " + seen));
   LoadedKernels looped(norm, "sm_90");
+  unlink(seen.c_str());
   ASSERT_TRUE(looped.handle) << looped.errors;
   EXPECT_NE(looped.compiled.ptx.find(".shared"), std::string::npos);
   Ptxas none("");
