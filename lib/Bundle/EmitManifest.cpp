@@ -212,6 +212,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     tensor.aliases = found->second;
   if (auto found = options.transposed.find(tensor.name); found != options.transposed.end())
     tensor.transposed = found->second;
+  if (auto found = options.copies.find(tensor.name); found != options.copies.end())
+    tensor.copies = found->second;
   if (failed(emitInitialValue(variable, tensor)))
     return failure();
   out.tensors.push_back(std::move(tensor));

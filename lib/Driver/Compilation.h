@@ -44,6 +44,7 @@ private:
   Finding findingAt(const Origin &where) const;
   bool readModel();
   void warnOfMissingData();
+  void tieParameters(PlanErrors &errors);
   bool readPlanFor();
   bool import();
   bool runPhase(const Phase &phase);
@@ -91,6 +92,7 @@ private:
   std::optional<onnx::Model> onnxModel;
   ModelPlan model;
   ImportOptions importing;
+  std::map<std::string, std::vector<format::Source>> tiedCopies; ///< where the model's files hold what is another one now
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<interp::PhaseCheck> check;

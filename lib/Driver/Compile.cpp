@@ -12,6 +12,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -111,11 +112,39 @@ void Compilation::reportLostParameters() {
   sink(finding);
 }
 
+/// Where the model's files hold a tensor; without a file's name where it stands in the text of the model.
+static format::Source copyOf(const onnx::Model &model, const onnx::Tensor &tensor, bool transposed) {
+  format::Source copy;
+  if (tensor.storage != onnx::Storage::Inline)
+    copy.file = tensor.storage == onnx::Storage::InModel ? llvm::sys::path::filename(model.path).str() : tensor.file;
+  copy.offset = tensor.offset;
+  copy.length = tensor.length;
+  copy.type = format::dtypeOf(onnx::spell(tensor.type)).value_or(format::DType::F32);
+  copy.transposed = transposed;
+  return copy;
+}
+
+/// Makes one of the parameters that the plan ties, in the graph and among its names. Where the file has other numbers for
+/// them, the warning says whose are taken.
+void Compilation::tieParameters(PlanErrors &errors) {
+  std::vector<ParameterTie> ties = par::tieParameters(model.plan, model.names, errors);
+  for (const ParameterTie &tie : ties) {
+    if (holdsOtherNumbers(*onnxModel, tie))
+      errors.warning(tie.origin, PlanMessage::tieNumbers, tie.name, tie.owner);
+    for (const onnx::Tensor &tensor : onnxModel->initializers)
+      if (tensor.name == tie.name)
+        tiedCopies[tie.owner].push_back(copyOf(*onnxModel, tensor, tie.transposed));
+  }
+  tieInModel(*onnxModel, ties);
+}
+
 /// Reads the plan, completes it and holds it against the names of the model: all errors in one go.
 bool Compilation::readPlanFor() {
   PlanErrors errors;
   if (std::optional<Plan> plan = readPlan(options.plans, options.settings, errors)) {
     model.plan = std::move(*plan);
+    if (onnxModel)
+      tieParameters(errors);
     if (completePlan(model.plan, model.names, errors) && onnxModel) {
       checkPlanNames(model.plan, model.names, errors);
       (void)trainOptions(model.plan, model.names, errors); // for what it finds wrong; the phases ask again

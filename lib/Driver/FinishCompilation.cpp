@@ -33,6 +33,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     report(options.model, "cannot be read again: " + reason);
     return std::nullopt;
   }
+  bundling->copies = tiedCopies;
   enter("bundle");
   FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
   if (failed(bundle))

@@ -319,22 +319,14 @@ LogicalResult GraphImporter::declareInitializers() {
     if (known && onnx::isFloat(tensor.type) && known->getStoredCount() > 1024 &&
         known->getStoredCount() == tensor.elements())
       known.reset();
-    auto tied = options.tie.find(tensor.name);
     if (known) {
       values[tensor.name] = GraphValue{std::make_shared<StaticTensor>(std::move(*known)), {}, {}, false};
     } else if (!typeOf(tensor.type, tensor.dims)) {
       return error() << "initializer \"" << tensor.name << "\" has element type " << onnx::spell(tensor.type)
                      << ", which is not supported";
-    } else if (tied == options.tie.end()) {
+    } else {
       values[tensor.name] = declareVariable(tensor, trained ? VariableKind::parameter : VariableKind::buffer);
     }
-  }
-  for (const auto &[name, target] : options.tie) {
-    auto from = values.find(target);
-    if (!names.contains(name) || from == values.end() || !from->second.computed)
-      return error() << "train.tie says \"" << name << "\" is \"" << target << "\", and "
-                     << (names.contains(name) ? target : name) << " is no parameter";
-    values[name] = from->second;
   }
   return success();
 }

@@ -24,6 +24,25 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
     });
   }
 
+  std::vector<ParameterTie> ties;
+
+  /// The option's pairs name initializers.
+  LogicalResult tieParameters(onnx::Model &file) {
+    for (ParameterTie &tie : ties) {
+      const std::vector<int64_t> *shapes[] = {nullptr, nullptr};
+      for (const onnx::Tensor &tensor : file.initializers)
+        if (tensor.name == tie.name || tensor.name == tie.owner)
+          shapes[tensor.name == tie.owner] = &tensor.dims;
+      if (!shapes[0] || !shapes[1])
+        return emitError(FileLineColLoc::get(&getContext(), StringRef(model), 0, 0))
+               << "tie says \"" << tie.name << "\" is \"" << tie.owner << "\", and "
+               << (shapes[0] ? tie.owner : tie.name) << " is no initializer";
+      tie.transposed = *shapes[0] != *shapes[1];
+    }
+    tieInModel(file, ties);
+    return success();
+  }
+
   LogicalResult readOptions(ImportOptions &result) {
     bool read = readPairs(dims, [&](std::string symbol, StringRef size) {
       return !size.getAsInteger(10, result.dims[symbol]);
@@ -33,7 +52,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
       return true;
     });
     read &= readPairs(tie, [&](std::string name, StringRef other) {
-      result.tie[name] = other.str();
+      ties.push_back({std::move(name), other.str()});
       return true;
     });
     if (batch > 0)
@@ -68,6 +87,8 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
       emitError(FileLineColLoc::get(&getContext(), StringRef(model), 0, 0)) << reason;
       return signalPassFailure();
     }
+    if (failed(tieParameters(*file)))
+      return signalPassFailure();
     OwningOpRef<ModuleOp> imported = importModel(*file, wanted, &getContext());
     if (!imported)
       return signalPassFailure();

@@ -177,7 +177,7 @@ std::optional<LostMessage> describeLost(const onnx::Model &model, bool all) {
     said.notes.push_back("merged because they start equal: " + paired(lost.merged, " with ", all));
   if (!lost.apart.empty())
     said.notes.push_back("one parameter, of which the file has a transposed copy that would train apart: " +
-                         paired(lost.apart, " of ", all));
+                         paired(lost.apart, " of ", all) + "; train.tie: {COPY: PARAMETER} makes them one");
   if (!lost.unread.empty())
     said.notes.push_back("read by no node: " + listed(lost.unread, all));
   return said;

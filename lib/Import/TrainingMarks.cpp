@@ -43,6 +43,8 @@ llvm::Error readFrozen(const onnx::Model &model, const json::Object &object, Tra
   llvm::StringSet<> initializers;
   for (const onnx::Tensor &tensor : model.initializers)
     initializers.insert(tensor.name);
+  for (const onnx::Node &node : model.nodes) // what a plan ties is made of another one
+    initializers.insert_range(node.outputs);
   for (const json::Value &name : *names) {
     std::optional<StringRef> text = name.getAsString();
     if (!text)

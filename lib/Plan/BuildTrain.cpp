@@ -26,6 +26,9 @@ void PlanBuilder::train(PlanTrain &train, const Origin &origin) {
       errors.error(node->origin, PlanMessage::freezeAndOnly);
   }
   train.lost = word("train.lost", "refuse");
+  if (const PlanNode *node = root.at("train.tie"))
+    for (const PlanEntry &entry : node->entries)
+      train.tie.push_back({pattern(entry.key, entry.origin), pattern(entry.value.text, entry.value.origin)});
   if (const PlanNode *node = root.at("train.init"))
     for (const PlanEntry &entry : node->entries)
       train.init.push_back({pattern(entry.key, entry.origin), {entry.value.text, entry.value.origin}});

@@ -209,6 +209,10 @@ private:
            train.only->empty() ? train.origin : train.only->front().origin);
     if (*train.lost != "refuse")
       text(1, "lost", train.lost);
+    if (!train.tie.empty())
+      open(1, "tie");
+    for (const PlanTie &tie : train.tie)
+      line(2, patternText(tie.name), patternText(tie.owner), tie.name.origin);
     if (!train.init.empty())
       open(1, "init");
     for (const PlanInit &init : train.init)

@@ -54,7 +54,8 @@ static const PlanKey trainKeys[] = {
   {"train.freeze", "<patterns>", "[]", "parameters that are not trained"},
   {"train.only", "<patterns>", "(all)", "only these are trained"},
   {"train.lost", "refuse|allow", "refuse", "parameters that the exporter folded or merged"},
-  {"train.tie", "!", "", "one parameter under two names"},
+  {"train.tie", "<map>", "{}", "parameters that are another one under a second name"},
+  {"train.tie.<pattern>", "<pattern>", "", "the parameter that they are"},
   {"train.init", "<map>", "{}", "initial weights of par-run --init"},
   {"train.init.<pattern>", "<init>|xavier|kaiming", "", "zeros ones normal(s) uniform(a) xavier kaiming"},
 };

@@ -39,6 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!plan && !errors.any())
     std::abort();
   if (plan && completePlan(*plan, names, errors)) {
+    NameTable tied = names;
+    tieParameters(*plan, tied, errors);
     checkPlanNames(*plan, names, errors);
     importOptions(*plan, names, errors);
     resolveTrained(*plan, names, errors);

@@ -41,6 +41,8 @@ struct BundleOptions {
   std::map<std::string, std::vector<std::string>> aliases;
   /// Names under which weight files hold the transposed matrix, by variable.
   std::map<std::string, std::vector<std::string>> transposed;
+  /// Where else the model's files hold a variable that the plan tied others to.
+  std::map<std::string, std::vector<format::Source>> copies;
   /// By input; see collectInputLimits.
   std::map<std::string, InputLimits> inputLimits;
   /// Inputs and outputs whose integers have no sign.

@@ -67,9 +67,14 @@ struct ImportOptions {
   bool serve = false;
   /// Of all random numbers; the default of a value that the host may give anew when running.
   int64_t seed = 0;
-  /// Parameter → the parameter that it is tied to.
-  std::map<std::string, std::string> tie;
 };
+
+/// Rewrites the graph so that each copy is its owner: no initializer has its name, and a node in front of all others makes
+/// it of the owner (Identity, or Transpose). Names are those of initializers.
+void tieInModel(onnx::Model &model, llvm::ArrayRef<ParameterTie> ties);
+
+/// Whether the file holds other numbers for the copy than for its owner; false where it does not hold both.
+bool holdsOtherNumbers(const onnx::Model &model, const ParameterTie &tie);
 
 /// What a completed plan says about importing; errors where a pattern of `inputs` means no input.
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);

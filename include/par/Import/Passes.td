@@ -34,7 +34,7 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
     Option<"allowLost", "allow-lost", "bool", "false", "train though the exporter lost parameters">,
     ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,
-    ListOption<"tie", "tie", "std::string", "parameters under two names, name=name">,
+    ListOption<"tie", "tie", "std::string", "initializers that are another one, name=name">,
   ];
 }
 

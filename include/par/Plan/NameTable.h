@@ -110,6 +110,24 @@ void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const
 /// module; and not met by train.freeze. One flag a parameter; all false in an inference plan.
 std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
+/// A parameter that `train.tie` makes another one under a second name.
+struct ParameterTie {
+  std::string name, owner; ///< as the model calls them
+  bool transposed = false; ///< the exporter kept one of both as the transpose of what PyTorch has
+  Origin origin = {};      ///< where the plan says so
+};
+
+/// What `train.tie` says together: each parameter that is another one, with that one. The table knows them as one
+/// parameter afterwards, under all their names:
+///
+///     train.tie: {lm_head.weight: wte.weight}
+///     onnx::MatMul_30 [8, 32], the transposed lm_head.weight; wte.weight [32, 8]
+///     -> onnx::MatMul_30 is wte.weight transposed, and wte.weight answers to lm_head.weight
+///
+/// Errors where a pattern means no parameter or the right one several, where shapes or types differ, where one is trained
+/// and the other is not.
+std::vector<ParameterTie> tieParameters(const Plan &plan, NameTable &names, PlanErrors &errors);
+
 /// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
 /// par-compile calls once after Import, so that all of it is said in one go.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);

@@ -109,12 +109,18 @@ struct PlanInit {
   Said<std::string> rule;
 };
 
+/// The parameters that `name` matches are the one that `owner` matches.
+struct PlanTie {
+  SaidPattern name, owner;
+};
+
 struct PlanTrain {
   Origin origin;
   PlanLoss loss;
   std::vector<SaidPattern> freeze;
   std::optional<std::vector<SaidPattern>> only;
   Said<std::string> lost; ///< "refuse" or "allow": parameters that the exporter folded away
+  std::vector<PlanTie> tie;
   std::vector<PlanInit> init;
   PlanOptimizer optimizer;
   std::vector<PlanGroup> groups;

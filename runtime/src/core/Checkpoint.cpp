@@ -110,7 +110,7 @@ SaveIndex indexOf(const format::Manifest &manifest, const std::string &run, uint
   for (const Tensor &tensor : manifest.tensors) {
     if (!isSaved(tensor))
       continue;
-    SavedTensor entry{tensor.type, tensor.layout.shape, tensor.stored, {}};
+    SavedTensor entry{tensor.type, tensor.layout.shape, tensor.stored, {}, tensor.aliases};
     for (const format::Rectangle &part : tensor.layout.parts)
       if (!part.ranks.empty() && elementCount(part.size) > 0)
         entry.parts.push_back({rankFile(part.ranks.front()), part.start, part.size});
@@ -279,6 +279,9 @@ Checkpoint SaveReader::read() {
   }
   for (const auto &[name, tensor] : index.tensors)
     checkpoint.store.arrays[name] = storedArray(name, tensor);
+  for (const auto &[name, tensor] : index.tensors)
+    for (const std::string &other : tensor.also)
+      checkpoint.store.arrays.try_emplace(other, checkpoint.store.arrays.at(name));
   if (index.format == 1)
     checkpoint.remark = path + ": warning: was written by an earlier par-run, without checksums: shapes and sizes of its "
                                "files are compared, what they hold is not";

@@ -73,6 +73,14 @@ struct ModelCopy {
   std::string name; ///< as the manifest's sources say it
 };
 
+/// Where the model's files hold a tensor: once, but for what a plan tied.
+std::vector<format::Source> placesOf(const Tensor &tensor) {
+  std::vector<format::Source> places = tensor.copies;
+  if (tensor.source)
+    places.push_back(*tensor.source);
+  return places;
+}
+
 /// Throws Failure where the copies cannot hold the weights or would lie on the model.
 std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::string &bundle,
                                   const fs::path &path) {
@@ -84,8 +92,12 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
       continue;
     if (!tensor.source && tensor.kind != format::TensorKind::Buffer)
       throw Failure::at(path.string(), Message::exportNoPlace, tensor.name, model.string());
-    if (tensor.source && model.filename() != tensor.source->file)
-      beside.emplace(tensor.source->file, tensor.name);
+    for (const format::Source &place : placesOf(tensor)) {
+      if (place.file.empty())
+        throw Failure::at(path.string(), Message::exportNoPlace, tensor.name, model.string());
+      if (model.filename() != place.file)
+        beside.emplace(place.file, tensor.name);
+    }
   }
   for (const auto &[file, tensor] : beside) {
     fs::path data = besideModel(model, file);
@@ -164,10 +176,13 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   for (size_t i = 0; i < copies.size(); ++i)
     writers.try_emplace(copies[i].name, parts[i].name());
   for (const Tensor &tensor : manifest.tensors)
-    if (isExported(tensor) && tensor.source)
-      writeOwned(session, tensor, [&](uint64_t at, std::span<const std::byte> bytes) {
-        writers.at(tensor.source->file).write(tensor.source->offset + at, bytes);
-      });
+    for (const format::Source &place : isExported(tensor) ? placesOf(tensor) : std::vector<format::Source>()) {
+      auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writers.at(place.file).write(place.offset + at, bytes); };
+      if (place.transposed)
+        writeTransposed(session, tensor, write);
+      else
+        writeOwned(session, tensor, write);
+    }
   for (auto &[file, writer] : writers)
     writer.sync();
   control.barrier("exported");

@@ -89,6 +89,7 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
                           "--weights " + (&path == &paths[0] ? paths[1] : paths[0]))
             .exitsWith(exitUsage);
       Checkpoint checkpoint = openSave(path);
+      checkpoint.store.transposeFor(manifest);
       checkWeights(manifest, checkpoint.store);
       remark = checkpoint.remark;
       return std::move(checkpoint.store);

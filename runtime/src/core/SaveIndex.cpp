@@ -60,6 +60,13 @@ public:
       refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", not text");
     return value.get<std::string>();
   }
+  std::vector<std::string> texts(const char *key) const {
+    const nlohmann::json &value = at(key);
+    auto isText = [](const nlohmann::json &item) { return item.is_string(); };
+    if (!value.is_array() || !std::all_of(value.begin(), value.end(), isText))
+      refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", not a list of texts");
+    return value.get<std::vector<std::string>>();
+  }
   /// Dims, none of them negative, whose product fits into 62 bits.
   std::vector<int64_t> dims(const char *key) const {
     const nlohmann::json &value = at(key);
@@ -187,6 +194,8 @@ SavedTensor readTensor(const std::string &folder, const std::string &name, const
       refuse(folder, core::format("\"{}\" is {} and stored as {}", name, describeShape(tensor.shape),
                             describeShape(*tensor.stored)));
   }
+  if (entry.contains("also"))
+    tensor.also = entries.texts("also");
   std::set<std::string> files;
   for (const nlohmann::json &part : entries.at("parts")) {
     Entries of(folder, part, "tensors." + name + ".parts");
@@ -244,6 +253,8 @@ std::string writeIndex(const SaveIndex &index) {
   for (const auto &[name, tensor] : index.tensors) {
     json entry = {{"type", format::toString(tensor.type)}, {"shape", tensor.shape}, {"stored", *tensor.stored},
                   {"parts", json::array()}};
+    if (!tensor.also.empty())
+      entry["also"] = tensor.also;
     for (const SavedPart &part : tensor.parts)
       entry["parts"].push_back({{"file", part.file}, {"start", part.start}, {"size", part.size}});
     tensors.emplace_back(name, std::move(entry));

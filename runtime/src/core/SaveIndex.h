@@ -25,6 +25,7 @@ struct SavedTensor {
   std::vector<int64_t> shape;                 ///< of the rectangles
   std::optional<std::vector<int64_t>> stored; ///< as files of weights have it; absent in format 1
   std::vector<SavedPart> parts;
+  std::vector<std::string> also = {};         ///< further names: a bundle in which they are tensors of their own finds them
 };
 
 struct SaveIndex {

@@ -23,13 +23,6 @@ const StoredArray *WeightStore::find(const std::string &name) const {
   return found == arrays.end() ? nullptr : &found->second;
 }
 
-const StoredArray *WeightStore::find(const Tensor &tensor) const {
-  const StoredArray *array = find(tensor.name);
-  for (size_t i = 0; !array && i < tensor.aliases.size(); ++i)
-    array = find(tensor.aliases[i]);
-  return array;
-}
-
 std::string WeightStore::fileOf(const StoredArray &array) const {
   const std::byte *at = array.pieces.empty() ? nullptr : array.pieces.front().data;
   auto holds = [&](std::span<const std::byte> bytes) { return at >= bytes.data() && at < bytes.data() + bytes.size(); };
@@ -81,32 +74,6 @@ Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
 }
 
 } // namespace
-
-/// A dense row-major matrix of `rows` x `columns`, transposed.
-static std::vector<std::byte> transpose(const std::byte *from, int64_t rows, int64_t columns, uint64_t bytes) {
-  std::vector<std::byte> to(static_cast<uint64_t>(rows * columns) * bytes);
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column)
-      std::memcpy(to.data() + static_cast<uint64_t>(column * rows + row) * bytes,
-                  from + static_cast<uint64_t>(row * columns + column) * bytes, bytes);
-  return to;
-}
-
-void WeightStore::transposeFor(const format::Manifest &manifest) {
-  for (const Tensor &tensor : manifest.tensors) {
-    const StoredArray *array = find(tensor);
-    for (size_t i = 0; !array && i < tensor.transposed.size(); ++i) {
-      array = find(tensor.transposed[i]);
-      if (!array || array->shape.size() != 2)
-        continue;
-      auto bytes = std::make_shared<std::vector<std::byte>>(
-          transpose(array->pieces[0].data, array->shape[0], array->shape[1], format::sizeOf(array->type)));
-      std::vector<int64_t> shape{array->shape[1], array->shape[0]};
-      arrays[tensor.name] = {array->type, shape, {wholePiece(shape, bytes->data())}};
-      made.push_back(std::move(bytes));
-    }
-  }
-}
 
 /// Adds the arrays of a file; none may be there already.
 static void addFile(WeightStore &store, const std::string &path) {
@@ -298,8 +265,9 @@ bool sameShape(const Tensor &tensor, const StoredArray &array) {
                     describeArray(tensor.type, tensor.stored));
 }
 
-/// Each tensor that `wanted` picks is in the store, in its shape and type.
+/// Each tensor that `wanted` picks is in the store, in its shape and type, and the same under each of its names.
 void checkStore(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
+  checkNames(manifest, store);
   size_t total = 0, present = 0, matching = 0;
   const Tensor *missing = nullptr, *wrong = nullptr;
   for (const Tensor &tensor : manifest.tensors) {
@@ -343,23 +311,6 @@ void SavedData::check() const {
     throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(), otherComplete(save));
 }
 
-static void checkSaved(const Piece &piece) {
-  if (piece.saved)
-    piece.saved->check();
-}
-
-/// All elements of an array in their order, its pieces put together.
-static std::vector<std::byte> assemble(const StoredArray &array) {
-  uint64_t elementBytes = format::sizeOf(array.type);
-  std::vector<std::byte> all(static_cast<uint64_t>(elementCount(array.shape)) * elementBytes);
-  for (const Piece &piece : array.pieces) {
-    checkSaved(piece);
-    std::vector<int64_t> origin(piece.size.size(), 0);
-    copyBlock(all.data(), array.shape, piece.start, piece.data, piece.size, origin, piece.size, elementBytes);
-  }
-  return all;
-}
-
 void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from,
                 const std::string &place) {
   const format::Layout &layout = tensor.layout;
@@ -385,7 +336,7 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
     std::vector<int64_t> start, size;
     if (!intersect(part->start, part->size, piece.start, piece.size, start, size))
       continue;
-    checkSaved(piece);
+    piece.check();
     std::vector<int64_t> toStart(start), fromStart(start);
     for (size_t d = 0; d < start.size(); ++d) {
       toStart[d] -= part->start[d];

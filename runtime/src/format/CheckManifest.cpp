@@ -35,6 +35,7 @@ struct ManifestChecker {
   Status names() const;
   Status tensors() const;
   Status value(const Tensor &tensor, int64_t elements) const;
+  Status source(const Source &source, int64_t elements, const std::string &place) const;
 };
 } // namespace
 
@@ -229,6 +230,9 @@ Status ManifestChecker::names() const {
         all.push_back({other, "tensors"});
     if (tensor.source)
       all.push_back({tensor.source->file, "tensors"});
+    for (const Source &copy : tensor.copies)
+      if (!copy.file.empty())
+        all.push_back({copy.file, "tensors"});
   }
   for (const Input &input : manifest.inputs)
     all.push_back({input.name, "inputs"});
@@ -274,6 +278,16 @@ Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
   return {};
 }
 
+/// Where a tensor of so many elements lies in the model's files.
+Status ManifestChecker::source(const Source &source, int64_t elements, const std::string &place) const {
+  if (source.file.empty() || source.file[0] == '/' || source.file.find("..") != std::string::npos)
+    return fail(place, "source '" + source.file + "' leaves the model's folder");
+  if (source.length != uint64_t(elements) * sizeOf(source.type))
+    return fail(place, "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) + " elements of " +
+                           std::string(toString(source.type)));
+  return {};
+}
+
 Status ManifestChecker::tensors() const {
   for (const Tensor &tensor : manifest.tensors) {
     std::string place = "tensors." + tensor.name;
@@ -290,13 +304,14 @@ Status ManifestChecker::tensors() const {
     for (const std::string &name : tensor.transposed)
       if (tensor.stored.size() != 2 || manifest.findTensor(name))
         return fail(place, "'" + name + "' is no transposed matrix with a name of its own");
-    const auto &source = tensor.source;
-    if (source &&
-        (source->file.empty() || source->file[0] == '/' || source->file.find("..") != std::string::npos))
-      return fail(place, "source '" + source->file + "' leaves the model's folder");
-    if (source && source->length != uint64_t(n) * sizeOf(source->type))
-      return fail(place, "a source of " + number(int64_t(source->length)) + " bytes for " + number(n) +
-                             " elements of " + std::string(toString(source->type)));
+    if (Status status = tensor.source ? source(*tensor.source, n, place) : Status(); !status)
+      return status;
+    for (const Source &copy : tensor.copies)
+      if (Status status = copy.file.empty() ? Status() : source(copy, n, place); !status)
+        return status;
+    bool turned = std::any_of(tensor.copies.begin(), tensor.copies.end(), [](const Source &copy) { return copy.transposed; });
+    if (turned && tensor.stored.size() != 2)
+      return fail(place, "a copy is transposed, and it is no matrix");
     if (Status status = value(tensor, n); !status)
       return status;
   }

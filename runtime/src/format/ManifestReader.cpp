@@ -66,8 +66,13 @@ static Layout layoutAt(const Node &node, const std::vector<Layout> &layouts) {
   return {};
 }
 
+static Source readSource(const Node &node) {
+  return {node.at("file").text(), uint64_t(node.at("offset").integer()), uint64_t(node.at("length").integer()),
+          node.at("type").word<DType>("type")};
+}
+
 static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
-  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "value", "aliases", "transposed"});
+  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "value", "aliases", "transposed", "copies"});
   Tensor tensor;
   tensor.name = node.at("name").text();
   tensor.kind = node.at("kind").word<TensorKind>("kind");
@@ -82,11 +87,15 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
   else
     tensor.init = {init[0].word<InitRule::Kind>("rule"), init[1].number(), init[2].number()};
   if (node.has("source")) {
-    Node source = node.at("source");
-    source.only({"file", "offset", "length", "type"});
-    tensor.source = Source{source.at("file").text(), uint64_t(source.at("offset").integer()),
-                           uint64_t(source.at("length").integer()), source.at("type").word<DType>("type")};
+    node.at("source").only({"file", "offset", "length", "type"});
+    tensor.source = readSource(node.at("source"));
   }
+  if (node.has("copies"))
+    for (const Node &copy : node.at("copies").list()) {
+      copy.only({"file", "offset", "length", "type", "transposed"});
+      tensor.copies.push_back(readSource(copy));
+      tensor.copies.back().transposed = copy.at("transposed").boolean();
+    }
   if (node.has("value"))
     tensor.value = uint64_t(node.at("value").integer());
   if (node.has("aliases"))

@@ -45,6 +45,12 @@ static void writeLayouts(Writer &w, const std::vector<Layout> &layouts) {
   w.raw("]");
 }
 
+/// All but the bracket at its end.
+static void writeSource(Writer &w, const Source &source) {
+  w.raw("{").key("file").text(source.file).key("offset").number(int64_t(source.offset));
+  w.key("length").number(int64_t(source.length)).key("type").text(nameOf(source.type));
+}
+
 static void writeTensor(Writer &w, const Tensor &tensor, size_t layout) {
   w.raw("\n").comma().raw("{").key("name").text(tensor.name).key("kind").text(nameOf(tensor.kind));
   if (!tensor.of.empty())
@@ -53,9 +59,17 @@ static void writeTensor(Writer &w, const Tensor &tensor, size_t layout) {
   w.key("layout").number(int64_t(layout));
   w.key("init").raw("[").text(nameOf(tensor.init.kind)).raw(",").real(tensor.init.a).raw(",");
   w.real(tensor.init.b).raw("]");
-  if (const auto &source = tensor.source) {
-    w.key("source").raw("{").key("file").text(source->file).key("offset").number(int64_t(source->offset));
-    w.key("length").number(int64_t(source->length)).key("type").text(nameOf(source->type)).raw("}");
+  if (tensor.source) {
+    writeSource(w.key("source"), *tensor.source);
+    w.raw("}");
+  }
+  if (!tensor.copies.empty()) {
+    w.key("copies").raw("[");
+    for (const Source &copy : tensor.copies) {
+      writeSource(w.comma(), copy);
+      w.key("transposed").boolean(copy.transposed).raw("}");
+    }
+    w.raw("]");
   }
   if (tensor.value)
     w.key("value").number(int64_t(*tensor.value));

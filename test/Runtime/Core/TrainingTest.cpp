@@ -370,6 +370,47 @@ TEST_F(Training, tiedNames) {
   EXPECT_EQ(std::memcmp(reader.find("w")->data.data(), reader.find("tied.w")->data.data(), 256), 0);
 }
 
+// Under two of its names a file may hold the same numbers, and no others.
+TEST_F(Training, tiedNumbers) {
+  format::Bundle bundle = toy::training(1);
+  bundle.manifest.tensors[0].aliases = {"head"};
+  std::string one = write(bundle, "one"), file = folder / "in.safetensors";
+  for (float other : {2.0f, 3.0f}) {
+    {
+      core::SafetensorsWriter writer(file, {{"w", core::DType::F32, {8, 8}}, {"head", core::DType::F32, {8, 8}}}, true);
+      writeArray(writer, 0, std::vector<float>(64, 2.0f));
+      writeArray(writer, 1, std::vector<float>(64, other));
+    }
+    int code = run(command(one, {"--weights", file, "--steps", "1"}));
+    if (other == 2.0f)
+      expectLine("loss 256.0000");
+    EXPECT_EQ(code, other == 2.0f ? 0 : 1) << err;
+  }
+  EXPECT_NE(err.find("in.safetensors: error: holds other numbers for \"w\" than for \"head\", which are one tensor of the "
+                     "bundle; leave one of both out"),
+            std::string::npos)
+      << err;
+}
+
+// A save of a tied parameter has all its names: a bundle in which these are tensors of their own finds them.
+TEST_F(Training, savesTiedNames) {
+  format::Bundle bundle = toy::training(1);
+  bundle.manifest.tensors[0].aliases = {"tied.w"};
+  std::string tied = write(bundle, "tied"), saves = folder / "saves";
+  ASSERT_EQ(run(command(tied, {"--init", "--steps", "2", "--save", saves, "--save-every", "2"})), 0) << err;
+  bundle.manifest.tensors[0].aliases.clear();
+  for (format::Tensor &tensor : bundle.manifest.tensors)
+    for (std::string *name : {&tensor.name, &tensor.of})
+      if (*name == "w")
+        *name = "tied.w";
+  for (format::Program &program : bundle.programs)
+    for (format::Buffer &buffer : program.buffers)
+      if (buffer.tensor == "w")
+        buffer.tensor = "tied.w";
+  std::string other = write(bundle, "other");
+  EXPECT_EQ(run(command(other, {"--weights", saves, "--steps", "1"})), 0) << err;
+}
+
 // What the exporter transposed goes out as PyTorch has it, and comes in so or as the model has it, whole or in parts.
 TEST_F(Training, transposedNames) {
   for (uint32_t ranks : {1, 2}) {

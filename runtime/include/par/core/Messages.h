@@ -71,6 +71,7 @@ struct MessageText {
   M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
+  M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
   M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \
   /* data */                                                                                                           \
   M(inputWithoutData, "input \"{}\" {} gets no data ({}); add --data, or set inputs.{}.value: ones")                   \

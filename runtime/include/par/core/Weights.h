@@ -37,6 +37,9 @@ struct Piece {
   std::vector<int64_t> start, size;
   const std::byte *data = nullptr;
   std::shared_ptr<const SavedData> saved = nullptr; ///< what to check before `data` is read
+
+  /// Throws Failure where a save's file is not what was written.
+  void check() const;
 };
 
 /// A global array, whole or in pieces (rectangles) that need not be those of the bundle.
@@ -100,6 +103,13 @@ bool isSaved(const format::Tensor &tensor);
 const format::Rectangle *ownedPart(const format::Tensor &tensor, uint32_t rank);
 /// The tensor under whose name a value is stored: for a copy the one that it copies.
 const format::Tensor &sourceOf(const format::Manifest &manifest, const format::Tensor &tensor);
+
+/// All elements of an array in their order, its pieces put together.
+std::vector<std::byte> assemble(const StoredArray &array);
+
+/// Throws Failure where the store holds a tensor under two of its names, and not the same under both: which of both the run
+/// should train, nobody said.
+void checkNames(const format::Manifest &manifest, const WeightStore &store);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);

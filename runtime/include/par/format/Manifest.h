@@ -71,6 +71,7 @@ struct Source {
   std::string file;
   uint64_t offset = 0, length = 0;
   DType type = DType::F32;
+  bool transposed = false; ///< of `copies` alone: the matrix lies there transposed
 };
 
 /// The value that `--init`, or a tensor without a source, starts from. `Constant`: a. `Normal`: mean a,
@@ -96,6 +97,9 @@ struct Tensor {
   InitRule init;
   /// Absent: `init` says the value.
   std::optional<Source> source;
+  /// Where else the model file holds what the plan made this tensor: an export of the model is written there too. A copy
+  /// that lies in no file of its own, as in the model's text, has no file name; such a model cannot be exported.
+  std::vector<Source> copies = {};
   /// Where the value stands in the bundle's own file of constants: the byte at which all of `stored` begins, dense, of
   /// `type`. Every constant has it, and whatever the model file holds as text.
   std::optional<uint64_t> value = {};
