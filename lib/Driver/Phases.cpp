@@ -104,9 +104,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   addLayoutRules(model, known, propagate);
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
-  phases.push_back({"partition", [hardware = *plan.target.hardware](OpPassManager &manager) {
-                      buildPartitionPipeline(manager, hardware);
-                    }});
+  PartitionOptions partition{*plan.target.hardware, *plan.precision.accumulate, *plan.precision.reduce};
+  phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
                     }});

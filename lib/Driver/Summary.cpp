@@ -120,6 +120,10 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << "; " << (plan.train ? optimizersOf(*plan.train) : std::string("inference")) << " " << *plan.precision.compute;
   if (plan.train && *plan.precision.states != "f32")
     os << ", states " << *plan.precision.states;
+  if (plan.train && *plan.precision.accumulate != "f32")
+    os << ", gradients accumulated in " << *plan.precision.accumulate;
+  if (plan.train && *plan.precision.reduce != "f32")
+    os << ", reduced in " << *plan.precision.reduce;
   // The rest of what changes the numbers (docs/plan.md 1.4), where it is not the default.
   if (*plan.batchNorm != "microbatch")
     os << "; batch_norm " << *plan.batchNorm;

@@ -36,10 +36,12 @@ struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> 
 };
 } // namespace
 
-void buildPartitionPipeline(OpPassManager &manager, StringRef hardware) {
-  PartitionFragmentsPassOptions options;
-  options.hardware = hardware.str();
-  manager.addPass(createPartitionFragmentsPass(options));
+void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &options) {
+  PartitionFragmentsPassOptions priced;
+  priced.hardware = options.hardware;
+  manager.addPass(createPartitionFragmentsPass(priced));
+  if (options.accumulate != "f32" || options.reduce != "f32")
+    manager.addPass(createNarrowGradientsPass({options.accumulate, options.reduce}));
   manager.addPass(createVerifyPartitionPass());
 }
 

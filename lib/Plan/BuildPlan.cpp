@@ -66,6 +66,8 @@ void PlanBuilder::precision(PlanPrecision &precision) {
     errors.error(params->origin, PlanMessage::wrongValue, "precision.params",
                  *precision.compute + ", which compute is", params->text);
   precision.states = word("precision.states", "f32");
+  precision.accumulate = word("precision.accumulate", "f32");
+  precision.reduce = word("precision.reduce", "f32");
   const PlanNode *scale = shorthand("precision.loss_scale", "initial");
   bool dynamic = !scale || scale->text == "dynamic" || root.at("precision.loss_scale.initial");
   if (!root.at("precision.loss_scale") && *precision.compute != "fp16")

@@ -102,13 +102,16 @@ public:
 
 private:
   void precision(const PlanPrecision &precision) {
-    bool narrow = *precision.states != "f32";
-    if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16" && !narrow)
+    std::pair<const char *, const Said<std::string> *> narrow[] = {
+        {"states", &precision.states}, {"accumulate", &precision.accumulate}, {"reduce", &precision.reduce}};
+    bool wide = llvm::all_of(narrow, [](auto &format) { return **format.second == "f32"; });
+    if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16" && wide)
       return line(0, "precision", *precision.compute, precision.compute.origin);
     open(0, "precision");
     line(1, "compute", *precision.compute, precision.compute.origin);
-    if (narrow)
-      text(1, "states", precision.states);
+    for (auto [key, format] : narrow)
+      if (**format != "f32")
+        text(1, key, *format);
     if (*precision.lossScale == 0) {
       line(1, "loss_scale", "none", precision.lossScale.origin);
     } else {

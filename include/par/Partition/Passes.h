@@ -10,8 +10,12 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Partition/Passes.h.inc"
 
-/// The phase: pass and gate. `hardware` names the file from which collectives are priced.
-void buildPartitionPipeline(mlir::OpPassManager &manager, llvm::StringRef hardware = "cpu");
+struct PartitionOptions {
+  std::string hardware = "cpu";                     ///< the file from which collectives are priced
+  std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
+};
+/// The phase: passes and gate.
+void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});
 
 #define GEN_PASS_REGISTRATION
 #include "par/Partition/Passes.h.inc"

@@ -21,6 +21,34 @@ def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp">
   let options = [Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">];
 }
 
+def NarrowGradientsPass : Pass<"par-narrow-gradients", "::mlir::ModuleOp"> {
+  let summary = "sums gradients over microbatches and over ranks in other formats than f32";
+  let description = [{
+    Expects: local fragments with explicit communication (behind -par-partition-fragments), and loops whose labels say which
+    results are gradients. Leaves: collectives that sum a gradient, in a loop or behind one, on operands of the format
+    `reduce`; loops that accumulate gradients in the format `accumulate`. What is summed behind a loop stays in its format
+    until the update widens it. Sums of anything else, and gradients of other types than f32, stay as they are.
+    Fails: on another format, where a fragment is run at two places, or a gradient is used for anything but updates.
+
+    Example: with `reduce=bf16` the fragment behind the loop
+    ```
+    %r = par.reduce_scatter sum %g dims [0] over ["dp"] : (tensor<8x8xf32>) -> tensor<4x8xf32>
+    par.return %r : tensor<4x8xf32>
+    ```
+    becomes
+    ```
+    %0 = par.convert %g : tensor<8x8xf32> to tensor<8x8xbf16>
+    %r = par.reduce_scatter sum %0 dims [0] over ["dp"] : (tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    par.return %r : tensor<4x8xbf16>
+    ```
+    and the update begins with `par.convert` of its argument.
+  }];
+  let options = [
+    Option<"accumulate", "accumulate", "std::string", "\"f32\"", "f32 or bf16: gradients summed over microbatches">,
+    Option<"reduce", "reduce", "std::string", "\"f32\"", "f32 or bf16: gradients summed over ranks">,
+  ];
+}
+
 def VerifyPartitionPass : Pass<"par-verify-partition", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Partition";
   let description = [{

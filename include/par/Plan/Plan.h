@@ -180,10 +180,11 @@ struct PlanCollectives {
   Said<bool> deterministic;
 };
 
-/// Number formats; masters, sums of gradients and the loss are f32.
+/// Number formats; masters and the loss are f32.
 struct PlanPrecision {
   Said<std::string> compute;   ///< "f32", "bf16" or "fp16": products, activations and the weights they read
   Said<std::string> states;    ///< "f32" or "bf16": the optimizer's, between steps
+  Said<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
   Said<double> lossScale;      ///< factor on the loss before the first step; 0: none
   Said<int64_t> growth;        ///< good steps until it doubles, and it halves after a bad one; 0: it stays
   std::vector<SaidPattern> keep; ///< parameters that stay f32, and what they meet
