@@ -74,6 +74,10 @@ def print_rows(paths):
     rows = [rows[name] for name in RECIPES if name in rows]
     print(head(), *map(line_of, rows), sep="\n")
     summarise(rows)
+    for title, key in (("Not under the plans", "dp2"), ("Not timed beside PyTorch", "ratio")):
+        print(f"{title}: {', '.join(row['name'] for row in rows if key not in row)}.")
+    known = {row["name"] for row in rows}
+    print(f"Not run: {', '.join(name for name in RECIPES if name not in known)}.")
     return rows
 
 
@@ -87,7 +91,3 @@ def summarise(rows):
         slow = [f"{row['name']} {row['ratio']:.2f}" for row in rows if row.get("ratio", 0) > 1]
         print(f"a step's CPU time over PyTorch eager's: median {statistics.median(ratios):.2f} of {len(ratios)}, "
               f"most {max(ratios):.2f}; above 1: {', '.join(slow)}")
-    for title, key in (("Not under the plans", "dp2"), ("Not timed beside PyTorch", "ratio")):
-        print(f"{title}: {', '.join(row['name'] for row in rows if key not in row)}.")
-    known = {row["name"] for row in rows}
-    print(f"Not run: {', '.join(name for name in RECIPES if name not in known)}.")
