@@ -63,7 +63,8 @@ def torch_side(name, folder, what):
         done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
                               text=True, env=environment, timeout=par_side.TIMEOUT)
         if done.returncode:
-            raise Stopped(done.returncode, f"{what}: " + done.stderr.strip().splitlines()[-1])
+            said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]  # a signal says nothing
+            raise Stopped(done.returncode, f"{what}: " + said[-1])
     return json.loads(result.read_text())
 
 
