@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
+#include "par/Plan/Schema.h"
+#include "par/Solver/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -281,7 +283,34 @@ void PlanBuilder::pipeline(Plan &plan) {
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule, need,
                  *pipeline.stages);
   }
+  if (OrderTableProblem::isPath(*pipeline.schedule))
+    table(pipeline, width);
   cuts(pipeline);
+}
+
+/// A table of the user's own: it is read here, so that what is wrong with it is said at its line.
+void PlanBuilder::table(PlanPipeline &pipeline, int64_t devices) {
+  auto read = OrderTableProblem::readTable(*pipeline.schedule);
+  if (!read) {
+    std::string reason = llvm::toString(read.takeError());
+    StringRef rest = reason;
+    unsigned line = 0;
+    if (!rest.consume_front("line ") || rest.consumeInteger(10, line) || !rest.consume_front(": "))
+      errors.error(pipeline.schedule.origin, PlanMessage::wrongTable, *pipeline.schedule + ": " + reason);
+    else
+      errors.error(Origin{Origin::File, *pipeline.schedule, line, 1}, PlanMessage::wrongTable, rest);
+    return;
+  }
+  auto count = [](int64_t number, StringRef what) {
+    return formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s").str();
+  };
+  std::string notYet = notCarriedYet(read->weightsApart(), read->shape().chunks);
+  if (read->stages != *pipeline.stages || read->numDevices() != devices)
+    errors.error(pipeline.schedule.origin, PlanMessage::tableOfOthers, *pipeline.schedule, count(read->stages, "stage"),
+                 count(read->numDevices(), "device"), *pipeline.stages, count(devices, "device"));
+  else if (!notYet.empty())
+    errors.error(pipeline.schedule.origin, PlanMessage::tableNotYet, *pipeline.schedule, notYet);
+  pipeline.ordered = read->microbatches;
 }
 
 void PlanBuilder::cuts(PlanPipeline &pipeline) {

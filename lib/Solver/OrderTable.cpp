@@ -1,243 +1,367 @@
+// The problem as data and text. What its orders mean in time and memory is OrderPlay.cpp's; the orders come from
+// Schedules/*.cpp or from the text.
 #include "par/Solver/OrderTable.h"
+#include "OrderPlay.h"
+#include "par/format/PlainFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace par;
 using llvm::Error;
+using llvm::StringRef;
 using llvm::Twine;
 
-/// With costs below 2^44 ns no time overflows.
+/// With times below 2^44 ns none overflows.
 constexpr unsigned maxCount = 4096;
 
-namespace {
+//===-- Where what lies
+//--------------------------------------------------------------------------------------------===//
 
-/// Start and end times of every fragment when each stage runs its slots in order; -1 where not reached.
-class Play {
-public:
-  Play(const OrderTableProblem &problem, const std::vector<StageOrder> &orders)
-      : problem(problem), orders(orders), next(problem.stages, 0), free(problem.stages, 0),
-        starts(problem.stages), ends(problem.stages) {
-    for (auto &stage : ends)
-      stage.assign(2 * problem.microbatches, -1);
-  }
+ScheduleShape OrderTableProblem::shape() const { return {numDevices(), stages / numDevices(), microbatches}; }
 
-  /// Runs whatever can run until nothing can; true if every slot of every stage ran.
-  bool run() {
-    bool progress = true;
-    while (progress) {
-      progress = false;
-      for (unsigned stage = 0; stage < problem.stages; ++stage)
-        while (next[stage] < orders[stage].slots.size() && step(stage))
-          progress = true;
-    }
-    for (unsigned stage = 0; stage < problem.stages; ++stage)
-      if (next[stage] < orders[stage].slots.size())
-        return false;
-    return true;
-  }
-
-  /// The first stage that waits for ever, and its slot.
-  std::pair<unsigned, ScheduleSlot> stuck() const {
-    for (unsigned stage = 0; stage < problem.stages; ++stage)
-      if (next[stage] < orders[stage].slots.size())
-        return {stage, orders[stage].slots[next[stage]]};
-    return {problem.stages, {}};
-  }
-
-  int64_t makespan() const { return *llvm::max_element(free); }
-  std::vector<int64_t> &startsOf(unsigned stage) { return starts[stage]; }
-
-private:
-  int64_t &end(unsigned stage, SlotKind kind, unsigned microbatch) {
-    return ends[stage][2 * microbatch + (kind == SlotKind::Backward)];
-  }
-
-  /// Runs the next slot of a stage if what it depends on has ended.
-  bool step(unsigned stage) {
-    auto [kind, microbatch, last] = orders[stage].slots[next[stage]];
-    bool backward = kind == SlotKind::Backward;
-    int64_t ready = free[stage];
-    auto need = [&](unsigned from, SlotKind what, int64_t link) {
-      int64_t ended = end(from, what, microbatch);
-      ready = std::max(ready, ended + link);
-      return ended >= 0;
-    };
-    if (backward && !need(stage, SlotKind::Forward, 0))
-      return false;
-    if (backward && stage + 1 < problem.stages && !need(stage + 1, SlotKind::Backward, problem.transfer))
-      return false;
-    if (!backward && stage > 0 && !need(stage - 1, SlotKind::Forward, problem.transfer))
-      return false;
-    free[stage] = ready + (backward ? problem.backward : problem.forward)[stage];
-    end(stage, kind, microbatch) = free[stage];
-    starts[stage].push_back(ready);
-    ++next[stage];
-    return true;
-  }
-
-  const OrderTableProblem &problem;
-  const std::vector<StageOrder> &orders;
-  std::vector<size_t> next;
-  std::vector<int64_t> free;
-  std::vector<std::vector<int64_t>> starts, ends;
-};
-
-} // namespace
-
-static const char *letter(SlotKind kind) { return kind == SlotKind::Forward ? "F" : "B"; }
-
-static std::string slotName(const ScheduleSlot &slot) {
-  return (Twine(letter(slot.kind)) + Twine(slot.microbatch) + (slot.last ? "!" : "")).str();
+Placement OrderTableProblem::placement() const {
+  if (!table.empty())
+    return tablePlacement;
+  const Schedule *found = findSchedule(schedule);
+  return found ? found->placement : Placement::RoundRobin;
 }
 
-/// The most microbatches between their forward and their backward.
-static unsigned countInFlight(llvm::ArrayRef<ScheduleSlot> slots) {
-  int now = 0, most = 0;
-  for (const ScheduleSlot &slot : slots) {
-    now += slot.kind == SlotKind::Forward ? 1 : -1;
-    most = std::max(most, now);
+bool OrderTableProblem::weightsApart() const {
+  if (!table.empty())
+    return hasWeights(table);
+  const Schedule *found = findSchedule(schedule);
+  return found && found->weightsApart;
+}
+
+/// In a V every other row of stages runs backwards.
+static unsigned mirror(Placement placement, unsigned devices, unsigned chunk, unsigned index) {
+  return placement == Placement::V && chunk % 2 ? devices - 1 - index : index;
+}
+
+unsigned OrderTableProblem::stageOf(unsigned device, unsigned chunk) const {
+  return chunk * numDevices() + mirror(placement(), numDevices(), chunk, device);
+}
+
+unsigned OrderTableProblem::deviceOf(unsigned stage) const {
+  return mirror(placement(), numDevices(), chunkOf(stage), stage % numDevices());
+}
+
+int64_t OrderTableProblem::timeOf(SlotKind kind, unsigned stage, bool apart) const {
+  int64_t weightTime = weight.empty() ? 0 : weight[stage];
+  if (kind == SlotKind::Forward)
+    return forward[stage];
+  if (kind == SlotKind::Weight)
+    return weightTime;
+  return backward[stage] + (apart ? 0 : weightTime);
+}
+
+int64_t OrderTableProblem::memoryLimit(unsigned device) const {
+  return 1000 * (limit.empty() ? int64_t(stages) : limit[device]);
+}
+
+//===-- Text
+//-------------------------------------------------------------------------------------------------------===//
+
+/// F, B or W, the microbatch, and `.CHUNK`.
+static ScheduleSlot parseSlot(ProblemText &text) {
+  StringRef word = text.word(), rest = word;
+  ScheduleSlot slot = {SlotKind::Forward, 0};
+  size_t kind = rest.empty() ? StringRef::npos : StringRef("FBW").find(rest.front());
+  auto [microbatch, chunk] = rest.drop_front(rest.empty() ? 0 : 1).split('.');
+  bool chunked = word.contains('.');
+  if (kind == StringRef::npos || microbatch.getAsInteger(10, slot.microbatch) ||
+      (chunked && chunk.getAsInteger(10, slot.chunk)))
+    text.fail("expected a slot such as F0, B3 or W3.1, got '" + word + "'");
+  else
+    slot.kind = static_cast<SlotKind>(kind);
+  return slot;
+}
+
+/// `device D SLOT...`: devices in order, one or several lines each.
+static void parseDevice(ProblemText &text, OrderTableProblem &problem) {
+  int64_t device = text.integer();
+  size_t known = problem.table.size();
+  if (device != static_cast<int64_t>(known) && device + 1 != static_cast<int64_t>(known))
+    return text.fail("expected device " + Twine(known) + ", got device " + Twine(device));
+  problem.table.resize(device + 1);
+  problem.lines.resize(device + 1);
+  if (text.atEnd())
+    text.fail("device " + Twine(device) + " has no slots");
+  while (!text.atEnd()) {
+    problem.table.back().push_back(parseSlot(text));
+    problem.lines.back().push_back(text.lineNumber());
   }
-  return most;
+}
+
+static Placement parsePlacement(ProblemText &text) {
+  if (text.accept("v"))
+    return Placement::V;
+  if (!text.accept("round_robin"))
+    text.fail("expected round_robin or v, got '" + text.word() + "'");
+  return Placement::RoundRobin;
+}
+
+/// What a table says by itself where the text does not.
+static void completeSizes(OrderTableProblem &problem, bool stages, bool microbatches) {
+  unsigned chunks = 1, most = 0;
+  for (const DeviceSlots &slots : problem.table)
+    for (const ScheduleSlot &slot : slots) {
+      chunks = std::max(chunks, slot.chunk + 1);
+      most = std::max(most, slot.microbatch + 1);
+    }
+  if (problem.table.empty())
+    return;
+  if (!problem.devices)
+    problem.devices = problem.table.size();
+  if (!stages)
+    problem.stages = chunks <= maxCount ? chunks * problem.devices : maxCount + 1;
+  if (!microbatches)
+    problem.microbatches = most;
 }
 
 llvm::Expected<OrderTableProblem> OrderTableProblem::parse(ProblemText &text) {
   OrderTableProblem problem;
+  bool scheduled = false, stages = false, microbatches = false;
   while (text.next()) {
-    llvm::StringRef key = text.word();
+    StringRef key = text.word();
     if (key == "schedule")
-      problem.schedule = text.word().str();
+      problem.schedule = text.word().str(), scheduled = true;
     else if (key == "stages")
-      problem.stages = text.integer();
+      problem.stages = text.integer(), stages = true;
+    else if (key == "devices")
+      problem.devices = text.integer();
     else if (key == "microbatches")
-      problem.microbatches = text.integer();
+      problem.microbatches = text.integer(), microbatches = true;
     else if (key == "forward")
       problem.forward = text.integers();
     else if (key == "backward")
       problem.backward = text.integers();
+    else if (key == "weight")
+      problem.weight = text.integers();
     else if (key == "transfer")
       problem.transfer = text.integer();
+    else if (key == "limit")
+      problem.limit = text.integers();
+    else if (key == "kept")
+      problem.kept = text.integer();
+    else if (key == "barrier")
+      problem.barrier = true;
+    else if (key == "placement")
+      problem.tablePlacement = parsePlacement(text);
+    else if (key == "device")
+      parseDevice(text, problem);
     else
       text.fail("unknown statement '" + key + "'");
   }
+  if (scheduled && !problem.table.empty())
+    text.fail("there is a schedule and a table; one of them decides the order");
   if (Error error = text.takeError())
     return error;
-  auto spread = [&](std::vector<int64_t> &costs, int64_t otherwise) {
-    if (costs.size() <= 1 && problem.stages <= maxCount)
-      costs.assign(problem.stages, costs.empty() ? otherwise : costs.front());
+  completeSizes(problem, stages, microbatches);
+  auto spread = [](std::vector<int64_t> &values, size_t count, int64_t otherwise) {
+    if (values.size() <= 1 && count <= maxCount)
+      values.assign(count, values.empty() ? otherwise : values.front());
   };
-  spread(problem.forward, 1);
-  spread(problem.backward, 2);
+  bool whole = problem.weight.empty() && !problem.backward.empty();
+  spread(problem.forward, problem.stages, 1);
+  spread(problem.backward, problem.stages, 1);
+  spread(problem.weight, problem.stages, whole ? 0 : 1);
+  if (!problem.limit.empty())
+    spread(problem.limit, problem.numDevices(), 0);
   return problem;
 }
 
 void OrderTableProblem::print(llvm::raw_ostream &os) const {
-  os << "problem order_table\nschedule " << schedule << "\nstages " << stages << "\nmicrobatches "
-     << microbatches << "\nforward";
-  for (int64_t cost : forward)
-    os << ' ' << cost;
-  os << "\nbackward";
-  for (int64_t cost : backward)
-    os << ' ' << cost;
-  os << "\ntransfer " << transfer << '\n';
+  auto list = [&](StringRef key, llvm::ArrayRef<int64_t> values) {
+    if (values.empty())
+      return;
+    os << key;
+    for (int64_t value : values)
+      os << ' ' << value;
+    os << '\n';
+  };
+  os << "problem order_table\n";
+  if (table.empty())
+    os << "schedule " << schedule << '\n';
+  else if (tablePlacement == Placement::V)
+    os << "placement v\n";
+  os << "stages " << stages << "\ndevices " << numDevices() << "\nmicrobatches " << microbatches << '\n';
+  list("forward", forward);
+  list("backward", backward);
+  list("weight", weight);
+  os << "transfer " << transfer << '\n';
+  list("limit", limit);
+  os << "kept " << kept << '\n' << (barrier ? "barrier\n" : "");
+  for (auto [device, slots] : llvm::enumerate(table)) {
+    os << "device " << device;
+    for (const ScheduleSlot &slot : slots)
+      os << ' ' << slotName(slot);
+    os << '\n';
+  }
+}
+
+//===-- Check and solve
+//--------------------------------------------------------------------------------------------===//
+
+static Error checkCount(const char *what, int64_t count) {
+  if (count >= 1 && count <= maxCount)
+    return Error::success();
+  return solverError("the number of " + Twine(what) + " is " + Twine(count) + ", expected 1 to " + Twine(maxCount));
+}
+
+/// How many stages a device may have under a schedule.
+static Error checkChunks(const Schedule &schedule, unsigned stages, unsigned devices) {
+  unsigned chunks = stages / devices;
+  if (chunks >= schedule.fewestChunks && chunks <= schedule.mostChunks)
+    return Error::success();
+  std::string need = std::to_string(schedule.fewestChunks);
+  if (schedule.mostChunks > schedule.fewestChunks)
+    need += schedule.mostChunks == ~0u ? " or more" : " to " + std::to_string(schedule.mostChunks);
+  return solverError("schedule '" + schedule.name + "' takes " + need + " stages a device, and there are " +
+                     Twine(chunks));
 }
 
 Error OrderTableProblem::check() const {
-  if (!findSchedule(schedule))
+  const Schedule *found = findSchedule(schedule);
+  if (table.empty() && !found)
     return solverError("unknown schedule '" + schedule + "'; there are " + listSchedules());
-  if (stages == 0 || stages > maxCount)
-    return solverError("the number of stages is " + Twine(stages) + ", expected 1 to " + Twine(maxCount));
-  if (microbatches == 0 || microbatches > maxCount)
-    return solverError("the number of microbatches is " + Twine(microbatches) + ", expected 1 to " +
-                       Twine(maxCount));
-  if (forward.size() != stages || backward.size() != stages)
-    return solverError("there are " + Twine(forward.size()) + " forward and " + Twine(backward.size()) +
-                       " backward costs for " + Twine(stages) + " stages");
+  for (auto [what, count] : {std::pair("stages", stages), {"devices", numDevices()}, {"microbatches", microbatches}})
+    if (Error error = checkCount(what, count))
+      return error;
+  if (stages % numDevices() != 0)
+    return solverError("there are " + Twine(stages) + " stages for " + Twine(numDevices()) +
+                       " devices, expected a multiple");
+  if (table.empty())
+    if (Error error = checkChunks(*found, stages, numDevices()))
+      return error;
+  if (forward.size() != stages || backward.size() != stages || (!weight.empty() && weight.size() != stages))
+    return solverError("there are " + Twine(forward.size()) + " forward, " + Twine(backward.size()) + " backward and " +
+                       Twine(weight.size()) + " weight times for " + Twine(stages) + " stages");
+  if (!limit.empty() && limit.size() != numDevices())
+    return solverError("there are " + Twine(limit.size()) + " limits for " + Twine(numDevices()) + " devices");
+  if (kept < 0 || kept > 1000)
+    return solverError("kept is " + Twine(kept) + ", expected 0 to 1000");
   return Error::success();
-}
-
-static Error runToEnd(Play &play) {
-  if (play.run())
-    return Error::success();
-  auto [stage, slot] = play.stuck();
-  return solverError("the orders deadlock: stage " + Twine(stage) + " waits in " + slotName(slot));
 }
 
 llvm::Expected<OrderTable> OrderTableProblem::solve() const {
   if (Error error = check())
     return error;
-  OrderTable table;
+  if (!table.empty())
+    return measure(table);
   const Schedule *row = findSchedule(schedule);
-  for (unsigned stage = 0; stage < stages; ++stage) {
-    StageOrder order;
-    order.slots = row->order(stage, stages, microbatches);
-    for (ScheduleSlot &slot : llvm::reverse(order.slots))
-      if (slot.kind == SlotKind::Backward) {
-        slot.last = true;
-        break;
-      }
-    order.inFlight = countInFlight(order.slots);
-    order.busy = microbatches * (forward[stage] + backward[stage]);
-    table.stages.push_back(std::move(order));
+  if (row->solve) {
+    auto orders = row->solve(*this);
+    if (!orders)
+      return orders.takeError();
+    return measure(std::move(*orders));
   }
-  Play play(*this, table.stages);
-  if (Error error = runToEnd(play))
+  std::vector<DeviceSlots> orders;
+  for (unsigned device = 0; device < numDevices(); ++device)
+    orders.push_back(row->order(device, shape()));
+  return measure(std::move(orders));
+}
+
+//===-- From a plan
+//------------------------------------------------------------------------------------------------===//
+
+bool OrderTableProblem::isPath(StringRef word) { return word.contains('/') || word.contains('.'); }
+
+llvm::Expected<OrderTableProblem> OrderTableProblem::readTable(StringRef path) {
+  auto content = format::readPlainFile(path.str());
+  if (!content)
+    return solverError("cannot open: " + Twine(content.message()));
+  ProblemText text(*content);
+  if (Error error = text.takeError())
     return error;
+  if (text.kind() != "order_table")
+    return solverError("line 1: expected problem order_table, got '" + text.kind() + "'");
+  llvm::Expected<OrderTableProblem> problem = parse(text);
+  if (!problem)
+    return problem.takeError();
+  if (problem->table.empty())
+    return solverError("no line says the slots of a device: device 0 F0 ...");
+  llvm::Expected<OrderTable> table = problem->solve();
+  if (!table)
+    return table.takeError();
+  return problem;
+}
+
+llvm::Expected<OrderTableProblem> OrderTableProblem::make(StringRef nameOrPath, unsigned stages, unsigned devices,
+                                                          unsigned microbatches) {
+  OrderTableProblem problem;
+  if (isPath(nameOrPath)) {
+    auto read = readTable(nameOrPath);
+    if (!read) {
+      std::string reason = llvm::toString(read.takeError());
+      StringRef rest = reason;
+      return solverError(nameOrPath + (rest.consume_front("line ") ? ":" : ": ") + rest);
+    }
+    if (read->stages != stages || read->numDevices() != devices || read->microbatches != microbatches)
+      return solverError(nameOrPath + ": the table is of " + Twine(read->stages) + " stages on " +
+                         Twine(read->numDevices()) + " devices and " + Twine(read->microbatches) +
+                         " microbatches, expected " + Twine(stages) + " on " + Twine(devices) + " and " +
+                         Twine(microbatches));
+    problem = std::move(*read);
+  } else {
+    problem.schedule = nameOrPath.str();
+    problem.stages = stages;
+    problem.devices = devices;
+    problem.microbatches = microbatches;
+  }
+  problem.forward.assign(stages, 1);
+  problem.backward.assign(stages, 1);
+  problem.weight.assign(stages, 1);
+  if (Error error = problem.check())
+    return error;
+  return problem;
+}
+
+llvm::Expected<std::vector<unsigned>> par::countInFlight(StringRef nameOrPath, unsigned stages, unsigned devices,
+                                                         unsigned microbatches) {
+  auto problem = OrderTableProblem::make(nameOrPath, stages, devices, microbatches);
+  if (!problem)
+    return problem.takeError();
+  llvm::Expected<OrderTable> table = problem->solve();
+  if (!table)
+    return table.takeError();
+  std::vector<unsigned> counts;
   for (unsigned stage = 0; stage < stages; ++stage)
-    table.stages[stage].start = std::move(play.startsOf(stage));
-  table.makespan = play.makespan();
-  return table;
+    counts.push_back(table->inFlightOf(*problem, stage));
+  return counts;
 }
 
-/// Each fragment of each microbatch once, forwards and backwards each in order of microbatches.
-static Error verifyComplete(const OrderTableProblem &problem, unsigned stage, const StageOrder &order) {
-  unsigned counts[2] = {0, 0};
-  for (const ScheduleSlot &slot : order.slots) {
-    unsigned &count = counts[slot.kind == SlotKind::Backward];
-    if (slot.microbatch != count)
-      return solverError("stage " + Twine(stage) + " runs " + slotName(slot) + " where " + letter(slot.kind) +
-                         Twine(count) + " is next");
-    ++count;
-    if (slot.last != (slot.kind == SlotKind::Backward && count == problem.microbatches))
-      return solverError("stage " + Twine(stage) + " marks the wrong backward as last: " + slotName(slot));
-  }
-  for (unsigned count : counts)
-    if (count != problem.microbatches)
-      return solverError("stage " + Twine(stage) + " runs " + Twine(counts[0]) + " forwards and " +
-                         Twine(counts[1]) + " backwards of " + Twine(problem.microbatches) + " microbatches");
-  return Error::success();
-}
-
-Error OrderTableProblem::verify(const OrderTable &table) const {
-  if (table.stages.size() != stages)
-    return solverError("the table has " + Twine(table.stages.size()) + " stages, expected " + Twine(stages));
-  for (auto [stage, order] : llvm::enumerate(table.stages)) {
-    if (Error error = verifyComplete(*this, stage, order))
-      return error;
-    if (order.inFlight != countInFlight(order.slots))
-      return solverError("stage " + Twine(stage) + " has " + Twine(countInFlight(order.slots)) +
-                         " microbatches in flight, not " + Twine(order.inFlight));
-  }
-  Play play(*this, table.stages);
-  if (Error error = runToEnd(play))
-    return error;
-  if (play.makespan() != table.makespan)
-    return solverError("the orders take " + Twine(play.makespan()) + " ns, not " + Twine(table.makespan));
-  return Error::success();
-}
+//===-- The table
+//--------------------------------------------------------------------------------------------------===//
 
 int64_t OrderTable::bubblePermille() const {
-  __int128 busy = 0, all = static_cast<__int128>(makespan) * stages.size();
-  for (const StageOrder &stage : stages)
-    busy += stage.busy;
+  __int128 busy = 0, all = static_cast<__int128>(makespan) * devices.size();
+  for (const DeviceOrder &device : devices)
+    busy += device.busy;
   return all == 0 ? 0 : ((all - busy) * 1000 + all / 2) / all;
 }
 
+double OrderTable::idleShare() const {
+  int64_t busiest = 0;
+  for (const DeviceOrder &device : devices)
+    busiest = std::max(busiest, device.busy);
+  return longest == 0 ? 0 : double(longest - busiest) / double(longest);
+}
+
+unsigned OrderTable::inFlightOf(const OrderTableProblem &problem, unsigned stage) const {
+  return devices[problem.deviceOf(stage)].chunkInFlight[problem.chunkOf(stage)];
+}
+
 void OrderTable::print(llvm::raw_ostream &os) const {
-  for (auto [index, stage] : llvm::enumerate(stages)) {
-    os << "stage " << index << " in_flight " << stage.inFlight << ':';
-    for (const ScheduleSlot &slot : stage.slots)
+  for (auto [index, device] : llvm::enumerate(devices)) {
+    os << "device " << index << " in_flight " << device.inFlight;
+    if (device.pending)
+      os << " pending " << device.pending;
+    os << ':';
+    for (const ScheduleSlot &slot : device.slots)
       os << ' ' << slotName(slot);
     os << '\n';
   }
   os << "makespan " << makespan << " ns, bubble " << bubblePermille() / 10 << '.' << bubblePermille() % 10
-     << " %\n";
+     << " %\nlongest device " << longest << " ns, idle " << llvm::formatv("{0:f2}", 100 * idleShare()) << " %\n";
 }
