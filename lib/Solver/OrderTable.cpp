@@ -4,6 +4,7 @@
 #include "OrderPlay.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace par;
@@ -119,44 +120,54 @@ static void completeSizes(OrderTableProblem &problem, bool stages, bool microbat
     problem.microbatches = most;
 }
 
-llvm::Expected<OrderTableProblem> OrderTableProblem::parse(ProblemText &text) {
+namespace {
+
+/// A problem and which of its sizes the text says.
+struct ReadProblem {
   OrderTableProblem problem;
-  bool scheduled = false, stages = false, microbatches = false;
-  while (text.next()) {
-    StringRef key = text.word();
-    if (key == "schedule")
-      problem.schedule = text.word().str(), scheduled = true;
-    else if (key == "stages")
-      problem.stages = text.integer(), stages = true;
-    else if (key == "devices")
-      problem.devices = text.integer();
-    else if (key == "microbatches")
-      problem.microbatches = text.integer(), microbatches = true;
-    else if (key == "forward")
-      problem.forward = text.integers();
-    else if (key == "backward")
-      problem.backward = text.integers();
-    else if (key == "weight")
-      problem.weight = text.integers();
-    else if (key == "transfer")
-      problem.transfer = text.integer();
-    else if (key == "limit")
-      problem.limit = text.integers();
-    else if (key == "kept")
-      problem.kept = text.integer();
-    else if (key == "barrier")
-      problem.barrier = true;
-    else if (key == "placement")
-      problem.tablePlacement = parsePlacement(text);
-    else if (key == "device")
-      parseDevice(text, problem);
-    else
-      text.fail("unknown statement '" + key + "'");
-  }
-  if (scheduled && !problem.table.empty())
+  bool schedule = false, stages = false, microbatches = false;
+
+  void statement(ProblemText &text, StringRef key);
+  void complete();
+};
+
+} // namespace
+
+void ReadProblem::statement(ProblemText &text, StringRef key) {
+  std::vector<int64_t> *times = llvm::StringSwitch<std::vector<int64_t> *>(key)
+                                    .Case("forward", &problem.forward)
+                                    .Case("backward", &problem.backward)
+                                    .Case("weight", &problem.weight)
+                                    .Case("limit", &problem.limit)
+                                    .Default(nullptr);
+  if (times)
+    *times = text.integers();
+  else if (key == "schedule")
+    problem.schedule = text.word().str(), schedule = true;
+  else if (key == "stages")
+    problem.stages = text.integer(), stages = true;
+  else if (key == "devices")
+    problem.devices = text.integer();
+  else if (key == "microbatches")
+    problem.microbatches = text.integer(), microbatches = true;
+  else if (key == "transfer")
+    problem.transfer = text.integer();
+  else if (key == "kept")
+    problem.kept = text.integer();
+  else if (key == "barrier")
+    problem.barrier = true;
+  else if (key == "placement")
+    problem.tablePlacement = parsePlacement(text);
+  else if (key == "device")
+    parseDevice(text, problem);
+  else
+    text.fail("unknown statement '" + key + "'");
+  if (schedule && !problem.table.empty())
     text.fail("there is a schedule and a table; one of them decides the order");
-  if (Error error = text.takeError())
-    return error;
+}
+
+/// What the text leaves out: sizes are read off a table, times are one for all stages.
+void ReadProblem::complete() {
   completeSizes(problem, stages, microbatches);
   auto spread = [](std::vector<int64_t> &values, size_t count, int64_t otherwise) {
     if (values.size() <= 1 && count <= maxCount)
@@ -168,7 +179,16 @@ llvm::Expected<OrderTableProblem> OrderTableProblem::parse(ProblemText &text) {
   spread(problem.weight, problem.stages, whole ? 0 : 1);
   if (!problem.limit.empty())
     spread(problem.limit, problem.numDevices(), 0);
-  return problem;
+}
+
+llvm::Expected<OrderTableProblem> OrderTableProblem::parse(ProblemText &text) {
+  ReadProblem read;
+  while (text.next())
+    read.statement(text, text.word());
+  if (Error error = text.takeError())
+    return error;
+  read.complete();
+  return std::move(read.problem);
 }
 
 void OrderTableProblem::print(llvm::raw_ostream &os) const {
@@ -267,11 +287,13 @@ llvm::Expected<OrderTable> OrderTableProblem::solve() const {
 
 bool OrderTableProblem::isPath(StringRef word) { return word.contains('/') || word.contains('.'); }
 
-llvm::Expected<OrderTableProblem> OrderTableProblem::readTable(StringRef path) {
-  auto content = format::readPlainFile(path.str());
-  if (!content)
-    return solverError("cannot open: " + Twine(content.message()));
-  ProblemText text(*content);
+llvm::Expected<OrderTableProblem> OrderTableProblem::readTable(StringRef path, std::string *content) {
+  auto file = format::readPlainFile(path.str());
+  if (!file)
+    return solverError("cannot open: " + Twine(file.message()));
+  if (content)
+    *content = *file;
+  ProblemText text(*file);
   if (Error error = text.takeError())
     return error;
   if (text.kind() != "order_table")

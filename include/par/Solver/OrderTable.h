@@ -78,8 +78,9 @@ struct OrderTableProblem {
   Placement tablePlacement = Placement::RoundRobin;
 
   static llvm::Expected<OrderTableProblem> parse(ProblemText &text);
-  /// Reads a file that holds a table, and solves it. Errors begin with `line N: ` where one line is wrong.
-  static llvm::Expected<OrderTableProblem> readTable(llvm::StringRef path);
+  /// Reads a file that holds a table, and solves it. Errors begin with `line N: ` where one line is wrong; `content` is
+  /// given the file's.
+  static llvm::Expected<OrderTableProblem> readTable(llvm::StringRef path, std::string *content = nullptr);
   /// The problem of `pipeline.schedule`, a name or the path of a table, on so many equal stages and devices. Fails where
   /// a table is of other sizes; errors of a file are `FILE:LINE: ...` or `FILE: ...`.
   static llvm::Expected<OrderTableProblem> make(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
