@@ -1,3 +1,5 @@
+// An event simulation that decides as it goes: whenever a device is free it starts what its policy says, and knows of
+// inputs only those whose senders have started. It never looks back; searching over policies is Schedules/Auto.cpp's.
 #include "GreedyOrder.h"
 #include <deque>
 #include <queue>

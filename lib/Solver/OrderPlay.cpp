@@ -1,3 +1,6 @@
+// What the orders of all devices mean: whether they are complete and end, when each slot runs, how much lives at once.
+// Links have unlimited lanes and a device does one thing at a time; the simulator's engine, which knows queues, takes
+// the same time (test/Simulator/ScheduleTest.cpp).
 #include "OrderPlay.h"
 #include "llvm/ADT/STLExtras.h"
 

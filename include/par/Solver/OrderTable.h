@@ -13,6 +13,9 @@
 
 namespace par {
 
+/// Of stages, devices and microbatches: with times below 2^44 ns none overflows.
+constexpr unsigned maxOrderCount = 4096;
+
 /// The order of one device, and what follows from it alone. A microbatch is in flight on a stage between its forward
 /// and the end of its backward: so many copies of what the stage saves between the two exist at once.
 struct DeviceOrder {
