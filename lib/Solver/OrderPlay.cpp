@@ -125,7 +125,7 @@ static std::string lineOf(const OrderTableProblem &problem, unsigned device, siz
 }
 
 /// A slot among those before it on its stage, of which `counts` have run.
-static std::string checkSlot(const OrderTableProblem &problem, bool apart, const ScheduleSlot &slot,
+static std::string checkSlot(const OrderTableProblem &problem, const ScheduleSlot &slot,
                              llvm::ArrayRef<unsigned> counts) {
   unsigned kind = static_cast<unsigned>(slot.kind);
   if (slot.microbatch >= problem.microbatches)
@@ -138,7 +138,7 @@ static std::string checkSlot(const OrderTableProblem &problem, bool apart, const
   return "";
 }
 
-/// "chunk 1 of " where there are several.
+/// " of chunk 1" where there are several.
 static std::string chunkName(const OrderTableProblem &problem, unsigned chunk) {
   return problem.shape().chunks > 1 ? " of chunk " + std::to_string(chunk) : "";
 }
@@ -149,7 +149,7 @@ Error par::checkDevice(const OrderTableProblem &problem, bool apart, unsigned de
   std::vector<std::array<unsigned, 3>> counts(chunks, {0, 0, 0});
   for (auto [index, slot] : llvm::enumerate(slots)) {
     std::string wrong = slot.chunk >= chunks ? "and has " + std::to_string(chunks) + (chunks == 1 ? " stage" : " stages")
-                                             : checkSlot(problem, apart, slot, counts[slot.chunk]);
+                                             : checkSlot(problem, slot, counts[slot.chunk]);
     if (!wrong.empty())
       return solverError(lineOf(problem, device, index) + "device " + Twine(device) + " runs " + slotName(slot) + ", " + wrong);
     ++counts[slot.chunk][static_cast<unsigned>(slot.kind)];

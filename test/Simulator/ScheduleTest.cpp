@@ -183,7 +183,9 @@ TEST(ScheduleOnEngine, TakesThePredictedTime) {
 namespace {
 
 /// Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: times of Table 6 in us, bubble rates of Table 5. `kept` is
-/// what a weight's gradient needs of an activation, by the paper's Table 1: 32 of 34 + 5 a s / h.
+/// what a weight's gradient needs of an activation, by the paper's Table 1: 32 of 34 + 5 a s / h. (Were all of it kept,
+/// no order could have zb-2p's bubble: after its last backward the last device has the time of p - 1 forwards and p - 1
+/// backwards to fill, and at most 2p weight gradients, which take less.)
 struct PublishedRow {
   const char *model;
   unsigned layers, microbatches;

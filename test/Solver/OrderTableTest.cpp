@@ -8,7 +8,8 @@
 
 using namespace par;
 
-/// Equal stages whose forward, input's and weight's gradient take 100 ns each.
+/// Equal stages whose forward, input's and weight's gradient take 100 ns each, and which keep whole activations until the
+/// weight's gradient.
 static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned devices, unsigned microbatches,
                                      unsigned chunks = 1) {
   OrderTableProblem problem;
@@ -19,6 +20,7 @@ static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned devices,
   problem.forward.assign(problem.stages, 100);
   problem.backward.assign(problem.stages, 100);
   problem.weight.assign(problem.stages, 100);
+  problem.kept = 1000;
   return problem;
 }
 

@@ -55,8 +55,9 @@ struct OrderTable {
 ///     backward 12          // 1 if left out
 ///     weight 8             // the rest of the backward; 1 if left out, 0 if `backward` is there: that is all of it then
 ///     transfer 0           // ns on each link between two devices; 0 if left out
-///     limit 4              // activations that a device may keep: one value or one a device; as 1f1b's first if left out
-///     kept 1000            // 1/1000 of an activation that lies between backward and weight gradient
+///     limit 4              // activations that a device may have in flight: one value or one a device; as 1f1b's first if
+///                          // left out
+///     kept 400             // 1/1000 of an activation that counts on until the weight gradient; 0 if left out
 ///     barrier              // steps end together on all devices: not the longest device counts but the makespan
 ///
 /// A table instead of a schedule has the slots of each device, F, B and W of a microbatch, `.1` for a device's second
@@ -74,7 +75,7 @@ struct OrderTableProblem {
   std::vector<int64_t> forward, backward, weight; ///< ns per stage; no `weight`: 0
   int64_t transfer = 0;                           ///< ns
   std::vector<int64_t> limit;                     ///< per device; empty: none, and `auto` takes 1f1b's
-  int64_t kept = 1000;
+  int64_t kept = 0; ///< of an activation in flight, 1/1000, until the weight gradient
   bool barrier = false;
   std::vector<DeviceSlots> table;           ///< per device, as given
   std::vector<std::vector<unsigned>> lines; ///< of the slots of `table` in the text
