@@ -159,7 +159,8 @@ struct PlanPipeline {
   std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
   std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
   std::vector<int64_t> counts;       ///< Counts: matches per stage
-  Said<std::string> schedule;        ///< "gpipe" or "1f1b"
+  Said<std::string> schedule;        ///< a name of par/Solver/Schedules.h, or the path of a table
+  std::optional<int64_t> ordered;    ///< microbatches that the table orders
 };
 
 struct PlanRecompute {
