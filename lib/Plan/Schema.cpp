@@ -85,7 +85,7 @@ static const PlanKey optimizerKeys[] = {
   {"train.groups.<pattern>.nesterov", "<bool>", "", "nesterov of the group"},
   {"train.groups.<pattern>.betas", "<numbers>", "", "betas of the group"},
   {"train.groups.<pattern>.eps", "<number>", "", "eps of the group"},
-  {"train.groups.<pattern>.sparse", "!", "", "gradient kept as looked-up rows"},
+  {"train.groups.<pattern>.sparse", "<bool>", "false", "gradient kept as looked-up rows, which alone are updated"},
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
   {"train.clip.value", "<number>", "", "largest element of each gradient"},

@@ -95,6 +95,7 @@ struct PlanGroup {
   std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
   std::optional<Said<double>> lrScale;
   std::optional<Said<double>> weightDecay;
+  std::optional<Said<bool>> sparse; ///< gradients are kept as looked-up rows
   std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
   struct Setting {
     const OptimizerSetting *setting;
