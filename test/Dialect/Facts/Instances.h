@@ -64,11 +64,15 @@ inline std::vector<NamedCase> moreCases() {
                   {{shape}, {rows, -1, 5, "i64"}},
                   shape};
   };
+  auto collected = [](Chooser &choose) {
+    Shape shape{choose.number(1, 4), 3};
+    return OpCase{llvm::formatv("%y = par.collect %0 dims 1 : {0}", typeOf(shape)), {{shape}}, shape};
+  };
   return {{"slice", partOfRows},
           {"cotangent", marker("%y = par.cotangent %0, %1 : {0}", 2)},
           {"gradient", marker("%y = par.gradient %0 of @w : {0}", 1)},
           {"gradient", ofRows},
-          {"collect", marker("%y = par.collect %0 dims 1 : {0}", 1)}};
+          {"collect", collected}};
 }
 
 inline std::vector<NamedCase> factCases() {
