@@ -9,6 +9,7 @@
 #include "par/comm/Launch.h"
 #include "par/comm/Output.h"
 #include "par/comm/Sentences.h"
+#include "par/comm/SignalStack.h"
 
 #include <algorithm>
 #include <poll.h>
@@ -81,7 +82,7 @@ static void onClosedPipe(int signal) {
 static void install(int signal, void (*handler)(int), struct sigaction *before) {
   struct sigaction action{}, old{};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(signal, nullptr, &old);
   // nohup: the terminal's end is nothing to this job.
   if (signal != SIGHUP || old.sa_handler != SIG_IGN)
@@ -99,6 +100,7 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
     std::copy_n(line.data(), std::min(line.size(), lonely[i].text.size()), lonely[i].text.data());
     lonely[i].bytes.store(std::min(line.size(), lonely[i].text.size()));
   }
+  useSignalStack();
   for (int signal : endingSignals)
     install(signal, onSignal, nullptr);
 }
@@ -109,6 +111,7 @@ Interrupt::Interrupt(Board &board, int rank) {
   past.store(1);
   rankHere.store(rank);
   interrupted.store(&board);
+  useSignalStack();
   for (size_t i = 0; i < endingSignals.size(); ++i)
     install(endingSignals[i], onSignal, &before[i]);
   install(SIGPIPE, onClosedPipe, &before[3]);
