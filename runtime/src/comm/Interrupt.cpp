@@ -80,6 +80,7 @@ static void onClosedPipe(int signal) {
 }
 
 static void install(int signal, void (*handler)(int), struct sigaction *before) {
+  useSignalStack();
   struct sigaction action{}, old{};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -100,7 +101,6 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
     std::copy_n(line.data(), std::min(line.size(), lonely[i].text.size()), lonely[i].text.data());
     lonely[i].bytes.store(std::min(line.size(), lonely[i].text.size()));
   }
-  useSignalStack();
   for (int signal : endingSignals)
     install(signal, onSignal, nullptr);
 }
@@ -111,7 +111,6 @@ Interrupt::Interrupt(Board &board, int rank) {
   past.store(1);
   rankHere.store(rank);
   interrupted.store(&board);
-  useSignalStack();
   for (size_t i = 0; i < endingSignals.size(); ++i)
     install(endingSignals[i], onSignal, &before[i]);
   install(SIGPIPE, onClosedPipe, &before[3]);
