@@ -24,7 +24,7 @@ par.variable @w parameter : tensor<4xf32> at [!par.dist<tensor<4xf32>, @s0, [{}]
 par.fragment @backward(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>, tensor<f32>) attributes {stage = @s0, kind = #par.fragment_kind<backward>, local} {
   %a = par.exp %x : tensor<4xf32>
   %b = par.tanh %x : tensor<4xf32>
-  %c = par.reduce sum %x dims [0] : tensor<4xf32> -> tensor<f32>
+  %c = par.reduce sum %x dims [0] : tensor<4xf32> to tensor<f32>
   %s = par.reduce_scatter sum %a dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
   par.return %s, %b, %c : tensor<2xf32>, tensor<4xf32>, tensor<f32>
 }
