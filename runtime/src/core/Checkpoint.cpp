@@ -130,7 +130,7 @@ void writeIndexFile(const std::string &part, const SaveIndex &index) {
 
 } // namespace
 
-CheckpointWriter::CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, unsigned keep)
+CheckpointWriter::CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, uint64_t keep)
     : session(session), owner(owner), folder(std::move(folder)), keep(keep) {}
 
 std::string CheckpointWriter::save(const RunPosition &position) {

@@ -212,7 +212,8 @@ void checkHypers(const Job &job) {
     std::string names = "seed";
     for (const format::Hyper &hyper : job.bundle.manifest.hypers) {
       known |= hyper.name == key;
-      names += ", " + hyper.name;
+      if (hyper.name != "seed")
+        names += ", " + hyper.name;
     }
     if (!known)
       throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
@@ -291,7 +292,7 @@ Job prepareJob(const RunOptions &options) {
   if (options.device == "sim")
     job.world = std::make_shared<sim::World>(
         static_cast<uint32_t>(manifest.ranks.size()),
-        sim::Options{options.simSeed.value_or(1), static_cast<uint32_t>(options.interleavings.value_or(20))});
+        sim::Options{options.simSeed.value_or(1), options.interleavings.value_or(20)});
   openInitialValues(job);
   boundThreads(job);
   openData(job);

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <type_traits>
 
 namespace par::core {
 namespace {
@@ -18,12 +20,18 @@ template <typename... Values>
   throw Failure::at("par-run", message, values...).exitsWith(exitUsage);
 }
 
-uint64_t wholeNumber(const std::string &flag, const std::string &text, uint64_t least) {
+/// From `least` to what a Number holds, but at most 2^40, so that sums and products of such numbers fit.
+template <typename Number>
+Number wholeNumber(const std::string &flag, const std::string &text, Number least) {
+  constexpr uint64_t most = std::min<uint64_t>(uint64_t(1) << 40, std::numeric_limits<Number>::max());
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > (uint64_t(1) << 40))
-    refuse(Message::flagBad, flag, "a whole number of at least " + std::to_string(least), text);
-  return value;
+  bool isNumber = end == text.data() + text.size() && end != text.data() && error != std::errc::invalid_argument;
+  if (isNumber && (error == std::errc::result_out_of_range || value > most))
+    refuse(Message::flagBad, flag, format("a whole number from {} to {}", least, most), text);
+  if (!isNumber || value < least)
+    refuse(Message::flagBad, flag, format("a whole number of at least {}", least), text);
+  return static_cast<Number>(value);
 }
 
 double realNumber(const std::string &flag, const std::string &text) {
@@ -43,10 +51,10 @@ double seconds(const std::string &flag, const std::string &text) {
 }
 
 int threadCount(const std::string &text) {
-  uint64_t value = wholeNumber("--threads", text, 1);
-  if (value > static_cast<uint64_t>(cpu::mostThreads()))
+  int value = wholeNumber("--threads", text, 1);
+  if (value > cpu::mostThreads())
     refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore, cpu::mostThreads() / cpu::threadsOfCore);
-  return static_cast<int>(value);
+  return value;
 }
 
 const std::string &oneOf(const std::string &flag, const std::string &text, std::initializer_list<const char *> words,
@@ -55,6 +63,16 @@ const std::string &oneOf(const std::string &flag, const std::string &text, std::
     if (text == word)
       return text;
   refuse(Message::flagBad, flag, all, text);
+}
+
+/// The number is in the range of the option that holds it.
+template <typename Number>
+void takeCount(Number &option, const std::string &flag, const std::string &text, std::type_identity_t<Number> least) {
+  option = wholeNumber(flag, text, least);
+}
+template <typename Number>
+void takeCount(std::optional<Number> &option, const std::string &flag, const std::string &text, std::type_identity_t<Number> least) {
+  option = wholeNumber(flag, text, least);
 }
 
 /// A flag: its name, what its value is called ("" for none), what it does, and how it is taken.
@@ -87,7 +105,7 @@ const std::string &notEmpty(const std::string &flag, const std::string &what, co
 #define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
 #define MARK(FIELD) [](RunOptions &o, const std::string &) { o.FIELD = true; }
 #define COUNT(NAME, FIELD, LEAST)                                                                                      \
-  [](RunOptions &o, const std::string &v) { o.FIELD = static_cast<decltype(o.FIELD)>(wholeNumber(NAME, v, LEAST)); }
+  [](RunOptions &o, const std::string &v) { takeCount(o.FIELD, NAME, v, LEAST); }
 
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = {
@@ -254,9 +272,9 @@ void takeDevice(RunOptions &options, const std::string &environment) {
   size_t first = environment.find(':'), second = first == std::string::npos ? first : environment.find(':', first + 1);
   options.device = oneOf("PAR_DEVICE", environment.substr(0, first), {"cpu", "sim"}, "cpu or sim");
   if (first != std::string::npos)
-    options.interleavings = wholeNumber("PAR_DEVICE", environment.substr(first + 1, second - first - 1), 1);
+    takeCount(options.interleavings, "PAR_DEVICE", environment.substr(first + 1, second - first - 1), 1);
   if (second != std::string::npos)
-    options.simSeed = wholeNumber("PAR_DEVICE", environment.substr(second + 1), 0);
+    takeCount(options.simSeed, "PAR_DEVICE", environment.substr(second + 1), 0);
 }
 
 std::string usage() {

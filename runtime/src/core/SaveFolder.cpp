@@ -201,7 +201,7 @@ uint64_t SaveFolder::nextSerial() const {
   return last + 1;
 }
 
-void SaveFolder::add(const std::string &part, uint64_t step, unsigned keep) {
+void SaveFolder::add(const std::string &part, uint64_t step, uint64_t keep) {
   std::string name = std::to_string(step);
   uint64_t serial = nextSerial();
   replaceFolder(part, folder + "/" + name, named(step, "old"));

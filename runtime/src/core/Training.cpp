@@ -20,7 +20,7 @@ public:
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
         session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace, control.rank() == 0),
         writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save,
-               static_cast<unsigned>(options.keep)) {}
+               options.keep) {}
 
   int run() {
     if (job.alone)

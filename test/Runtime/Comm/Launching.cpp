@@ -93,6 +93,8 @@ TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal(flags, {}), "--rank and --world need --master HOST:PORT");
   flags.master = "node1";
   EXPECT_EQ(refusal(flags, {}), "--master is \"node1\", expected HOST:PORT");
+  flags.master = "\x1b[31mnode1\n";
+  EXPECT_EQ(refusal(flags, {}), "--master is \"?[31mnode1?\", expected HOST:PORT") << "what a terminal takes for commands";
   flags.master = "node1:0";
   EXPECT_EQ(refusal(flags, {}), "the port of --master is \"0\", not a number from 1 to 65535");
   flags.master.clear();

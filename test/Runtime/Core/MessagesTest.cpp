@@ -45,6 +45,12 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
       {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
       {{"a.par", "-n=none"}, "par-run: error: -n takes a whole number of at least 1, not \"none\""},
+      // Once cut to 32 bits: --keep 2^32 kept none, and deleted every save.
+      {{"a.par", "--keep", "18446744073709551616"}, "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"18446744073709551616\""},
+      {{"a.par", "--keep", "1099511627777"}, "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"1099511627777\""},
+      {{"a.par", "-n", "4294967298"}, "par-run: error: -n takes a whole number from 1 to 4294967295, not \"4294967298\""},
+      {{"a.par", "--rank", "4294967296"}, "par-run: error: --rank takes a whole number from 0 to 4294967295, not \"4294967296\""},
+      {{"a.par", "--keep", "-1"}, "par-run: error: --keep takes a whole number of at least 1, not \"-1\""},
       {{"a.par", "--timeout", "0"}, "par-run: error: --timeout takes a number from 1 to 1000000, not \"0\""},
       {{"a.par", "--join-timeout", "1e300"}, "par-run: error: --join-timeout takes a number from 1 to 1000000, not \"1e300\""},
       {{"a.par", "--save", ""}, "par-run: error: --save takes a folder, not \"\""},

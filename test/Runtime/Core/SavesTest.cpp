@@ -332,6 +332,12 @@ TEST_F(Saves, thatWereMovedAsideAreFound) {
   EXPECT_TRUE(fs::exists(save + "/2/index.json") && !fs::exists(aside));
 }
 
+// How many are kept is not cut to 32 bits: 2^32 was none, and the last save went with the others.
+TEST_F(Saves, areKeptHoweverManyMay) {
+  ASSERT_EQ(runTwo({"--resume", save, "--save", save, "--save-every", "1", "--keep", "4294967296", "--steps", "3"}), 0) << err;
+  EXPECT_TRUE(fs::exists(save + "/1/index.json") && fs::exists(save + "/2/index.json") && fs::exists(save + "/3/index.json"));
+}
+
 TEST_F(Saves, takeTheirNameAtOnce) {
   for (bool exchanges : {true, false}) {
     for (const char *name : {"new", "old"}) {

@@ -11,11 +11,14 @@
 #ifndef PAR_COMM_SENTENCES_H
 #define PAR_COMM_SENTENCES_H
 
+#include "par/format/Printable.h"
+
 #include <cstdint>
 #include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace par::comm {
 
@@ -113,7 +116,14 @@ std::string say(Sentence sentence, const Values &...values) {
     out << text.substr(0, at);
     text.remove_prefix(at + 2);
   };
-  ((upTo(), out << values), ...);
+  // Names of hosts, variables and launchers come from outside.
+  [[maybe_unused]] auto put = [&](const auto &value) {
+    if constexpr (std::is_convertible_v<decltype(value), std::string_view>)
+      out << format::printable(std::string(std::string_view(value)));
+    else
+      out << value;
+  };
+  ((upTo(), put(values)), ...);
   out << text;
   return out.str();
 }

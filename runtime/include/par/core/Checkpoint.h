@@ -21,7 +21,7 @@ struct RunPosition {
 class CheckpointWriter {
 public:
   /// `owner` is rank 0's, null on others. Of the checkpoints in `folder`, the `keep` newest stay.
-  CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, unsigned keep);
+  CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, uint64_t keep);
   /// Collective. Writes DIR/STEP; returns that at every rank. Throws Failure.
   std::string save(const RunPosition &position);
 
@@ -31,7 +31,7 @@ private:
   Session &session;
   SaveFolder *owner;
   std::string folder, run;
-  unsigned keep;
+  uint64_t keep;
 };
 
 /// A checkpoint that has been opened: its files are of one run and step, and hold what its index says. Whether their

@@ -15,7 +15,8 @@ struct RunOptions {
   std::optional<uint32_t> n, rank, world;
   std::string master, comm = "auto";
   std::string device; ///< empty: what the bundle was compiled for
-  std::optional<uint64_t> interleavings, simSeed; ///< of --device sim
+  std::optional<uint32_t> interleavings; ///< of --device sim
+  std::optional<uint64_t> simSeed;
   int threads = 0; ///< 0: what the bundle was compiled for
   double timeout = 5, joinTimeout = 60;
   // data

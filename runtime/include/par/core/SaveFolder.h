@@ -66,7 +66,7 @@ public:
   /// Of the next save.
   uint64_t nextSerial() const;
   /// Gives a whole save its name, DIR/STEP, and deletes all but the `keep` newest.
-  void add(const std::string &part, uint64_t step, unsigned keep);
+  void add(const std::string &part, uint64_t step, uint64_t keep);
 
 private:
   void cleanUp();
