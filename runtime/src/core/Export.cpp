@@ -115,7 +115,6 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
 void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile> &parts) {
   for (size_t i = 0; i < copies.size(); ++i) {
     std::error_code error;
-    fs::create_directories(folderOf(copies[i].to), error);
     fs::copy_file(copies[i].from, parts[i].name(), fs::copy_options::overwrite_existing, error);
     if (error)
       throw Failure::at(parts[i].name(), Message::cannotWrite, error.message());
@@ -139,7 +138,7 @@ void exportWeights(Session &session, const std::string &path) {
       headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
     tensors.resize(headers.size(), &tensor);
   }
-  PartFile part(path, control.rank() == 0);
+  PartFile part(path, control);
   if (control.rank() == 0)
     SafetensorsWriter(part.name(), headers, true, {{"format", "pt"}});
   control.barrier("export");
@@ -167,8 +166,11 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   const format::Manifest &manifest = session.manifest();
   std::vector<ModelCopy> copies = planCopies(manifest, bundle, path);
   std::vector<PartFile> parts;
-  for (const ModelCopy &copy : copies)
-    parts.emplace_back(copy.to.string(), control.rank() == 0);
+  for (const ModelCopy &copy : copies) {
+    std::error_code error; // making the file says it
+    fs::create_directories(folderOf(copy.to), error);
+    parts.emplace_back(copy.to.string(), control);
+  }
   if (control.rank() == 0)
     copyFiles(copies, parts);
   control.barrier("export");

@@ -11,7 +11,8 @@
 namespace par::core {
 
 FileWriter::FileWriter(const std::string &path, bool create) : path(path) {
-  descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
+  // What is written so gets its name later: a link of that name is not one of ours.
+  descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_TRUNC : 0), 0644);
   if (descriptor < 0)
     throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
 }

@@ -38,11 +38,11 @@ struct Owner {
 } // namespace
 
 FolderLock::FolderLock(const std::string &folder, bool locks) : folder(folder), path(folder + "/.lock") {
-  // A pipe of that name must not be waited for, nor a link lead elsewhere.
+  // A pipe of that name must not be waited for, nor a link lead elsewhere, nor a file be emptied that has another name.
   descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0644);
   struct stat info;
-  if (descriptor < 0 || fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    std::string reason = descriptor < 0 ? std::strerror(errno) : "not a plain file";
+  if (descriptor < 0 || fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1) {
+    std::string reason = descriptor < 0 ? std::strerror(errno) : !S_ISREG(info.st_mode) ? "not a plain file" : "it is a link to another file";
     if (descriptor >= 0)
       close(descriptor);
     throw Failure::at(path, Message::cannotWrite, reason);

@@ -1,5 +1,6 @@
 #include "par/core/Job.h"
 
+#include "OutputPlaces.h"
 #include "par/comm/Ending.h"
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
@@ -103,6 +104,18 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
   return store;
 }
 
+/// Training goes on in the save's order, in which the rows that it has seen are the first ones.
+void takeOrder(Job &job) {
+  bool saved = job.checkpoint->position.shuffled;
+  if (!job.trains())
+    return;
+  if (!job.options.order.empty() && job.shuffled != saved)
+    throw Failure::at("par-run", Message::orderOfSave, job.options.order, job.checkpoint->store.place,
+                      saved ? "shuffled" : "sequential")
+        .exitsWith(exitUsage);
+  job.shuffled = saved;
+}
+
 /// Initial values: a checkpoint to go on from, files, the rules, or the model file.
 void openInitialValues(Job &job) {
   const RunOptions &options = job.options;
@@ -114,7 +127,7 @@ void openInitialValues(Job &job) {
     checkState(job.bundle.manifest, job.checkpoint->store);
     job.remark = job.checkpoint->remark;
     job.seed = job.checkpoint->position.seed;
-    job.shuffled = job.checkpoint->position.shuffled;
+    takeOrder(job);
   } else if (!options.weights.empty()) {
     job.weights = openWeights(options.weights, job.bundle.manifest, job.remark);
   } else if (!options.init) {
@@ -282,7 +295,8 @@ Job prepareJob(const RunOptions &options) {
     if (job.trains() && !options.dryRun && hasRankZero(job))
       job.saves = std::make_shared<SaveFolder>(options.save);
   }
-  for (const std::string &path : {options.output, options.metrics, options.trace.substr(0, options.trace.rfind(':'))})
+  uint64_t first = 0, last = 0;
+  for (const std::string &path : {options.output, options.metrics, readTraceSpec(options.trace, first, last)})
     if (!path.empty())
       checkFolder(path);
   const format::Manifest &manifest = job.bundle.manifest;
@@ -296,6 +310,7 @@ Job prepareJob(const RunOptions &options) {
   openInitialValues(job);
   boundThreads(job);
   openData(job);
+  checkOutputs(job);
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);

@@ -29,7 +29,7 @@ Number wholeNumber(const std::string &flag, const std::string &text, Number leas
   bool isNumber = end == text.data() + text.size() && end != text.data() && error != std::errc::invalid_argument;
   if (isNumber && (error == std::errc::result_out_of_range || value > most))
     refuse(Message::flagBad, flag, format("a whole number from {} to {}", least, most), text);
-  if (!isNumber || value < least)
+  if (!isNumber || value < static_cast<uint64_t>(least))
     refuse(Message::flagBad, flag, format("a whole number of at least {}", least), text);
   return static_cast<Number>(value);
 }

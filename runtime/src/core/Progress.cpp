@@ -2,6 +2,7 @@
 
 #include "par/comm/Output.h"
 #include "par/core/Failure.h"
+#include "par/format/Printable.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -100,7 +101,8 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
 
 void Progress::say(const std::string &line) {
   // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
-  if (!comm::writeOutput(STDOUT_FILENO, line + "\n") && errno != EPIPE && errno != ETIMEDOUT && unprinted.empty())
+  // Names of files and folders come from outside.
+  if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT && unprinted.empty())
     unprinted = std::strerror(errno);
 }
 
@@ -191,6 +193,11 @@ void Progress::interrupted(const std::string &saved) {
   lastSave = saved;
   if (speaks && !job.options.quiet)
     say("interrupted; saved " + saved);
+}
+
+void Progress::notExported() {
+  if (speaks && !job.options.quiet)
+    say("interrupted; " + job.options.exportTo + " is not written: it is for the weights of the last step");
 }
 
 void Progress::predicted(uint64_t rows, double seconds) {

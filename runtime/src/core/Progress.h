@@ -46,6 +46,8 @@ public:
   void done(uint64_t bound);
   /// After a signal: what was saved.
   void interrupted(const std::string &saved);
+  /// Before the last step, so that --export has nothing to write.
+  void notExported();
   /// Prints a line. One that cannot be written ends no training.
   void say(const std::string &line);
   /// At the end; throws Failure where a line could not be written.
@@ -78,9 +80,9 @@ public:
 private:
   bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
 
+  uint64_t first = 1, last = 10;
   std::string path, events;
   std::optional<StreamWriter> out;
-  uint64_t first = 1, last = 10;
 };
 
 /// "14.2 MiB".

@@ -1,27 +1,13 @@
+#include "OutputPlaces.h"
 #include "Progress.h"
 
-#include "par/core/Failure.h"
-
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace par::core {
 
 using json = nlohmann::ordered_json;
 
-Trace::Trace(const std::string &spec, bool writes) : path(spec) {
-  size_t colon = spec.rfind(':'), dash = spec.rfind('-');
-  bool ranged = colon != std::string::npos && dash != std::string::npos && dash > colon + 1 && dash + 1 < spec.size() &&
-                spec.find_first_not_of("0123456789-", colon + 1) == std::string::npos;
-  if (ranged) {
-    path = spec.substr(0, colon);
-    auto number = [&](size_t from, size_t to, uint64_t &value) {
-      auto [end, error] = std::from_chars(spec.data() + from, spec.data() + to, value);
-      return error == std::errc() && end == spec.data() + to;
-    };
-    if (!number(colon + 1, dash, first) || !number(dash + 1, spec.size(), last) || first > last)
-      throw Failure::at("par-run", Message::flagBad, "--trace", "F or F:A-B, steps A to B", spec).exitsWith(exitUsage);
-  }
+Trace::Trace(const std::string &spec, bool writes) : path(readTraceSpec(spec, first, last)) {
   if (writes && !path.empty())
     out.emplace(path);
 }

@@ -35,7 +35,9 @@ public:
     giveValues();
     int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
     writes([&] {
-      if (options.exportTo.ends_with(".onnx"))
+      if (interrupted && !options.exportTo.empty())
+        progress.notExported(); // an earlier file of that name may be a whole run's
+      else if (options.exportTo.ends_with(".onnx"))
         exportModel(session, options.bundle, options.exportTo);
       else if (!options.exportTo.empty())
         exportWeights(session, options.exportTo);
@@ -107,7 +109,6 @@ private:
 
   int train() {
     RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
-    bool interrupted = false;
     while (position.step < job.steps) {
       if (!control.startStep(position.step + 1)) {
         interrupted = true;
@@ -299,6 +300,7 @@ private:
   std::string saved; ///< where the state was saved last, "" for nowhere
   uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");
+  bool interrupted = false; ///< before the last step
 };
 
 } // namespace

@@ -49,7 +49,7 @@ void WeightStore::release() const {
 namespace {
 
 /// What a Hugging Face index.json says: which of the files beside it holds a tensor.
-std::map<std::string, std::string> readIndex(const std::string &path) {
+std::map<std::string, std::string> readShards(const std::string &path) {
   std::map<std::string, std::string> fileOf;
   try {
     // The document lives as long as the loop reads it.
@@ -93,7 +93,7 @@ WeightStore openSafetensors(const std::vector<std::string> &paths) {
       addFile(store, path);
       continue;
     }
-    const std::map<std::string, std::string> index = readIndex(path);
+    const std::map<std::string, std::string> index = readShards(path);
     std::set<std::string> files;
     for (const auto &[name, file] : index)
       if (files.insert(file).second)

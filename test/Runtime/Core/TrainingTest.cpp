@@ -75,8 +75,12 @@ TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
       kill(getpid(), signal);
     });
     std::string save = folder / ("ckpt" + std::to_string(code));
-    EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics})), code);
+    EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics,
+                                   "--export", folder / "e.safetensors"})),
+              code);
     other.join();
+    expectLine(R"(interrupted; .*e\.safetensors is not written: it is for the weights of the last step\n)");
+    EXPECT_FALSE(std::filesystem::exists(folder / "e.safetensors")) << "of a run that did not come to its end";
     expectLine(R"(interrupted; saved .*ckpt1(30|43|29)/\d+\n)");
     std::smatch last;
     ASSERT_TRUE(std::regex_search(out, last, std::regex("--weights ([^ ]*)"))) << out;
@@ -103,6 +107,9 @@ TEST_F(Training, resumesBitForBitAndUnderAnotherPlan) {
   ASSERT_EQ(run(command(one, {"--resume", folder / "ckpt/2", "--steps", "6", "--export", resumed})), 0) << err;
   EXPECT_EQ(fileText(straight), fileText(resumed));
   EXPECT_TRUE(std::filesystem::exists(folder / "ckpt/2") && std::filesystem::exists(folder / "ckpt/4"));
+  // Not in the middle of another order: rows would be seen twice, and others never.
+  EXPECT_EQ(run(command(one, {"--resume", folder / "ckpt/2", "--steps", "6", "--order", "sequential"})), 2);
+  expectSays("par-run: error: --order sequential: " + (folder / "ckpt/2") + " was saved in the middle of an order that is shuffled; leave --order out");
 }
 
 TEST_F(Training, keepsTheNewestAndResumesThemByItself) {

@@ -129,6 +129,10 @@ struct MessageText {
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
+  M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                     \
+  M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
+  M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
+  M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
   M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}")
 
 inline constexpr MessageText messageTable[] = {
