@@ -39,6 +39,10 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   FailureOr<format::Bundle> bundle = emitBundle(*module, kernels, *bundling);
   if (failed(bundle))
     return std::nullopt;
+  if (!noteData(bundle->manifest, options.model, reason)) {
+    report(options.model, "cannot be read again: " + reason);
+    return std::nullopt;
+  }
   sayTime("bundle");
   return std::move(*bundle);
 }
