@@ -369,7 +369,7 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
                ", is not what it was when that was compiled (" + difference + "); compile it again, or give --weights FILE");
     EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << err;
   };
-  refusesData(std::string(256, 'x'), "other content");
+  refusesData(std::string(256, '<'), "other content"); // numbers of 0.01
   refusesData(std::string(300, '\0'), "300 bytes, not 256");
   std::ofstream(real + "/squares.bin") << std::string(256, '\0');
   EXPECT_EQ(run({noted, "--text", text(), "--steps", "1"}), 0) << err;
