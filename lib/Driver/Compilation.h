@@ -60,6 +60,7 @@ private:
   void reportLostParameters();
   std::optional<format::Bundle> makeBundle();
   int prove(const format::Bundle &bundle, std::string &line);
+  int write(format::Bundle &bundle);
   bool predict(format::Bundle &bundle);
   bool findHardware();
   /// What a rank may use: the plan's limit, or what the device has.

@@ -101,6 +101,27 @@ bool Compilation::predict(format::Bundle &bundle) {
   return true;
 }
 
+/// The folder, with a note of what the model's data are: what only plans does not read them.
+int Compilation::write(format::Bundle &bundle) {
+  std::string reason;
+  if (!noteData(bundle.manifest, options.model, reason)) {
+    report(options.model, "cannot be read again: " + reason);
+    return WrongInput;
+  }
+  std::string folder = bundleFolder(options);
+  format::Expected<format::Manifest> written = format::writeBundle(folder, bundle);
+  if (!written) {
+    StringRef message = written.message();
+    message.consume_front(folder + ": ");
+    report(folder, message);
+    return WrongInput;
+  }
+  sayTime("write");
+  if (!quiet())
+    out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
+  return Done;
+}
+
 int Compilation::finish() {
   std::optional<format::Bundle> bundle = makeBundle();
   if (!bundle)
@@ -109,7 +130,6 @@ int Compilation::finish() {
     printKernels(kernels, *bundle, out);
     return Done;
   }
-  std::string folder = bundleFolder(options);
   std::vector<RoleMemory> memory = measureMemory(*bundle);
   std::optional<uint64_t> limit = memoryLimit();
   if (!quiet()) {
@@ -136,17 +156,7 @@ int Compilation::finish() {
     out << proof;
   if (options.check || options.emitTrace)
     return Done;
-  format::Expected<format::Manifest> written = format::writeBundle(folder, *bundle);
-  if (!written) {
-    StringRef message = written.message();
-    message.consume_front(folder + ": ");
-    report(folder, message);
-    return WrongInput;
-  }
-  sayTime("write");
-  if (!quiet())
-    out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
-  return Done;
+  return write(*bundle);
 }
 
 std::string bundleFolder(const CompileOptions &options) {

@@ -1,11 +1,14 @@
 #include "MakeBundle.h"
 
 #include "par/Import/Import.h"
+#include "par/Onnx/Model.h"
 #include "par/Split/Passes.h"
+#include "par/format/DataFile.h"
 #include "par/format/PlainFile.h"
 #include "par/format/Sha256.h"
 
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -102,6 +105,26 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef pat
       options.transposed[parameter.name] = parameter.transposed;
   }
   return options;
+}
+
+bool noteData(format::Manifest &manifest, StringRef model, std::string &reason) {
+  std::set<std::string> names;
+  for (const format::Tensor &tensor : manifest.tensors)
+    if (tensor.source && tensor.source->file != llvm::sys::path::filename(model))
+      names.insert(tensor.source->file);
+  for (const std::string &name : names) {
+    std::string path = onnx::pathOfData(model.str(), name);
+    if (path.empty())
+      continue; // compiled without it, with a warning
+    auto file = format::PlainFile::open(path);
+    auto hash = file ? format::hashDataFile(*file) : format::Expected<std::string>(file.error());
+    if (!hash) {
+      reason = "external data \"" + name + "\": " + hash.message();
+      return false;
+    }
+    manifest.data.push_back({name, file->size(), *hash});
+  }
+  return true;
 }
 
 } // namespace par

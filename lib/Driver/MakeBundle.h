@@ -23,6 +23,10 @@ StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 std::optional<BundleOptions> bundleOptions(const ModelPlan &model, llvm::StringRef path,
                                            const StepFacts &facts, std::string &reason);
 
+/// Notes in the manifest what the files of data beside the model are, each in which a tensor has its source and that is
+/// there. False where one cannot be read; `reason` then says which and why.
+bool noteData(format::Manifest &manifest, llvm::StringRef model, std::string &reason);
+
 } // namespace par
 
 #endif // PAR_LIB_DRIVER_MAKEBUNDLE_H

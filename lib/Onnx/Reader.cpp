@@ -4,6 +4,7 @@
 #include "onnx-data.pb.h"
 #include "onnx-ml.pb.h"
 #include "par/Onnx/Model.h"
+#include "par/format/Printable.h"
 
 #include <algorithm>
 #include <cstring>
@@ -97,6 +98,10 @@ void convertExternal(const ::onnx::TensorProto &proto, const std::string &modelP
   if (length != tensor.length)
     fail("external data of \"" + tensor.name + "\" is " + std::to_string(length) + " bytes, its shape takes " +
          std::to_string(tensor.length));
+  auto isStrange = [](char c) { return c == '\\' || format::isControl(static_cast<unsigned char>(c)); };
+  if (std::any_of(tensor.file.begin(), tensor.file.end(), isStrange))
+    fail("external data of \"" + tensor.name + "\" are in \"" + format::printable(tensor.file) +
+         "\"; the name of a file holds no backslash and no control character");
   std::string resolved = resolveExternal(modelPath, tensor.file);
   tensor.storage = resolved.empty() ? Storage::Absent : Storage::External;
   if (resolved.empty())
@@ -357,6 +362,14 @@ std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const V
   } catch (const std::exception &failure) {
     error = failure.what();
     return std::nullopt;
+  }
+}
+
+std::string pathOfData(const std::string &modelPath, const std::string &file) {
+  try {
+    return resolveExternal(modelPath, file);
+  } catch (const std::exception &) {
+    return "";
   }
 }
 

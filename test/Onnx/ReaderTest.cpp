@@ -160,6 +160,10 @@ TEST_F(ReaderTest, ExternalDataStaysInTheFolder) {
   EXPECT_EQ(errorOf(write("abs.onnx", external("/etc/passwd"))),
             "external data \"/etc/passwd\" lies outside the model's folder");
   EXPECT_EQ(errorOf(write("no.onnx", external(""))), "external data has no file name");
+  for (auto [location, said] : {std::pair{"d\n.bin", "d?.bin"}, {"\x1b[31m", "?[31m"}, {"..\\d.bin", "..\\d.bin"}})
+    EXPECT_EQ(errorOf(write("odd.onnx", external(location))),
+              std::string("external data of \"w\" are in \"") + said +
+                  "\"; the name of a file holds no backslash and no control character");
   fs::create_symlink("/etc/passwd", folder / "link.bin");
   EXPECT_EQ(errorOf(write("link.onnx", external("link.bin"))),
             "external data \"link.bin\" is a link out of the model's folder");

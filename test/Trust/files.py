@@ -141,7 +141,7 @@ PLACES = [
     Place("m.par/constants.bin", PREDICT, result="y.safetensors"),
     Place("t.par/kernels-x86.so", TRAIN, result="y.safetensors"),
     Place("model.onnx", PREDICT, result="y.safetensors", opaque=False),
-    Place("w.bin", PREDICT, result="y.safetensors", opaque=True),
+    Place("w.bin", PREDICT, result="y.safetensors", opaque=False),
     Place("x.safetensors", PREDICT, result="y.safetensors", opaque=True),
     Place("m.par.tuning.json", PREDICT, result="y.safetensors", optional=True, opaque=True),
     Place("data.txt", TRAIN, result="y.safetensors", opaque=True),

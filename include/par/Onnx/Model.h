@@ -168,6 +168,9 @@ std::optional<Model> readModel(const std::string &path, std::string &error, uint
 /// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or none.
 std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error);
 
+/// Path of a file of external data that the model names; "" where there is none inside the folder of model or link.
+std::string pathOfData(const std::string &modelPath, const std::string &file);
+
 /// The bytes of one tensor (`tensor.length` many); nothing and `error` if they are absent or cannot be read.
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error);
 

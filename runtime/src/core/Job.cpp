@@ -116,8 +116,8 @@ void takeOrder(Job &job) {
   job.shuffled = saved;
 }
 
-/// Initial values: a checkpoint to go on from, files, the rules, or the model file.
-void openInitialValues(Job &job) {
+/// Initial values: a checkpoint to go on from, files, the rules, or the model file, of which one process checks the data.
+void openInitialValues(Job &job, bool checkData) {
   const RunOptions &options = job.options;
   std::string resume = options.resume;
   if (resume == "auto") // nothing saved yet: the first start of a job that is restarted with the same command
@@ -131,7 +131,7 @@ void openInitialValues(Job &job) {
   } else if (!options.weights.empty()) {
     job.weights = openWeights(options.weights, job.bundle.manifest, job.remark);
   } else if (!options.init) {
-    job.weights = openModelFile(job.bundle.manifest, job.name);
+    job.weights = openModelFile(job.bundle.manifest, job.name, checkData);
     checkWeights(job.bundle.manifest, *job.weights);
   }
 }
@@ -307,7 +307,7 @@ Job prepareJob(const RunOptions &options) {
     job.world = std::make_shared<sim::World>(
         static_cast<uint32_t>(manifest.ranks.size()),
         sim::Options{options.simSeed.value_or(1), options.interleavings.value_or(20)});
-  openInitialValues(job);
+  openInitialValues(job, hasRankZero(job));
   boundThreads(job);
   openData(job);
   checkOutputs(job);

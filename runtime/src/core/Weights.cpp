@@ -4,6 +4,7 @@
 #include "par/core/Checksum.h"
 #include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
+#include "par/format/DataFile.h"
 #include "par/format/Sha256.h"
 
 #include <algorithm>
@@ -180,10 +181,33 @@ WeightStore openConstants(const format::Manifest &manifest, const std::string &b
   return store;
 }
 
+/// Throws Failure where a file of data that was there when the model was compiled is another one now.
+static void checkUnchanged(const std::vector<format::File> &data, const fs::path &model, const std::string &bundle) {
+  for (const format::File &noted : data) {
+    fs::path path = besideModel(model, noted.name);
+    std::error_code failure;
+    if (!fs::exists(path, failure))
+      continue; // whoever needs it says so
+    auto file = format::PlainFile::open(path.string());
+    if (!file)
+      throw Failure::at(path.string(), Message::cannotOpen, file.message());
+    auto refuse = [&](const std::string &difference) {
+      throw Failure::at(bundle, Message::dataChanged, path.string(), model.string(), difference);
+    };
+    if (file->size() != noted.size)
+      refuse(grouped(file->size()) + " bytes, not " + grouped(noted.size));
+    auto hash = format::hashDataFile(*file);
+    if (!hash)
+      throw Failure(path.string(), hash.message());
+    if (*hash != noted.sha256)
+      refuse("other content");
+  }
+}
+
 /// Exporters and par-compile know compressed models by their names too.
 static bool isCompressed(const std::string &model) { return model.ends_with(".gz"); }
 
-WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle) {
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
     return store; // a model of data alone
@@ -194,6 +218,8 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
                       manifest.model.name);
   fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
   store.place = model.string();
+  if (checkData)
+    checkUnchanged(manifest.data, model, bundle);
   std::map<std::string, std::shared_ptr<MappedFile>> open;
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.source || tensor.kind == TensorKind::Copy)

@@ -30,6 +30,7 @@ struct ManifestChecker {
                const std::string &place) const;
   Status output(const Output &output) const;
   Status files() const;
+  Status data() const;
   Status members(const std::vector<uint32_t> &ranks, const std::string &place) const;
   Status text(const std::string &name, const std::string &place) const;
   Status names() const;
@@ -201,6 +202,21 @@ Status ManifestChecker::files() const {
   return {};
 }
 
+/// The files of data are those in which tensors have their source.
+Status ManifestChecker::data() const {
+  std::unordered_set<std::string_view> sources, seen;
+  for (const Tensor &tensor : manifest.tensors)
+    if (tensor.source)
+      sources.insert(tensor.source->file);
+  for (const File &file : manifest.data) {
+    if (!sources.count(file.name))
+      return fail("data", "no tensor has its source in '" + file.name + "'");
+    if (!seen.insert(file.name).second)
+      return fail("data", "'" + file.name + "' stands there twice");
+  }
+  return {};
+}
+
 template <typename T>
 static const std::string *repeated(const std::vector<T> &table) {
   std::unordered_set<std::string_view> seen;
@@ -280,7 +296,8 @@ Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
 
 /// Where a tensor of so many elements lies in the model's files.
 Status ManifestChecker::source(const Source &source, int64_t elements, const std::string &place) const {
-  if (source.file.empty() || source.file[0] == '/' || source.file.find("..") != std::string::npos)
+  std::string folders = "/" + source.file + "/";
+  if (source.file.empty() || source.file[0] == '/' || folders.find("/../") != std::string::npos)
     return fail(place, "source '" + source.file + "' leaves the model's folder");
   if (source.length != uint64_t(elements) * sizeOf(source.type))
     return fail(place, "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) + " elements of " +
@@ -333,7 +350,7 @@ Status par::format::checkManifest(const Manifest &manifest, const std::string &w
   if (manifest.device != "cpu" && manifest.device != "cuda")
     return checker.fail("device", "unknown device '" + manifest.device + "': cpu or cuda");
   for (auto check : {&ManifestChecker::ranks, &ManifestChecker::communicators, &ManifestChecker::files,
-                     &ManifestChecker::names, &ManifestChecker::tensors})
+                     &ManifestChecker::names, &ManifestChecker::tensors, &ManifestChecker::data})
     if (Status status = (checker.*check)(); !status)
       return status;
   for (const Input &input : manifest.inputs)

@@ -175,7 +175,7 @@ static void read(const Node &root, Manifest &manifest) {
   readVersion(root.at("par_manifest"));
   if (root.failed())
     return;
-  root.only({"par_manifest",  "bundle",  "plan",    "model",   "files",   "mesh",   "roles",       "ranks",
+  root.only({"par_manifest",  "bundle",  "plan",    "model",   "data",    "files",   "mesh",   "roles",       "ranks",
              "communicators", "layouts", "tensors", "inputs",  "outputs", "hypers", "lr",          "text",
              "microbatches",  "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
@@ -184,6 +184,9 @@ static void read(const Node &root, Manifest &manifest) {
     root.at("plan").fail("'" + manifest.planHash + "' is no hash in lower-case hex digits");
   File model = readFile(root.at("model"));
   manifest.model = {model.name, model.size, model.sha256};
+  if (root.has("data"))
+    for (const Node &file : root.at("data").list())
+      manifest.data.push_back(readFile(file));
   for (const Node &file : root.at("files").list())
     manifest.files.push_back(readFile(file));
   readMesh(root, manifest);

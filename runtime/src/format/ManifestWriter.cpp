@@ -31,6 +31,15 @@ static void writeFile(Writer &w, Word name, uint64_t size, Word sha) {
   w.raw("{").key("name").text(name).key("size").number(int64_t(size)).key("sha256").text(sha).raw("}");
 }
 
+static void writeFiles(Writer &w, const char *key, const std::vector<File> &files) {
+  w.raw("\n").key(key).raw("[");
+  for (const File &file : files) {
+    w.raw("\n").comma();
+    writeFile(w, file.name, file.size, file.sha256);
+  }
+  w.raw("]");
+}
+
 static void writeLayouts(Writer &w, const std::vector<Layout> &layouts) {
   w.raw("\n").key("layouts").raw("[");
   for (const Layout &layout : layouts) {
@@ -173,12 +182,9 @@ std::string par::format::writeManifest(const Manifest &manifest) {
   w.raw("\n").key("bundle").text(manifest.bundleHash).raw("\n").key("plan").text(manifest.planHash);
   w.raw("\n").key("model");
   writeFile(w, manifest.model.name, manifest.model.size, manifest.model.sha256);
-  w.raw("\n").key("files").raw("[");
-  for (const File &file : manifest.files) {
-    w.raw("\n").comma();
-    writeFile(w, file.name, file.size, file.sha256);
-  }
-  w.raw("]");
+  if (!manifest.data.empty())
+    writeFiles(w, "data", manifest.data);
+  writeFiles(w, "files", manifest.files);
   writeMesh(w, manifest);
   writeLayouts(w, layouts.all());
   w.raw("\n").key("tensors").raw("[");

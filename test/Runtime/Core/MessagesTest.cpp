@@ -340,6 +340,12 @@ TEST_F(Mistakes, ofFilesThatBecomeShorter) {
   EXPECT_EQ(err, text() + ": error: became shorter while it was read: it had 2000 bytes\n");
 }
 
+/// The bundle with a note of the data file squares.bin.
+static format::Bundle noting(format::Bundle bundle, const std::string &content) {
+  bundle.manifest.data = {{"squares.bin", content.size(), format::sha256(content)}};
+  return bundle;
+}
+
 TEST_F(Mistakes, ofDataBesideTheModel) {
   format::Bundle bundle = toy::training();
   std::string real = folder / "real", link = folder / "squares.onnx", data = folder / "squares.bin";
@@ -354,6 +360,19 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
              "FILE, or --init");
   std::ofstream(real + "/squares.bin") << std::string(256, '\0');
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << "a model that is a link finds its data: " << err;
+  // What they were when the model was compiled; a bundle that does not say that takes any.
+  std::string noted = write(noting(bundle, std::string(256, '\0')), "noted");
+  auto refusesData = [&](const std::string &content, const std::string &difference) {
+    std::ofstream(real + "/squares.bin") << content;
+    EXPECT_EQ(run({noted, "--text", text(), "--steps", "1"}), 1);
+    expectSays(noted + ": error: no weights: " + real + "/squares.bin, the external data of " + link +
+               ", is not what it was when that was compiled (" + difference + "); compile it again, or give --weights FILE");
+    EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << err;
+  };
+  refusesData(std::string(256, '<'), "other content"); // numbers of 0.01
+  refusesData(std::string(300, '\0'), "300 bytes, not 256");
+  std::ofstream(real + "/squares.bin") << std::string(256, '\0');
+  EXPECT_EQ(run({noted, "--text", text(), "--steps", "1"}), 0) << err;
   std::filesystem::create_directory(folder / "other");
   std::filesystem::rename(real + "/squares.bin", folder / "other/squares.bin");
   std::filesystem::create_symlink("../other/squares.bin", real + "/squares.bin");

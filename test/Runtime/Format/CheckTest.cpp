@@ -258,6 +258,16 @@ TEST(Check, Manifest) {
       {[](Manifest &m) { m.tensors[0].of = "w9"; }, "tensors.w0: no tensor called 'w9'"},
       {[](Manifest &m) { m.tensors[0].source = Source{"weights", 0, 60, DType::F32}; },
        "tensors.w0: a source of 60 bytes for 16 elements of f32"},
+      {[](Manifest &m) { m.data = {{"../w", 64, sha256("")}}; }, "data: no tensor has its source in '../w'"},
+      {[](Manifest &m) {
+         m.tensors[0].source = Source{"w..bin", 0, 64, DType::F32};
+         m.data = {{"w..bin", 64, sha256("")}, {"w..bin", 64, sha256("")}};
+       },
+       "data: 'w..bin' stands there twice"},
+      {[](Manifest &m) { m.tensors[0].source = Source{"a/../../w", 0, 64, DType::F32}; },
+       "tensors.w0: source 'a/../../w' leaves the model's folder"},
+      {[](Manifest &m) { m.data = {{"w", 64, "abc"}}; },
+       "data[0].sha256: 'abc' is not a SHA-256 in 64 lower-case hex digits"},
       {[](Manifest &m) { m.tensors[0].kind = TensorKind::Constant; }, "tensors.w0: a constant without a value"},
       {[](Manifest &m) {
          m.tensors[0].value = 64;
@@ -278,8 +288,8 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,5]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
-      {"\"par_manifest\":[1,5]", "\"par_manifest\":[1,99]", "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.5"},
+      {"\"par_manifest\":[1,6]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,6]", "\"par_manifest\":[1,99]", "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.6"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

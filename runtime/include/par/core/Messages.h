@@ -65,6 +65,8 @@ struct MessageText {
                        "--weights FILE, or --init to start from train.init")                                           \
   M(dataMissing, "no weights: {}, the external data of {}, is not there (\"{}\" lies in it); give --weights FILE, or "  \
                  "--init")                                                                                             \
+  M(dataChanged, "no weights: {}, the external data of {}, is not what it was when that was compiled ({}); compile it again, " \
+                 "or give --weights FILE")                                                                             \
   M(dataLeaves, "external data \"{}\" of {} is a link out of the model's folder")                                        \
   M(modelMissing, "no weights: {} is neither here nor beside the bundle; give --weights FILE, or --init")              \
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \

@@ -86,8 +86,9 @@ std::string findCompiledModel(const format::Manifest &manifest, const std::strin
 /// it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
-/// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one.
-WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle);
+/// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one; with `checkData` also if a
+/// file of data beside it is not. One process of a host does that for all: it reads up to 1 GiB of each.
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData);
 
 /// The tensors whose values stand in the bundle itself, in its file of constants; none where it has no such file.
 /// Throws Failure if the file is not as large as they need.

@@ -191,6 +191,9 @@ struct Manifest {
   std::string bundleHash;
   std::string planHash;
   ModelFile model;
+  /// Files beside the model in which tensors have their source, with hashDataFile's hash: those that were there when it was
+  /// compiled. par-run refuses others of their names.
+  std::vector<File> data;
   std::vector<File> files;
   std::vector<MeshAxis> mesh;
   /// Index = rank.
