@@ -57,10 +57,12 @@ def run_peer(options, strategy):
 
 
 def shares(folder, steps):
-    """Seconds a step in products, and in communication that nothing hides, of each rank; the most of each."""
+    """Seconds a step in products, and in communication that nothing hides (on the queue of compute), of each rank; the most of
+    each."""
     spent = collections.defaultdict(collections.Counter)
     for rank, instruction, seconds in read_events(folder / "trace.json", read_programs(folder / "model.par")):
-        kind = "products" if "lib" in instruction else "waits" if instruction["op"] in WAITS else "rest"
+        waits = instruction["op"] in WAITS and instruction.get("q", "compute") == "compute"
+        kind = "products" if "lib" in instruction else "waits" if waits else "rest"
         spent[rank][kind] += seconds / steps
     return {kind: max(rank[kind] for rank in spent.values()) for kind in ("products", "waits")}
 

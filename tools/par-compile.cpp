@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "par/Driver/Compile.h"
 #include "par/Plan/Schema.h"
+#include "par/Solver/Schedules.h"
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 
 using namespace llvm;
 using namespace par;
@@ -112,6 +114,11 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
     return WrongCommand;
   if (arguments.has("--help")) {
     printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
+    outs() << "\npipeline.schedule of a plan (p stages, m microbatches), or the path of a table:\n";
+    for (const Schedule *schedule : getSchedules()) {
+      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
+      outs() << "  " << left_justify(schedule->name, 14) << schedule->summary << (carried ? "" : " (not supported yet)") << "\n";
+    }
     return Done;
   }
   if (arguments.has("--version")) {

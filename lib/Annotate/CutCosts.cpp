@@ -5,6 +5,7 @@
 #include "par/Interfaces/Optimizer.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Simulator/Hardware.h"
+#include "par/Solver/OrderTable.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -49,8 +50,8 @@ namespace {
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
-  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware)
-      : groups(groups), plan(plan), hardware(hardware) {
+  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight)
+      : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight) {
     ranks = std::max<int64_t>(1, *plan.ranks / *plan.pipeline.stages);
     over = plan.axesSize(*plan.batch.over);
     microbatches = **plan.batch.microbatches;
@@ -61,9 +62,7 @@ public:
     problem.microbatches = microbatches;
     problem.latency = hardware.latency;
     problem.bandwidth = hardware.link;
-    // With gpipe every stage keeps all microbatches; the problem's default is that of 1f1b.
-    if (*plan.pipeline.schedule == "gpipe")
-      problem.inFlight.assign(problem.stages, microbatches);
+    problem.inFlight.assign(inFlight.begin(), inFlight.end());
     if (*plan.target.memory)
       problem.limit.assign(problem.stages, **plan.target.memory);
     for (auto [index, group] : llvm::enumerate(groups))
@@ -146,6 +145,7 @@ private:
   ArrayRef<OpGroup> groups;
   const Plan &plan;
   const Hardware &hardware;
+  ArrayRef<unsigned> inFlight; ///< per stage
   StageCutProblem problem;
   int64_t ranks, over, microbatches;
   DenseMap<Operation *, unsigned> groupOf;
@@ -158,7 +158,15 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
   llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.hardware);
   if (!hardware)
     return hardware.takeError();
-  return CutProblemBuilder(groups, plan, *hardware).run();
+  std::vector<unsigned> inFlight; // of inference there is no backward to wait for
+  if (plan.train) {
+    unsigned stages = *plan.pipeline.stages;
+    auto counts = countInFlight(*plan.pipeline.schedule, stages, stages, **plan.batch.microbatches);
+    if (!counts)
+      return counts.takeError();
+    inFlight = std::move(*counts);
+  }
+  return CutProblemBuilder(groups, plan, *hardware, inFlight).run();
 }
 
 } // namespace par

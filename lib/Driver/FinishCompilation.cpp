@@ -1,5 +1,6 @@
 // par-compile behind the phases: code, the bundle, its proof and prediction, and what is said of them.
 #include "Communication.h"
+#include "Bubble.h"
 #include "Compilation.h"
 #include "KernelTable.h"
 #include "MemoryTable.h"
@@ -94,8 +95,7 @@ bool Compilation::predict(format::Bundle &bundle) {
   }
   if (!quiet())
     out << "predicted "
-        << simulation->describe(*model.plan.pipeline.schedule, *model.plan.pipeline.stages,
-                                **model.plan.batch.microbatches)
+        << simulation->describe(describeExpectedBubble(model.plan, bundle, *simulation))
         << "\n";
   return true;
 }

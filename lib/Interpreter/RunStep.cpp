@@ -159,7 +159,8 @@ LogicalResult StepRun::visitTensorOp(Operation *op) {
     return failure();
   for (auto [result, tensor] : llvm::zip(op->getResults(), *results))
     values[result] = tensor;
-  if (auto gradient = dyn_cast<GradientOp>(op))
+  // One of rows is of those that a step looks up: no accumulator has its shape.
+  if (auto gradient = dyn_cast<GradientOp>(op); gradient && !gradient.getRows())
     outcome.accumulators[gradient.getVariable().str()] = values[gradient];
   return success();
 }

@@ -30,17 +30,33 @@ static Gradient readGradient(Value gradient) {
 static int64_t countElements(Value value) { return getTensorType(value.getType()).getNumElements(); }
 static double real(FloatAttr value) { return value.getValueAsDouble(); }
 
+/// An optimizer's kernel that updates all of a weight, or that of the rows that the op names.
+template <typename Op> static CallBuilder callOf(KernelOp kernel, Op op) {
+  std::string name = op->getName().stripDialect().str();
+  return CallBuilder(kernel, op.getRows() ? name + "_rows" : name);
+}
+
+/// The elements; of rows as many as there are, their width, and how many the weight has.
+template <typename Op> static SmallVector<int64_t> sizesOf(Op op) {
+  if (!op.getRows())
+    return {countElements(op.getWeight())};
+  int64_t rows = shapeOf(op.getWeight()).front();
+  return {countElements(op.getRows()), countElements(op.getWeight()) / std::max<int64_t>(rows, 1), rows};
+}
+
 static std::optional<BuiltinCall> describe(KernelOp kernel, AdamwOp op) {
   Gradient gradient = readGradient(op.getGradient());
-  return CallBuilder(kernel, "adamw")
-      .update(op.getWeight(), op.getNewWeight())
+  CallBuilder call = callOf(kernel, op);
+  call.update(op.getWeight(), op.getNewWeight())
       .read(gradient.value)
       .update(op.getFirst(), op.getNewFirst())
       .update(op.getSecond(), op.getNewSecond())
       .read(op.getStep())
-      .read(op.getLr())
-      .readIf(gradient.coefficient)
-      .integers({countElements(op.getWeight())})
+      .read(op.getLr());
+  if (op.getRows())
+    call.read(op.getRows());
+  return call.readIf(gradient.coefficient)
+      .integers(sizesOf(op))
       .reals({real(op.getBeta1Attr()), real(op.getBeta2Attr()), real(op.getEpsilonAttr()),
               real(op.getWeightDecayAttr()), 1.0})
       .integers({gradient.coefficient ? 1 : 0})
@@ -49,12 +65,12 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AdamwOp op) {
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, SgdOp op) {
   Gradient gradient = readGradient(op.getGradient());
-  return CallBuilder(kernel, "sgd")
-      .update(op.getWeight(), op.getNewWeight())
-      .read(gradient.value)
-      .read(op.getLr())
-      .readIf(gradient.coefficient)
-      .integers({countElements(op.getWeight())})
+  CallBuilder call = callOf(kernel, op);
+  call.update(op.getWeight(), op.getNewWeight()).read(gradient.value).read(op.getLr());
+  if (op.getRows())
+    call.read(op.getRows());
+  return call.readIf(gradient.coefficient)
+      .integers(sizesOf(op))
       .reals({real(op.getWeightDecayAttr()), 1.0})
       .integers({gradient.coefficient ? 1 : 0})
       .finish();
@@ -62,15 +78,17 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, SgdOp op) {
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, MomentumOp op) {
   Gradient gradient = readGradient(op.getGradient());
-  // The velocity starts as zeros, so that the first step is like all others.
-  return CallBuilder(kernel, "momentum")
-      .update(op.getWeight(), op.getNewWeight())
+  CallBuilder call = callOf(kernel, op);
+  call.update(op.getWeight(), op.getNewWeight())
       .read(gradient.value)
       .update(op.getVelocity(), op.getNewVelocity())
-      .read(op.getLr())
-      .readIf(gradient.coefficient)
+      .read(op.getLr());
+  if (op.getRows())
+    call.read(op.getRows());
+  // The velocity starts as zeros, so that the first step is like all others.
+  return call.readIf(gradient.coefficient)
       .leaveOut()
-      .integers({countElements(op.getWeight())})
+      .integers(sizesOf(op))
       .reals({real(op.getMomentumAttr()), real(op.getWeightDecayAttr())})
       .integers({op.getNesterov()})
       .reals({1.0})

@@ -66,11 +66,34 @@ static std::unique_ptr<Group> buildProduct(DotOp dot, Folding folding, IsTaken i
   return group;
 }
 
-/// Whether a library call computes what the group does.
-static bool fits(const Group &group) {
+/// The library call that computes what the group does.
+static std::optional<MatmulCall> callOf(const Group &group) {
   OpBuilder builder(group.anchor->getContext());
   OwningOpRef<KernelOp> kernel(buildKernel(builder, group));
-  return describeMatmul(*kernel).has_value();
+  return describeMatmul(*kernel);
+}
+
+static int64_t widthOf(const MatmulCall &call) { return std::min(call.m, call.n); }
+
+/// Whether strides cut a product into many of a few columns, each of which reads all of an operand for them, where the
+/// plain product is wide and its sums are so long that moving its result costs little beside them. A Fourier transform's
+/// result [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 products of 768 x 2, or 4 of 768 x 512.
+static bool isCutThin(const MatmulCall &moved, const MatmulCall &plain) {
+  constexpr int64_t fewestColumns = 16, longSum = 64;
+  return widthOf(moved) < fewestColumns && widthOf(plain) >= fewestColumns && moved.k >= longSum;
+}
+
+/// The product with as much of what stands around it as a call takes, but not what cuts it thin.
+static std::unique_ptr<Group> buildWide(DotOp dot, bool operands, bool conversions, IsTaken isTaken) {
+  auto moved = buildProduct(dot, {operands, /*result=*/true, conversions}, isTaken);
+  std::optional<MatmulCall> call = callOf(*moved);
+  if (call && moved->ops.size() == 1)
+    return moved;
+  auto plain = buildProduct(dot, {operands, /*result=*/false, conversions}, isTaken);
+  std::optional<MatmulCall> plainCall = callOf(*plain);
+  if (call && !(plainCall && isCutThin(*call, *plainCall)))
+    return moved;
+  return plainCall ? std::move(plain) : nullptr;
 }
 
 std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken) {
@@ -78,10 +101,9 @@ std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken) {
     return nullptr;
   for (bool conversions : {true, false})
     for (bool operands : {true, false})
-      for (bool result : {true, false})
-        if (narrow || !conversions)
-          if (auto group = buildProduct(dot, {operands, result, conversions}, isTaken); fits(*group))
-            return group;
+      if (narrow || !conversions)
+        if (auto group = buildWide(dot, operands, conversions, isTaken))
+          return group;
   return nullptr;
 }
 

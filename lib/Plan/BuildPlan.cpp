@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
+#include "par/Plan/Schema.h"
+#include "par/Solver/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -281,7 +283,36 @@ void PlanBuilder::pipeline(Plan &plan) {
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule, need,
                  *pipeline.stages);
   }
+  if (OrderTableProblem::isPath(*pipeline.schedule))
+    table(pipeline, width);
   cuts(pipeline);
+}
+
+/// A table of the user's own: it is read here, so that what is wrong with it is said at its line.
+void PlanBuilder::table(PlanPipeline &pipeline, int64_t devices) {
+  std::string content;
+  auto read = OrderTableProblem::readTable(*pipeline.schedule, &content);
+  if (!read) {
+    errors.addSource(*pipeline.schedule, content);
+    std::string reason = llvm::toString(read.takeError());
+    StringRef rest = reason;
+    unsigned line = 0;
+    if (!rest.consume_front("line ") || rest.consumeInteger(10, line) || !rest.consume_front(": "))
+      errors.error(pipeline.schedule.origin, PlanMessage::wrongTable, *pipeline.schedule + ": " + reason);
+    else
+      errors.error(Origin{Origin::File, *pipeline.schedule, line, 1}, PlanMessage::wrongTable, rest);
+    return;
+  }
+  auto count = [](int64_t number, StringRef what) {
+    return formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s").str();
+  };
+  std::string notYet = notCarriedYet(read->weightsApart(), read->shape().chunks);
+  if (read->stages != *pipeline.stages || read->numDevices() != devices)
+    errors.error(pipeline.schedule.origin, PlanMessage::tableOfOthers, *pipeline.schedule, count(read->stages, "stage"),
+                 count(read->numDevices(), "device"), *pipeline.stages, count(devices, "device"));
+  else if (!notYet.empty())
+    errors.error(pipeline.schedule.origin, PlanMessage::tableNotYet, *pipeline.schedule, notYet);
+  pipeline.ordered = read->microbatches;
 }
 
 void PlanBuilder::cuts(PlanPipeline &pipeline) {
@@ -352,16 +383,21 @@ int64_t Plan::axesSize(ArrayRef<std::string> axes) const {
 }
 
 /// Error 11: said before "not supported yet", because another number of stages is wrong in any compiler.
-static void checkInterleaved(const PlanNode &tree, PlanErrors &errors) {
-  const PlanNode *schedule = tree.at("pipeline.schedule");
+static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
+  const PlanNode *word = tree.at("pipeline.schedule");
   const PlanNode *stages = tree.at("pipeline.stages");
   const PlanNode *over = tree.at("pipeline.over");
   const PlanNode *size = tree.at("mesh." + (over ? over->text : std::string("pp")));
-  if (!schedule || !schedule->isWord("interleaved") || !size || size->kind != PlanNode::Scalar)
+  const Schedule *schedule = word ? findSchedule(word->text) : nullptr;
+  if (!schedule || schedule->fewestChunks == 1 || !size || size->kind != PlanNode::Scalar)
     return;
-  int64_t p = toInt(*size), count = stages ? toInt(*stages) : p;
-  if (p >= 1 && (count <= p || count % p != 0))
-    errors.error(schedule->origin, PlanMessage::interleavedStages, p, count, 2 * p);
+  int64_t p = toInt(*size), count = stages ? toInt(*stages) : p, fewest = schedule->fewestChunks;
+  if (p < 1 || (count % p == 0 && count / p >= fewest && count / p <= int64_t(schedule->mostChunks)))
+    return;
+  std::string need = schedule->mostChunks == schedule->fewestChunks
+                         ? formatv("{0} stages", fewest * p).str()
+                         : formatv("a multiple of {0} stages above {1}", p, (fewest - 1) * p).str();
+  errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, need, count, fewest * p, fewest);
 }
 
 std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<std::string> recipes, PlanErrors &errors) {
@@ -383,7 +419,7 @@ std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> 
   // Without a layer the others would be blamed for what it says.
   if (errors.any())
     return std::nullopt;
-  checkInterleaved(layers.tree(), errors);
+  checkStagesADevice(layers.tree(), errors);
   if (!checkPlanTree(layers.tree(), errors) || errors.any())
     return std::nullopt;
   return buildPlan(layers.tree(), layers.recipes(), errors);

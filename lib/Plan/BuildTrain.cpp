@@ -54,6 +54,8 @@ PlanGroup PlanBuilder::group(const PlanEntry &entry) {
   read("lr", group.lr);
   read("lr_scale", group.lrScale);
   read("weight_decay", group.weightDecay);
+  if (const PlanEntry *inner = entry.value.find("sparse"))
+    group.sparse = Said<bool>{inner->value.text == "true", inner->value.origin};
   if (const PlanEntry *inner = entry.value.find("kind"))
     group.kind = Said<std::string>{inner->value.text, inner->value.origin};
   llvm::StringMap<const OptimizerKind *> owners; // the first one that has the key

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Schema.h"
+#include "par/Solver/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -269,6 +270,8 @@ private:
       return isElements(value);
     if (alternative == "<arrays>")
       return scalar && StringRef(value.text).ends_with(".safetensors");
+    if (alternative == "<table>")
+      return scalar && OrderTableProblem::isPath(value.text);
     if (alternative == "<init>")
       return isInit(value);
     if (alternative == "<patterns>")
@@ -361,7 +364,7 @@ private:
     }
   }
 
-  /// "gpipe|1f1b|!zb-h1" as "gpipe or 1f1b", "<int>|<map>" as "a whole number or a mapping".
+  /// "cpu|cuda|!tpu" as "cpu or cuda", "<int>|<map>" as "a whole number or a mapping".
   static std::string spell(StringRef values) {
     static constexpr std::pair<const char *, const char *> sorts[] = {
         {"<int>", "a whole number"},
@@ -380,6 +383,7 @@ private:
         {"<elements>", "a list of numbers"},
         {"<arrays>", "a file of arrays (.safetensors)"},
         {"<text>", "a name"},
+        {"<table>", "the path of a table (./mine.table)"},
         {"<init>", "zeros, ones, normal(s), uniform(a)"},
     };
     SmallVector<StringRef> alternatives;

@@ -74,6 +74,8 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   PlanBatch &batch = plan.batch;
   int64_t over = plan.axesSize(*batch.over);
   int64_t p = plan.axisSize(*plan.pipeline.over);
+  if (!batch.microbatches->has_value() && plan.pipeline.ordered)
+    batch.microbatches = {*plan.pipeline.ordered, plan.pipeline.schedule.origin};
   if (!batch.microbatches->has_value()) {
     int64_t count = p > 1 ? 4 * p : 1;
     if (batch.size->has_value()) {
@@ -86,6 +88,11 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
     batch.microbatches = {count, Origin::automatic()};
   }
   int64_t microbatches = **batch.microbatches;
+  if (plan.pipeline.ordered && *plan.pipeline.ordered != microbatches) {
+    const PlanPipeline &pipeline = plan.pipeline;
+    errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule, *pipeline.ordered, microbatches);
+    return false;
+  }
   if (microbatches > mostSamples / over) {
     errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
     return false;

@@ -84,6 +84,7 @@ private:
   void zero(Plan &plan);
   void offload(Plan &plan);
   void pipeline(Plan &plan);
+  void table(PlanPipeline &pipeline, int64_t devices);
   void cuts(PlanPipeline &pipeline);
   void recompute(Plan &plan);
 

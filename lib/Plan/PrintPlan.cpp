@@ -217,7 +217,8 @@ private:
     if (!train.groups.empty())
       open(1, "groups");
     for (const PlanGroup &group : train.groups) {
-      bool empty = !group.lr && !group.lrScale && !group.weightDecay && !group.kind && group.settings.empty();
+      bool empty = !group.lr && !group.lrScale && !group.weightDecay && !group.kind && !group.sparse &&
+                   group.settings.empty();
       if (empty)
         line(2, patternText(group.name), "{}", group.name.origin);
       else
@@ -228,6 +229,8 @@ private:
           number(3, key, **value);
       if (group.kind)
         text(3, "kind", *group.kind);
+      if (group.sparse)
+        line(3, "sparse", **group.sparse ? "true" : "false", group.sparse->origin);
       auto said = [](const PlanGroup::Setting &said) { return std::pair(said.setting, said.value); };
       settings(3, llvm::map_to_vector(group.settings, said));
     }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Schema.h"
+#include "par/Solver/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -84,7 +85,7 @@ static const PlanKey optimizerKeys[] = {
   {"train.groups.<pattern>.nesterov", "<bool>", "", "nesterov of the group"},
   {"train.groups.<pattern>.betas", "<numbers>", "", "betas of the group"},
   {"train.groups.<pattern>.eps", "<number>", "", "eps of the group"},
-  {"train.groups.<pattern>.sparse", "!", "", "gradient kept as looked-up rows"},
+  {"train.groups.<pattern>.sparse", "<bool>", "false", "gradient kept as looked-up rows, which alone are updated"},
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
   {"train.clip.value", "<number>", "", "largest element of each gradient"},
@@ -129,7 +130,7 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline.meshes", "!", "", "one mesh per stage"},
   {"pipeline.cuts", "auto|<patterns>|<map>", "auto", "where stages begin"},
   {"pipeline.cuts.<pattern>", "even|<ints>", "", "matches per stage"},
-  {"pipeline.schedule", "gpipe|1f1b|!interleaved|!zb-h1|!zb-v|!dualpipev|!pipedream|!pipedream-2bw", "1f1b", "order of forward and backward"},
+  {"pipeline.schedule", "<table>|!dualpipev|!pipedream|!pipedream-2bw", "1f1b", "order of forward and backward, or the path of a table"},
   {"pipeline.replicas", "split|!round_robin", "split", "how replicas share microbatches"},
   {"pipeline.vertical_sync", "false|!true", "false", "of pipedream"},
   {"recompute", "auto|none|full|!selective|<map>", "auto", "what is computed again in backward instead of saved"},
@@ -154,6 +155,27 @@ static const PlanKey runKeys[] = {
 };
 // clang-format on
 
+std::string notCarriedYet(bool weightsApart, unsigned stagesADevice) {
+  if (weightsApart)
+    return "runs weight gradients apart from backward";
+  if (stagesADevice > 1)
+    return "puts " + std::to_string(stagesADevice) + " stages on a device";
+  return "";
+}
+
+/// Names the schedules of the solver before what the key takes besides.
+static void addSchedules(PlanKey &key) {
+  static const std::string values = [&] {
+    std::string words;
+    for (const Schedule *schedule : getSchedules()) {
+      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
+      words += (carried ? "" : "!") + schedule->name.str() + "|";
+    }
+    return words + key.values;
+  }();
+  key.values = values.c_str();
+}
+
 llvm::ArrayRef<PlanKey> planKeys() {
   static const llvm::SmallVector<PlanKey> keys = [] {
     llvm::SmallVector<PlanKey> all;
@@ -161,6 +183,9 @@ llvm::ArrayRef<PlanKey> planKeys() {
                                          llvm::ArrayRef(optimizerKeys), llvm::ArrayRef(layoutKeys),
                                          llvm::ArrayRef(pipelineKeys), llvm::ArrayRef(runKeys)})
       llvm::append_range(all, part);
+    for (PlanKey &key : all)
+      if (llvm::StringRef(key.path) == "pipeline.schedule")
+        addSchedules(key);
     return all;
   }();
   return keys;

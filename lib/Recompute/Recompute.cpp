@@ -49,19 +49,13 @@ static llvm::SetVector<Value> findInputs(const FragmentPair &pair, ArrayRef<Name
 
 /// How many microbatches each stage has in flight.
 static SmallVector<int64_t> countInFlight(ModuleOp module, int64_t microbatches, StringRef schedule) {
-  OrderTableProblem problem;
-  problem.schedule = schedule.str();
-  problem.microbatches = microbatches;
-  problem.stages = llvm::range_size(module.getOps<StageOp>());
-  problem.forward.assign(problem.stages, 1);
-  problem.backward.assign(problem.stages, 2);
-  llvm::Expected<OrderTable> table = problem.solve();
-  SmallVector<int64_t> counts(problem.stages, 1);
-  if (!table)
-    llvm::consumeError(table.takeError());
+  unsigned stages = llvm::range_size(module.getOps<StageOp>());
+  SmallVector<int64_t> counts(stages, 1);
+  auto found = countInFlight(schedule, stages, stages, microbatches);
+  if (!found)
+    llvm::consumeError(found.takeError());
   else
-    for (auto [count, stage] : llvm::zip(counts, table->stages))
-      count = stage.inFlight;
+    counts.assign(found->begin(), found->end());
   return counts;
 }
 

@@ -110,17 +110,17 @@ static FailureOr<SmallVector<ScheduleSlot>> slotsOf(const Activities &activities
       slots.push_back({SlotKind::Forward, microbatch});
     return slots;
   }
-  OrderTableProblem problem;
-  problem.schedule = schedule.str();
-  problem.stages = activities.stages.size();
-  problem.microbatches = loop.getCount();
-  // The tables are orders, whatever the costs; these come in with the simulated step.
-  problem.forward.assign(problem.stages, 1);
-  problem.backward.assign(problem.stages, 2);
-  llvm::Expected<OrderTable> table = problem.solve();
+  unsigned stages = activities.stages.size();
+  auto problem = OrderTableProblem::make(schedule, stages, stages, loop.getCount());
+  if (!problem)
+    return loop.emitError() << llvm::toString(problem.takeError());
+  if (problem->weightsApart())
+    return loop.emitError() << "schedule \"" << schedule
+                            << "\" runs weight gradients apart from backward: not supported yet by Schedule";
+  llvm::Expected<OrderTable> table = problem->solve();
   if (!table)
     return loop.emitError() << llvm::toString(table.takeError());
-  slots.assign(table->stages[stage].slots.begin(), table->stages[stage].slots.end());
+  slots.assign(table->devices[stage].slots.begin(), table->devices[stage].slots.end());
   return slots;
 }
 

@@ -32,17 +32,14 @@ static std::string formatTime(int64_t ns) {
   return ms < 10 ? llvm::formatv("{0:f1} ms", ms).str() : llvm::formatv("{0:f0} ms", ms).str();
 }
 
-std::string Simulation::describe(llvm::StringRef schedule, unsigned stages, unsigned microbatches) const {
+std::string Simulation::describe(llvm::StringRef expected) const {
   auto percent = [](int64_t permille) { return (permille + 5) / 10; };
-  std::string closedForm;
-  if (stages > 1)
-    closedForm = llvm::formatv(" ({0}, m = {1}: closed form {2:f1} %)", schedule, microbatches,
-                               100.0 * (stages - 1) / (microbatches + stages - 1));
+  std::string behind = expected.empty() ? "" : " (" + expected.str() + ")";
   std::string shared;
   if (cores > 0)
     shared = llvm::formatv(", waiting for one of {0} cores {1} %", cores, percent(corePermille()));
   return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %{5}",
-                       formatTime(step), percent(computePermille()), percent(bubblePermille()), closedForm,
+                       formatTime(step), percent(computePermille()), percent(bubblePermille()), behind,
                        percent(communicationPermille()), shared);
 }
 

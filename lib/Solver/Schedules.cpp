@@ -4,18 +4,26 @@
 
 using namespace par;
 
-static const Schedule schedules[] = {
-    {"gpipe", "all forwards, then all backwards", gpipeOrder},
-    {"1f1b", "one forward, one backward: at most p - s microbatches in flight", oneForwardOneBackwardOrder},
+// The files of lib/Solver/Schedules, listed by CMake: PAR_SCHEDULE(GPipe) PAR_SCHEDULE(Interleaved) ...
+namespace par::schedules {
+#define PAR_SCHEDULE(name) extern const Schedule name;
+#include "par/Solver/ScheduleFiles.inc"
+#undef PAR_SCHEDULE
+} // namespace par::schedules
+
+static const Schedule *const all[] = {
+#define PAR_SCHEDULE(name) &schedules::name,
+#include "par/Solver/ScheduleFiles.inc"
+#undef PAR_SCHEDULE
 };
 
-llvm::ArrayRef<Schedule> par::getSchedules() { return schedules; }
+llvm::ArrayRef<const Schedule *> par::getSchedules() { return all; }
 
 const Schedule *par::findSchedule(llvm::StringRef name) {
-  const Schedule *found = llvm::find_if(schedules, [&](const Schedule &s) { return s.name == name; });
-  return found == std::end(schedules) ? nullptr : found;
+  auto found = llvm::find_if(all, [&](const Schedule *schedule) { return schedule->name == name; });
+  return found == std::end(all) ? nullptr : *found;
 }
 
 std::string par::listSchedules() {
-  return llvm::join(llvm::map_range(schedules, [](const Schedule &s) { return s.name; }), ", ");
+  return llvm::join(llvm::map_range(all, [](const Schedule *schedule) { return schedule->name; }), ", ");
 }

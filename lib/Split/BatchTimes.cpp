@@ -109,8 +109,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
     // Its value is the seed's, whatever becomes of the loss.
     joined = of(cotangent.getSeed());
     joined.dataOnly = false;
-  } else if (isa<GradientOp, StageReduceOp>(op)) {
-    // Asks for the finished sum. With one microbatch the batch may have been lost sight of: the whole is the
+  } else if (isa<GradientOp, CollectOp, StageReduceOp>(op)) {
+    // Asks for the finished sum, or for all slices. With one microbatch the batch may have been lost sight of: the whole is the
     // sum.
     joined.time = Time::After;
     joined.dataOnly = false;

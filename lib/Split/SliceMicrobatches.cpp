@@ -1,5 +1,6 @@
 #include "BatchTimes.h"
 
+#include "par/Dialect/Term.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Split/Passes.h"
 
@@ -32,6 +33,8 @@ private:
 
   void open(Loop &loop);
   void close(Loop &loop);
+  Value placeInLoop(Loop &loop, Value old);
+  Value joinSlices(Value old, Value slices);
   LogicalResult emitInLoop(Loop &loop, Operation *op);
   Value valueInLoop(Loop &loop, Value old);
   FailureOr<Value> sliceInvariant(Loop &loop, Value old, int64_t dim);
@@ -58,6 +61,7 @@ private:
   Loop dataLoop, mainLoop;
   DenseMap<Value, Value> outside; ///< old value -> value before and behind the loops
   DenseMap<Value, Value> stacked; ///< old value -> the loop's result that has its microbatches one behind the other
+  DenseSet<Value> collected;      ///< old values whose microbatches are wanted together behind the loop
   SmallVector<Operation *> behindOps;
 };
 
@@ -224,6 +228,35 @@ static StringRef labelOf(Value sum) {
   return "";
 }
 
+/// What a microbatch adds to all of them one behind the other: itself at its place, and zeros elsewhere.
+Value Slicer::placeInLoop(Loop &loop, Value old) {
+  builder.setInsertionPointToEnd(loop.body);
+  Value slice = loop.map.lookup(old), number = loop.body->getArgument(0);
+  auto type = cast<RankedTensorType>(slice.getType());
+  SmallVector<int64_t> shape{1};
+  llvm::append_range(shape, type.getShape());
+  std::optional<StageKeeper> keeper;
+  if (Operation *source = old.getDefiningOp())
+    keeper.emplace(builder, source);
+  Location loc = old.getLoc();
+  Value row = buildReshape(builder, loc, slice, shape);
+  if (count == 1)
+    return row;
+  Value place = buildReshape(builder, loc, number, {1});
+  return ScatterAddOp::create(builder, loc, row, place, /*dim=*/0, /*size=*/count);
+}
+
+/// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim.
+Value Slicer::joinSlices(Value old, Value slices) {
+  int64_t dim = times.of(old).dim, rank = cast<RankedTensorType>(old.getType()).getRank();
+  if (dim > 0) {
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(1, rank + 1));
+    order.insert(order.begin() + dim, 0);
+    slices = Term(builder, old.getLoc(), slices).transpose(order);
+  }
+  return buildReshape(builder, old.getLoc(), slices, cast<RankedTensorType>(old.getType()).getShape());
+}
+
 /// Turns a body into the op, at the builder's place, and maps what comes out of it.
 void Slicer::close(Loop &loop) {
   SmallVector<Value> slices;
@@ -233,8 +266,9 @@ void Slicer::close(Loop &loop) {
   SmallVector<Value> inner;
   SmallVector<Attribute> kinds, labels;
   SmallVector<Type> types;
+  OpBuilder::InsertPoint behind = builder.saveInsertionPoint();
   for (auto [old, kind] : loop.yields) {
-    Value value = loop.map.lookup(old);
+    Value value = collected.contains(old) ? placeInLoop(loop, old) : loop.map.lookup(old);
     auto type = cast<RankedTensorType>(value.getType());
     inner.push_back(value);
     labels.push_back(builder.getStringAttr(labelOf(old)));
@@ -244,6 +278,7 @@ void Slicer::close(Loop &loop) {
       shape.insert(shape.begin(), count);
     types.push_back(type.clone(shape));
   }
+  builder.restoreInsertionPoint(behind);
   OpBuilder inBody(builder.getContext());
   inBody.setInsertionPointToEnd(loop.body);
   YieldOp::create(inBody, step.getLoc(), builder.getArrayAttr(kinds), inner);
@@ -252,9 +287,8 @@ void Slicer::close(Loop &loop) {
   for (auto [yield, result] : llvm::zip(loop.yields, loop.op.getResults())) {
     Value value = result;
     stacked[yield.first] = result;
-    if (yield.second == YieldKind::stack)
-      value = buildReshape(builder, result.getLoc(), result,
-                           cast<RankedTensorType>(yield.first.getType()).getShape());
+    if (yield.second == YieldKind::stack || collected.contains(yield.first))
+      value = joinSlices(yield.first, result);
     outside[yield.first] = value;
   }
 }
@@ -310,8 +344,11 @@ void Slicer::yieldWhatLeaves(Block &old) {
     if (time.time == Time::Sum || (time.time == Time::Sliced && time.dim < 0))
       return yieldFrom(mainLoop, value, YieldKind::sum);
     if (time.time == Time::Sliced)
-      return yieldFrom(mainLoop, value, YieldKind::stack);
+      return yieldFrom(mainLoop, value, collected.contains(value) ? YieldKind::sum : YieldKind::stack);
   };
+  for (auto collect : old.getOps<CollectOp>())
+    if (BatchTime time = times.of(collect.getOperand()); time.time == Time::Sliced && time.dim >= 0)
+      collected.insert(collect.getOperand());
   for (Operation &op : old) {
     bool outer = op.hasTrait<OpTrait::IsTerminator>() || (times.placesOf(&op) & Behind);
     for (Value operand : op.getOperands())

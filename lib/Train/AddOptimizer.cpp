@@ -165,6 +165,8 @@ LogicalResult Updates::update(GradientOp gradient, const UpdateKind &kind) {
   if (kind.optimizer.countsSteps())
     state.addOperands(count);
   state.addOperands(rate);
+  if (Value rows = gradient.getRows())
+    state.addOperands(rows);
   for (auto &[setting, value] : kind.attributes)
     state.addAttribute(setting, value);
   state.addAttribute("weight_decay",

@@ -154,7 +154,7 @@ void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
         parts.append(at->second.begin(), at->second.end());
     listener.stage.reset();
     if (Value sum = addParts(variable.getLoc(), parts))
-      GradientOp::create(builder, variable.getLoc(), sum, variable.getSymName());
+      GradientOp::create(builder, variable.getLoc(), sum, /*rows=*/Value(), variable.getSymName());
     else
       variable.emitWarning() << "@" << variable.getSymName()
                              << " is not trained: the loss does not depend on it";

@@ -19,6 +19,7 @@ public:
   struct Own {
     std::optional<double> lrScale, weightDecay;
     std::optional<std::string> kind;
+    const Said<bool> *sparse = nullptr;
     llvm::MapVector<llvm::StringRef, const PlanGroup::Setting *> settings; ///< by attribute
   };
   void add(const PlanGroup &group, Own &own);
@@ -44,6 +45,8 @@ void GroupSettings::add(const PlanGroup &group, Own &own) {
                  "a positive number where a group has its own lr", "0");
   else if (group.lr)
     own.lrScale = **group.lr / peak;
+  if (group.sparse)
+    own.sparse = &*group.sparse;
   if (group.kind)
     own.kind = **group.kind;
   for (const PlanGroup::Setting &setting : group.settings)
@@ -51,7 +54,7 @@ void GroupSettings::add(const PlanGroup &group, Own &own) {
 }
 
 std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &name, const Own &own) {
-  TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, {}};
+  TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, own.sparse && **own.sparse, {}};
   llvm::StringRef word = own.kind ? *own.kind : *optimizer.kind;
   const OptimizerKind *kind = findOptimizerKind(word);
   if (word != *optimizer.kind && kind) {
@@ -66,9 +69,25 @@ std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &
       errors.error(said->value.origin, PlanMessage::groupsOption, said->setting->key,
                    ownersOfSetting(said->setting->key), name, word);
   }
-  if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && parameter.settings.empty())
+  if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && !parameter.sparse &&
+      parameter.settings.empty())
     return std::nullopt;
   return parameter;
+}
+
+/// Errors for parameters whose gradients are rows where the plan gives these a layout.
+static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<const Said<bool> *> sparse,
+                          PlanErrors &errors) {
+  if (llvm::none_of(sparse, [](const Said<bool> *said) { return said && **said; }))
+    return;
+  for (auto [parameter, said] : llvm::zip(names.parameters, sparse)) {
+    int64_t elements = ShapedType::getNumElements(parameter.shape);
+    if (said && **said && *plan.zero.level > 0 && elements >= *plan.zero.minSize)
+      errors.error(said->origin, PlanMessage::sparseSpread, parameter.name, *plan.zero.level, elements);
+  }
+  for (const ResolvedShard &rule : resolveShards(plan, names, errors))
+    if (rule.kind == ResolvedShard::Gradient && sparse[rule.index] && **sparse[rule.index])
+      errors.error(rule.origin, PlanMessage::sparseAccumulated, names.parameters[rule.index].name);
 }
 
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
@@ -98,6 +117,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   for (const PlanGroup &group : plan.train->groups)
     for (unsigned index : resolveParameters(group.name, names, errors))
       groups.add(group, own[index]);
+  refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
   std::vector<bool> trained = resolveTrained(plan, names, errors);
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])

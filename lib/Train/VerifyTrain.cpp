@@ -163,6 +163,12 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   manager.addPass(createAdvanceCountersPass());
   if (options.compute != "f32")
     manager.addPass(createWidenSumsPass());
+  SparseGradientsPassOptions sparse;
+  for (const TrainOptions::Parameter &parameter : options.parameters)
+    if (parameter.sparse)
+      sparse.tables.push_back(parameter.name);
+  if (!sparse.tables.empty())
+    manager.addPass(createSparseGradientsPass(sparse));
   bool scales = options.lossScale > 0;
   manager.addPass(createAddOptimizerPass(optimizer));
   if (scales)

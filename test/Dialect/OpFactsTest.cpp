@@ -50,8 +50,9 @@ TEST(OpFacts, ElementwiseIsByElement) {
     if (instance.op->hasTrait<OpTrait::Elementwise>())
       findings.note(instance, checkElementwise(instance, choose));
   findings.expectNone(namesOf([](RegisteredOperationName name) { return name.hasTrait<OpTrait::Elementwise>(); }));
+  // Of some instances at least: along a dim of one element they are by element.
   for (const char *op : {"par.cumulative", "par.softmax", "par.reverse"})
-    EXPECT_NE(checkElementwise(oneOf(op), choose), "") << op;
+    EXPECT_GT(countNamed(op, [&](const Instance &instance) { return checkElementwise(instance, choose); }), 0u) << op;
 }
 
 TEST(OpFacts, CommutativeOperandsMaySwap) {

@@ -71,7 +71,7 @@ TEST_F(Registry, EveryOpHasARoundTrip) {
 // An op with a rule is a tensor op: it is interpreted, it costs something unless it only marks a value, and
 // code is made of it or of what it decomposes into.
 TEST_F(Registry, EveryTensorOpHasItsConcerns) {
-  constexpr StringRef markers[] = {"par.constrain", "par.cotangent", "par.gradient"};
+  constexpr StringRef markers[] = {"par.constrain", "par.collect", "par.cotangent", "par.gradient"};
   for (RegisteredOperationName op : ops) {
     std::string name = op.getStringRef().str();
     if (name == "par.done") // of programs, where nothing is sharded or lowered any more; passes values on

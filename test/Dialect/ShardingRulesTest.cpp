@@ -255,6 +255,18 @@ TEST_F(ShardingRules, Updates) {
             "([a], [a], [a], [a], [], []) -> ([a], [a], [a]) {a=6} linear=[]");
 }
 
+// Rows are whole everywhere, and each shard of the weight updates its own.
+TEST_F(ShardingRules, UpdatesOfRows) {
+  EXPECT_EQ(ruleOf("%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
+                   "%0 = par.sgd %w, %g, %s decay 0.1 : tensor<9x4xf32>, tensor<6x4xf32>, tensor<f32> rows %r : tensor<6xi64>"),
+            "([a, b], [c, b], [], [c]) -> ([a, b]) {a=9, b=4, c=6} indexed={a} whole={c} linear=[]");
+  EXPECT_EQ(ruleOf("%w: tensor<1x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
+                   "%0, %m, %v = par.adamw %w, %g, %w, %w, %s, %s betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01 "
+                   ": tensor<1x4xf32>, tensor<6x4xf32>, tensor<1x4xf32>, tensor<f32>, tensor<f32> rows %r : tensor<6xi64>"),
+            "([c, a], [b, a], [c, a], [c, a], [], [], [b]) -> ([c, a], [c, a], [c, a]) {a=4, b=6, c=1} indexed={c} "
+            "whole={b} linear=[]");
+}
+
 TEST_F(ShardingRules, Markers) {
   EXPECT_EQ(ruleOf("%x: tensor<6xf32>", "%0 = par.constrain %x <[{\"dp\", ?}]> : tensor<6xf32>"),
             "([a]) -> ([a]) {a=6} linear=[[0]]");
@@ -262,6 +274,10 @@ TEST_F(ShardingRules, Markers) {
             "([a], [a]) -> ([a]) {a=6} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<6xf32>", "%0 = par.gradient %x of @w : tensor<6xf32>"),
             "([a]) -> ([a]) {a=6} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<6x4xf32>, %r: tensor<6xi64>", "%0 = par.gradient %x rows %r of @w : tensor<6x4xf32>, tensor<6xi64>"),
+            "([a, b], [a]) -> ([a, b]) {a=6, b=4} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<6x4xf32>", "%0 = par.collect %x dims 1 : tensor<6x4xf32>"),
+            "([a, b]) -> ([a, b]) {a=6, b=4} whole={a} linear=[]");
 }
 
 TEST_F(ShardingRules, Errors) {

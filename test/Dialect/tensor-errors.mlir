@@ -167,3 +167,35 @@ par.step @f(%x: tensor<4xf32>) -> tensor<4xi64> {
   %0 = par.bit_cast %x : tensor<4xf32> to tensor<4xi64>
   par.return %0 : tensor<4xi64>
 }
+
+// -----
+
+par.step @f(%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>) -> tensor<9x4xf32> {
+  // expected-error @below {{takes the gradient 'tensor<6x4xf32>' of 'tensor<9x4xf32>', expected 'tensor<9x4xf32>'}}
+  %0 = par.sgd %w, %g, %s decay 0.0 : tensor<9x4xf32>, tensor<6x4xf32>, tensor<f32>
+  par.return %0 : tensor<9x4xf32>
+}
+
+// -----
+
+par.step @f(%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<2x3xi64>) -> tensor<9x4xf32> {
+  // expected-error @below {{takes rows 'tensor<2x3xi64>' of 'tensor<9x4xf32>', expected one dim of them and a weight with rows}}
+  %0 = par.sgd %w, %g, %s decay 0.0 : tensor<9x4xf32>, tensor<6x4xf32>, tensor<f32> rows %r : tensor<2x3xi64>
+  par.return %0 : tensor<9x4xf32>
+}
+
+// -----
+
+par.step @f(%g: tensor<6x4xf32>, %r: tensor<5xi64>) -> tensor<6x4xf32> {
+  // expected-error @below {{of 'tensor<6x4xf32>' is of rows 'tensor<5xi64>', expected one for each}}
+  %0 = par.gradient %g rows %r of @w : tensor<6x4xf32>, tensor<5xi64>
+  par.return %0 : tensor<6x4xf32>
+}
+
+// -----
+
+par.step @f(%g: tensor<6x4xf32>) -> tensor<6x4xf32> {
+  // expected-error @below {{collects 3 dims of 'tensor<6x4xf32>'}}
+  %0 = par.collect %g dims 3 : tensor<6x4xf32>
+  par.return %0 : tensor<6x4xf32>
+}

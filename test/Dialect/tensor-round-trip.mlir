@@ -131,6 +131,15 @@ par.step @updates(%w: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) -> tens
   %1 = par.cotangent %s, %s : tensor<f32>
   // CHECK: par.gradient %{{.*}} of @w : tensor<8xf32>
   %2 = par.gradient %0 of @w : tensor<8xf32>
+  // CHECK: par.collect %{{.*}} dims 1 : tensor<2x4xf32>
+  // CHECK: par.gradient %{{.*}} rows %{{.*}} of @w : tensor<2x4xf32>, tensor<2xi64>
+  // CHECK: par.sgd %{{.*}} decay 0.000000e+00 : tensor<8x4xf32>, tensor<2x4xf32>, tensor<f32> rows %{{.*}} : tensor<2xi64>
+  %rows = par.constant dense<[5, -1]> : tensor<2xi64>
+  %table = par.constant dense<1.0> : tensor<8x4xf32>
+  %cut = par.constant dense<1.0> : tensor<2x4xf32>
+  %collected = par.collect %cut dims 1 : tensor<2x4xf32>
+  %ofRows = par.gradient %collected rows %rows of @w : tensor<2x4xf32>, tensor<2xi64>
+  %updated = par.sgd %table, %ofRows, %s decay 0.0 : tensor<8x4xf32>, tensor<2x4xf32>, tensor<f32> rows %rows : tensor<2xi64>
   // CHECK: par.sgd %{{.*}}, %{{.*}}, %{{.*}} decay 1.000000e-01 : tensor<8xf32>, tensor<8xf32>, tensor<f32>
   %3 = par.sgd %w, %2, %s decay 0.1 : tensor<8xf32>, tensor<8xf32>, tensor<f32>
   // CHECK: par.momentum %{{.*}} momentum 9.000000e-01 decay 0.000000e+00 {nesterov = true}

@@ -139,6 +139,21 @@ TEST_F(Calls, AdamwWithACoefficient) {
   EXPECT_EQ(call->getTiles(), 1u);
 }
 
+TEST_F(Calls, AdamwOfRows) {
+  auto call = par::describeBuiltin(parse(R"(
+    par.kernel @k(%g: tensor<4x8xf32>, %r: tensor<4xi64>, %w: tensor<9x8xf32>, %m: tensor<9x8xf32>, %v: tensor<9x8xf32>,
+                  %t: tensor<f32>, %lr: tensor<f32>) -> (tensor<9x8xf32>, tensor<9x8xf32>, tensor<9x8xf32>)
+        attributes {implementation = "builtin:adamw_rows", tied = array<i64: 2, 3, 4>} {
+      %2, %3, %4 = par.adamw %w, %g, %m, %v, %t, %lr betas 0.9, 0.95 epsilon 1.0e-8 decay 0.5
+        : tensor<9x8xf32>, tensor<4x8xf32>, tensor<9x8xf32>, tensor<f32>, tensor<f32> rows %r : tensor<4xi64>
+      par.return %2, %3, %4 : tensor<9x8xf32>, tensor<9x8xf32>, tensor<9x8xf32>
+    })"));
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kernel->name, "adamw_rows");
+  EXPECT_EQ(ArrayRef(call->immediates).take_front(3), (ArrayRef<uint64_t>{4, 8, 9}));
+  EXPECT_EQ(call->operands[6].argument, 1u);
+}
+
 TEST_F(Calls, ScatterStartsFromZeros) {
   auto call = par::describeBuiltin(parse(R"(
     par.kernel @k(%d: tensor<2x3x4xf32>, %i: tensor<2x3xi64>) -> tensor<9x4xf32> attributes {implementation = "builtin:scatter_add_rows"} {

@@ -3,7 +3,8 @@
 
     real_models.py --bin build/bin [--only gpt2,swin_t] [--stages export,loss,plans,time] [--jobs 1] [--json FILE]
     real_models.py --bin build/bin --big FOLDER [--only llama-2-7b]
-    real_models.py --table FILE      what --json wrote, as one table: of each architecture the last of each stage
+    real_models.py --table FILE...   what --json wrote, as one table: of each architecture the last of each stage; a FILE.md is
+                                     read as what --table printed, so that its rows stay where the next FILE has no newer
 
 A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside PyTorch's,
 ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's (of texts of 32 symbols: zoo/plans.py), a step's CPU time on
@@ -28,7 +29,6 @@ import math
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -37,6 +37,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "zoo"))
 import par_side  # noqa: E402
 import plans  # noqa: E402
+import table  # noqa: E402
 from par_side import Stopped  # noqa: E402
 from recipe import STEPS  # noqa: E402
 from zoo import RECIPES, SHORTER, find  # noqa: E402
@@ -62,7 +63,8 @@ def torch_side(name, folder, what):
         done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
                               text=True, env=environment, timeout=par_side.TIMEOUT)
         if done.returncode:
-            raise Stopped(done.returncode, f"{what}: " + done.stderr.strip().splitlines()[-1])
+            said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]  # a signal says nothing
+            raise Stopped(done.returncode, f"{what}: " + said[-1])
     return json.loads(result.read_text())
 
 
@@ -172,56 +174,8 @@ class Trial:
             self.row["failed"]["ratio"] = f"a step takes {self.row['ratio']:.2f} of PyTorch's CPU time, at most {MOST_RATIO}"
 
 
-def cell(row, key, form):
-    value = row.get(key)
-    return "-" if value is None else value.split(":")[0][:8] if isinstance(value, str) else form.format(value)
-
-
-COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"),
-           ("loss_apart", "{:.0e}"), ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"),
-           ("tp2", "{:.0e}"), ("nudged", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"),
-           ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
-
-
-def line_of(row):
-    """A row of a Markdown table."""
-    said = row.get("refused") or row.get("stopped") or "; ".join(row["failed"].values())
-    if row.get("refused"):
-        said = "refused, " + said
-    plans_of = "-" if "plans_cut" not in row else row["plans_cut"] or "the same"
-    cells = [row["name"], row["cut"] or "whole", plans_of, *(cell(row, key, form) for key, form in COLUMNS)]
-    return "| " + " | ".join([*cells, said.replace("\n", " ")[:300]]) + " |"
-
-
-def head():
-    titles = ["name", "depth, head", "under plans", *(key.replace("_", " ") for key, _ in COLUMNS), "said"]
-    return "| " + " | ".join(titles) + " |\n|" + " --- |" * len(titles)
-
-
-def print_table(path):
-    rows = {}
-    for row in map(json.loads, path.read_text().splitlines()):
-        known = rows.setdefault(row["name"], {"failed": {}})
-        for outcome in ("refused", "stopped"):
-            known.pop(outcome, None)
-        failed = {what: said for what, said in known["failed"].items() if what != "stopped" and what not in row}
-        known.update(row, failed={**failed, **row["failed"]})
-    rows = [rows[name] for name in RECIPES if name in rows]
-    print(head(), *map(line_of, rows), sep="\n")
-    return summarise(rows, 0)
-
-
-def summarise(rows, seconds):
-    refused = [row["name"] for row in rows if "refused" in row]
-    failed = [row["name"] for row in rows if row["failed"]]
-    ratios = [row["ratio"] for row in rows if "ratio" in row]
-    print(f"\n{len(rows)} architectures: {len(rows) - len(refused) - len(failed)} hold, {len(refused)} refused "
-          f"({', '.join(refused)}), {len(failed)} failed ({', '.join(failed)}); {seconds:.0f} s")
-    if ratios:
-        slow = [f"{row['name']} {row['ratio']:.2f}" for row in rows if row.get("ratio", 0) > 1]
-        print(f"a step's CPU time over PyTorch eager's: median {statistics.median(ratios):.2f}, most {max(ratios):.2f}; "
-              f"above 1: {', '.join(slow)}")
-    return len(failed) + (len(refused) > MOST_REFUSED)
+def failures(rows):
+    return sum(bool(row["failed"]) for row in rows) + (sum("refused" in row for row in rows) > MOST_REFUSED)
 
 
 def main():
@@ -235,10 +189,10 @@ def main():
     default = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "par-zoo"
     parser.add_argument("--cache", type=pathlib.Path, default=default)
     parser.add_argument("--big", type=pathlib.Path, help="plan the big ones, exported here")
-    parser.add_argument("--table", type=pathlib.Path, help="print what --json wrote")
+    parser.add_argument("--table", type=pathlib.Path, nargs="+", help="print what --json wrote, or a page with the table")
     options = parser.parse_args()
     if options.table:
-        sys.exit(1 if print_table(options.table) else 0)
+        sys.exit(1 if failures(table.print_rows(options.table)) else 0)
     if not options.bin:
         parser.error("--bin says where the tools are")
     if options.big:
@@ -250,16 +204,18 @@ def main():
         stages.add("loss")
     if "loss" in stages:
         stages.add("export")
-    print(head(), flush=True)
+    print(table.head(), flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         trials = [pool.submit(lambda name=name: Trial(options, RECIPES[name]).run(stages)) for name in names]
         for trial in concurrent.futures.as_completed(trials):
             rows.append(trial.result())
-            print(line_of(rows[-1]), flush=True)
+            print(table.line_of(rows[-1]), flush=True)
             if options.json:
                 with options.json.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    sys.exit(1 if summarise(rows, time.monotonic() - begin) else 0)
+    print(f"{time.monotonic() - begin:.0f} s")
+    table.summarise(rows)
+    sys.exit(1 if failures(rows) else 0)
 
 
 if __name__ == "__main__":

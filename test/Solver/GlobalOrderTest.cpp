@@ -59,7 +59,7 @@ static GlobalOrderProblem stepOf(const OrderTableProblem &schedule) {
   std::map<std::tuple<unsigned, bool, unsigned>, unsigned> run, send;
   OrderTable table = *schedule.solve();
   for (unsigned s = 0; s < schedule.stages; ++s)
-    for (const ScheduleSlot &slot : table.stages[s].slots) {
+    for (const ScheduleSlot &slot : table.devices[s].slots) {
       bool backward = slot.kind == SlotKind::Backward;
       std::string name = (backward ? "B" : "F") + std::to_string(s) + "." + std::to_string(slot.microbatch);
       run[{s, backward, slot.microbatch}] = problem.tasks.size();
@@ -97,9 +97,9 @@ static std::vector<std::vector<unsigned>> receiveBeforeUse(const GlobalOrderProb
 
 // The obvious order deadlocks 1f1b on one engine and gpipe hides it; the global order runs both at no cost.
 TEST(GlobalOrder, ObviousOrderDeadlocks1F1B) {
-  for (const Schedule &schedule : getSchedules()) {
+  for (llvm::StringRef schedule : {"gpipe", "1f1b"}) {
     OrderTableProblem table;
-    table.schedule = schedule.name.str();
+    table.schedule = schedule.str();
     table.stages = 4;
     table.microbatches = 8;
     table.forward.assign(4, 10);
@@ -114,7 +114,7 @@ TEST(GlobalOrder, ObviousOrderDeadlocks1F1B) {
     for (unsigned rank = 0; rank < problem.numRanks(); ++rank)
       ofRank.push_back(problem.restrict(order->order, rank));
     EXPECT_TRUE(problem.playRendezvous(ofRank).empty());
-    EXPECT_EQ(problem.playRendezvous(receiveBeforeUse(problem)).empty(), schedule.name == "gpipe");
+    EXPECT_EQ(problem.playRendezvous(receiveBeforeUse(problem)).empty(), schedule == "gpipe");
   }
 }
 

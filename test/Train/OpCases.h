@@ -357,9 +357,31 @@ inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names,
   return made;
 }
 
+/// The same of three rows of a weight, one of which is named by none.
+inline OpCase rowsCase(Chooser &choose, int64_t states, llvm::StringRef names, llvm::StringRef op, llvm::StringRef attributes,
+                       bool counts) {
+  OpCase made = updateCase(choose, states, names, op, attributes, counts);
+  Shape shape{choose.number(3, 6), choose.number(1, 3)}, rows{3, shape[1]};
+  std::string weight = typeOf(shape);
+  for (Input &input : llvm::MutableArrayRef(made.inputs).take_front(2 + states))
+    input.shape = shape;
+  made.inputs[1].shape = rows;
+  made.result = shape;
+  std::string scalars = counts ? ", tensor<f64>, tensor<f64>" : ", tensor<f64>";
+  std::string operands = llvm::StringRef(made.text).split(" : ").first.str();
+  std::string constant = llvm::formatv("%rows = par.constant dense<[{0}, -1, {1}]> : tensor<3xi64>\n", shape[0] - 1,
+                                       choose.number(0, shape[0] - 2));
+  made.text = llvm::formatv("{0}{1} : {2}, {3}{4}{5} rows %rows : tensor<3xi64>", constant, operands, weight, typeOf(rows),
+                            states ? ", " + weight : "", scalars);
+  return made;
+}
+
 inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
   auto update = [](int64_t states, const char *names, const char *op, const char *attributes, bool counts = true) {
     return [=](Chooser &choose) { return updateCase(choose, states, names, op, attributes, counts); };
+  };
+  auto rows = [](int64_t states, const char *names, const char *op, const char *attributes, bool counts = true) {
+    return [=](Chooser &choose) { return rowsCase(choose, states, names, op, attributes, counts); };
   };
   const char *adamw = "betas 0.9, 0.99 epsilon 1.0e-3 decay 0.1";
   return {{"softmax_grad", softmaxGradCase},
@@ -375,7 +397,12 @@ inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
           {"momentum", update(1, "%y, %v", "momentum", "momentum 0.9 decay 0.0 {nesterov = true}")},
           {"adamw", update(2, "%y, %m, %v", "adamw", adamw)},
           {"adamw", update(2, "%w, %y, %v", "adamw", adamw)},
-          {"adamw", update(2, "%w, %m, %y", "adamw", adamw)}};
+          {"adamw", update(2, "%w, %m, %y", "adamw", adamw)},
+          {"sgd", rows(0, "%y", "sgd", "decay 0.1", /*counts=*/false)},
+          {"momentum", rows(1, "%y, %v", "momentum", "momentum 0.9 decay 0.1 {nesterov = true}")},
+          {"momentum", rows(1, "%w, %y", "momentum", "momentum 0.9 decay 0.1")},
+          {"adamw", rows(2, "%y, %m, %v", "adamw", adamw)},
+          {"adamw", rows(2, "%w, %m, %y", "adamw", adamw)}};
 }
 
 inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {

@@ -61,6 +61,24 @@ TEST(TrainPlan, GroupsSetParameters) {
   EXPECT_EQ(result.options.parameters[1].lrScale, 0.5);
 }
 
+// Rows that a step looks up have no layout: nothing is said about how they lie.
+TEST(TrainPlan, GroupsKeepRows) {
+  Read result = read("par: 1\ntrain: {groups: {w: {sparse: true}, head.w: {sparse: false}}}\n");
+  EXPECT_EQ(result.errors, "");
+  ASSERT_EQ(result.options.parameters.size(), 1u);
+  EXPECT_EQ(result.options.parameters[0].name, "h.0.w");
+  EXPECT_TRUE(result.options.parameters[0].sparse);
+  EXPECT_NE(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 4}\ntrain: {groups: {head.w: {sparse: true}}}\n")
+                .errors.find("plan.yaml:3:35: error: head.w is sparse and zero is 1: rows that a step looks up are not spread "
+                             "over ranks yet; say sparse: false, or a zero.min_size above its 4 elements"),
+            std::string::npos);
+  EXPECT_EQ(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 5}\ntrain: {groups: {head.w: {sparse: true}}}\n").errors, "");
+  EXPECT_NE(read("mesh: {dp: 2}\nshard: {grad(head.w): {0: dp}}\ntrain: {groups: {head.w: {sparse: true}}}\n")
+                .errors.find("error: head.w is sparse: its gradient is looked-up rows, which have no layout of its own; drop this "
+                             "rule, or say sparse: false"),
+            std::string::npos);
+}
+
 // Of another kind what no group says is that kind's default; of the same kind it is what all others have.
 TEST(TrainPlan, GroupsHaveOptimizersOfTheirOwn) {
   Read result = read("par: 1\ntrain:\n  optimizer: {kind: adamw, weight_decay: 0.1, eps: 1e-6}\n  groups:\n"

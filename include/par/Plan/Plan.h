@@ -95,6 +95,7 @@ struct PlanGroup {
   std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
   std::optional<Said<double>> lrScale;
   std::optional<Said<double>> weightDecay;
+  std::optional<Said<bool>> sparse; ///< gradients are kept as looked-up rows
   std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
   struct Setting {
     const OptimizerSetting *setting;
@@ -159,7 +160,8 @@ struct PlanPipeline {
   std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
   std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
   std::vector<int64_t> counts;       ///< Counts: matches per stage
-  Said<std::string> schedule;        ///< "gpipe" or "1f1b"
+  Said<std::string> schedule;        ///< a name of par/Solver/Schedules.h, or the path of a table
+  std::optional<int64_t> ordered;    ///< microbatches that the table orders
 };
 
 struct PlanRecompute {

@@ -30,7 +30,7 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "order of forwards and backwards: gpipe or 1f1b">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "order of forwards and backwards: a schedule of the solver, or the path of a table">,
     Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">
   ];
 }

@@ -52,10 +52,10 @@ struct Simulation {
       corePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
-  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %";
-  /// the parenthesis only with more than one stage. Where ranks outnumber cores: ", waiting for one of 2
+  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %"; in
+  /// parentheses what is `expected` of the bubble, if anything. Where ranks outnumber cores: ", waiting for one of 2
   /// cores 70 %".
-  std::string describe(llvm::StringRef schedule, unsigned stages, unsigned microbatches) const;
+  std::string describe(llvm::StringRef expected) const;
 };
 
 /// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued

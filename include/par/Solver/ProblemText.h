@@ -51,6 +51,9 @@ public:
   /// True if the statement has no further word.
   bool atEnd() const { return rest.empty(); }
 
+  /// The line of the current statement, from 1.
+  unsigned lineNumber() const { return line; }
+
   /// Records a mistake at the current line; only the first one is kept.
   void fail(const llvm::Twine &message);
   /// Success, or the first mistake as `line N: ...`.

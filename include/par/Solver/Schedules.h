@@ -10,45 +10,72 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <optional>
 #include <vector>
 
 namespace par {
 
-/// What a stage does at one go.
-enum class SlotKind { Forward, Backward };
+struct OrderTableProblem;
 
-/// One run of one fragment on one microbatch. `last` marks the backward with which the stage's gradients are
-/// complete: Schedule peels it, so that the reductions of the gradients overlap with it.
+/// What a device does at one go. A backward whose weight gradient has no slot of its own computes it as well.
+enum class SlotKind { Forward, Backward, Weight };
+
+/// One run of one fragment on one microbatch. `chunk` counts the stages of a device, in the order in which a
+/// microbatch's forward meets them. `last` marks the slot with which a stage's gradients are complete: Schedule peels
+/// it, so that the reductions of the gradients overlap with it.
 struct ScheduleSlot {
   SlotKind kind;
   unsigned microbatch;
+  unsigned chunk = 0;
   bool last = false;
 
   bool operator==(const ScheduleSlot &) const = default;
 };
 
-/// The order in which stage `stage` of `stages` runs its fragments; `last` need not be set.
-using ScheduleOrder = std::vector<ScheduleSlot>(unsigned stage, unsigned stages, unsigned microbatches);
+using DeviceSlots = std::vector<ScheduleSlot>;
 
-/// A schedule is one function in one file of lib/Solver/Schedules and one row of the table in Schedules.cpp.
-/// It says nothing of sends, receives or memory: those follow from the order.
-struct Schedule {
-  llvm::StringLiteral name; ///< as in the plan's `pipeline.schedule`
-  llvm::StringLiteral summary;
-  ScheduleOrder *order;
+/// Sizes of a pipeline: every device has `chunks` of the stages.
+struct ScheduleShape {
+  unsigned devices = 1, chunks = 1, microbatches = 1;
 };
 
-/// All schedules, in the order in which messages list them.
-llvm::ArrayRef<Schedule> getSchedules();
+/// Where the stages of a pipeline lie. Of 2 chunks on 3 devices:
+///
+///     round_robin    device 0: stages 0 3    device 1: stages 1 4    device 2: stages 2 5
+///     v              device 0: stages 0 5    device 1: stages 1 4    device 2: stages 2 3
+enum class Placement { RoundRobin, V };
+
+/// ns of one microbatch on one stage, all stages alike; the whole backward takes `backward` and `weight`.
+struct SlotTimes {
+  int64_t forward = 1, backward = 1, weight = 1;
+};
+
+/// A schedule is one file of lib/Solver/Schedules: X.cpp defines par::schedules::X, and nothing else names it. It says
+/// nothing of sends, receives or memory: those follow from the order.
+struct Schedule {
+  llvm::StringLiteral name;    ///< as in the plan's `pipeline.schedule`
+  llvm::StringLiteral summary; ///< its line for --help
+  /// The order of one device; `last` need not be set.
+  DeviceSlots (*order)(unsigned device, const ScheduleShape &shape) = nullptr;
+  /// Instead of `order`: the orders of all devices, for the problem's times and limits.
+  llvm::Expected<std::vector<DeviceSlots>> (*solve)(const OrderTableProblem &problem) = nullptr;
+  /// Its closed form: the share of the devices' time in which they wait, for equal stages and free links. None: there
+  /// is none for this shape, or at all.
+  std::optional<double> (*bubble)(const ScheduleShape &shape, const SlotTimes &times) = nullptr;
+  bool weightsApart = false;                ///< weight gradients have slots of their own
+  unsigned fewestChunks = 1, mostChunks = 1; ///< that a device may have
+  Placement placement = Placement::RoundRobin;
+};
+
+/// All schedules, by the names of their files.
+llvm::ArrayRef<const Schedule *> getSchedules();
 
 /// The schedule of this name, or null.
 const Schedule *findSchedule(llvm::StringRef name);
 
 /// "gpipe, 1f1b": for messages.
 std::string listSchedules();
-
-ScheduleOrder gpipeOrder;
-ScheduleOrder oneForwardOneBackwardOrder;
 
 } // namespace par
 

@@ -24,6 +24,7 @@ struct TrainOptions {
     std::string name; ///< of its variable
     std::optional<double> lrScale, weightDecay;
     std::string kind;                                     ///< empty: as all others
+    bool sparse = false;                                  ///< its gradient is kept as looked-up rows
     std::vector<std::pair<std::string, double>> settings; ///< beside those of all, or of another kind beside its defaults
   };
   std::string kind = "sgd"; ///< of optimizerKinds

@@ -96,6 +96,27 @@ def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def SparseGradientsPass : Pass<"par-sparse-gradients", "::mlir::ModuleOp"> {
+  let summary = "keeps the gradients of tables as the rows that a step looks up";
+  let description = [{
+    Expects: `@train` after -par-differentiate. Leaves: of each of the `tables` the gradient with the rows that it is of: as
+    many as the whole batch looks up, however often each. Cotangents of equal indices are added up, in the batch's order, at
+    the place of the first of them; the others' places have zeros and the row -1. What is collected so comes from
+    all microbatches and ranks, since no op before it adds up over the batch.
+    Fails: where something else than lookups along dim 0 adds to such a gradient, and for what is no parameter.
+
+    Example: `%g = par.gradient (par.scatter_add %ct, %ids dim 0 size 50) of @w` becomes
+    ```
+    %c = par.collect %ct dims 1 : tensor<6x8xf32>
+    %i = par.collect %ids dims 1 : tensor<6xi64>
+    ... %first: where the same index is met first; %named: the index there, -1 elsewhere
+    %s = par.scatter_add %c, %first dim 0 size 6 : tensor<6x8xf32>, tensor<6xi64> to tensor<6x8xf32>
+    %g = par.gradient %s rows %named of @w : tensor<6x8xf32>, tensor<6xi64>
+    ```
+  }];
+  let options = [ListOption<"tables", "tables", "std::string", "parameters whose gradients are kept so">];
+}
+
 def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "updates every parameter that has a gradient";
   let description = [{
@@ -103,7 +124,7 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
     Leaves: one update op a gradient, of the kind that its parameter has, whose result is written to the parameter; the
     states that the op names as variables of kind state, `@w.m`, shaped, stored and sharded as the parameter; the learning
     rate in the hyper variable `@lr`; where an op counts steps, the number of the step, from 1, in the counter `@step`.
-    Formulas are PyTorch's. With `states=bf16` states of f32 are rounded where they are written, and widened where they are
+    Formulas are PyTorch's. A gradient of rows updates these alone, and their states. With `states=bf16` states of f32 are rounded where they are written, and widened where they are
     read: the update computes in f32.
     Fails: on an unknown kind, another format of states, a setting that the op does not take or for what is no parameter,
     or a name that is taken.

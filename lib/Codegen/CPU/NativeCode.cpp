@@ -1,6 +1,7 @@
 #include "NativeCode.h"
 
 #include "../Optimize.h"
+#include "KeepMasks.h"
 
 #include "par/Codegen/Codegen.h"
 
@@ -55,6 +56,7 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
     if (isa == "x86-64-v4")
       function.addFnAttr("prefer-vector-width", "512");
   }
+  keepMasks(module);
   codegen::optimize(module, *machine);
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream out(bytes);

@@ -321,6 +321,7 @@ void registerElementwiseInterpretations(DialectRegistry &registry) {
 #undef PAR_ATTACH
     attachOnce<ConstrainOp, PassThrough<ConstrainOp, 0>>(*context);
     attachOnce<GradientOp, PassThrough<GradientOp, 0>>(*context);
+    attachOnce<CollectOp, PassThrough<CollectOp, 0>>(*context);
     attachOnce<CotangentOp, PassThrough<CotangentOp, 1>>(*context);
   });
 }

@@ -68,6 +68,18 @@ struct ConstrainRule : ShardingRuleOpInterface::ExternalModel<ConstrainRule, Con
   }
 };
 
+/// Rows that a gradient is of lie as its first dim.
+struct GradientRule : ShardingRuleOpInterface::ExternalModel<GradientRule, GradientOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    ShardingRule rule = ShardingRule::getElementwise(type.getShape(), op->getNumOperands(), 1);
+    if (op->getNumOperands() > 1)
+      rule.operands[1].resize(1);
+    rule.linear.push_back({0});
+    return rule;
+  }
+};
+
 template <Linear linear, typename... Ops>
 void attach(MLIRContext *context) {
   (attachOnce<Ops, ElementwiseRule<Ops, linear>>(*context), ...);
@@ -83,11 +95,12 @@ void registerElementwiseRules(DialectRegistry &registry) {
            CompareOp, GeluOp, CotangentOp>(context);
     attach<Linear::All, AddOp, SubtractOp>(context);
     attach<Linear::Each, MultiplyOp>(context);
-    attach<Linear::First, NegateOp, GeluGradOp, GradientOp>(context);
+    attach<Linear::First, NegateOp, GeluGradOp>(context);
     attach<Linear::Values, SelectOp>(context);
     attachOnce<DivideOp, DivideRule>(*context);
     attachOnce<ConvertOp, ConvertRule>(*context);
     attachOnce<ConstrainOp, ConstrainRule>(*context);
+    attachOnce<GradientOp, GradientRule>(*context);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "../TensorTypes.h"
+#include "ShiftedIndices.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Dialect/Lower.h"
@@ -15,25 +16,6 @@ DimFactors addressedDim(ShardingRule &rule, int64_t size, FactorKind kind) {
     return {};
   return {rule.addFactor(size, kind)};
 }
-
-/// Indices of a dim cut over `axes` into shards of `shard`, as this shard counts: those that point elsewhere
-/// become 0, and `here` says which do not.
-struct ShiftedIndices {
-  ShiftedIndices(OpBuilder &builder, Location loc, Value indices, ArrayRef<StringAttr> axes, int64_t shard) {
-    auto type = cast<RankedTensorType>(indices.getType());
-    Value start = buildShardStart(builder, loc, axes, shard);
-    start = buildBroadcast(builder, loc, buildConvert(builder, loc, start, type.getElementType()), {},
-                           type.getShape());
-    Value shifted = SubtractOp::create(builder, loc, type, indices, start);
-    Value zero = buildSplat(builder, loc, type, 0);
-    Value above = CompareOp::create(builder, loc, Predicate::ge, shifted, zero);
-    Value below =
-        CompareOp::create(builder, loc, Predicate::lt, shifted, buildSplat(builder, loc, type, shard));
-    here = AndOp::create(builder, loc, above.getType(), above, below);
-    local = SelectOp::create(builder, loc, type, here, shifted, zero);
-  }
-  Value local, here;
-};
 
 /// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else `otherwise`.
 Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim,

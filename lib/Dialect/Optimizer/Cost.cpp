@@ -6,11 +6,11 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// One pass over parameter, gradient and state.
+/// One pass over parameter, gradient and state, or over those of their rows that the gradient has.
 template <typename Op, int64_t perElement>
 struct PerParameter : CostOpInterface::ExternalModel<PerParameter<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {
-    return perElement * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements();
+    return perElement * cast<RankedTensorType>(op->getOperand(1).getType()).getNumElements();
   }
   bool isFusable(Operation *) const { return false; }
 };

@@ -7,11 +7,39 @@ using namespace mlir;
 namespace par {
 namespace {
 
+/// The rows of tensors that an update is of.
+struct UpdatedRows {
+  UpdatedRows(OpBuilder &builder, Location loc, Value rows) {
+    Term named(builder, loc, rows);
+    here.emplace(named.compare(Predicate::ge, 0));
+    index.emplace(here->select(named, named.splat(0)));
+  }
+  /// Those of a tensor; any one in place of those that belong to none.
+  Term of(Term whole) const { return whole.with(GatherOp::create(build(), loc(), whole, *index, 0)); }
+  /// The tensor with these rows instead. No two are added up, so that this moves elements alone.
+  Term put(Term rows, Term whole) const {
+    Term kept = here->broadcast({0}, rows.getShape()).select(rows, rows.splat(0));
+    Type counts = build().getI32Type();
+    Term touched = scatter(here->convert(counts), whole.getShape()[0]).compare(Predicate::gt, 0);
+    return touched.broadcast({0}, whole.getShape()).select(scatter(kept, whole.getShape()[0]), whole);
+  }
+
+private:
+  OpBuilder &build() const { return index->getBuilder(); }
+  Location loc() const { return index->getLoc(); }
+  Term scatter(Term updates, int64_t size) const {
+    return updates.with(ScatterAddOp::create(build(), loc(), updates, *index, 0, size));
+  }
+
+  std::optional<Term> here, index;
+};
+
 /// The operands of an update of one parameter, as terms of the weight's type.
 struct Update {
   template <typename Op>
   Update(Op op, OpBuilder &builder)
-      : weight(builder, op.getLoc(), op.getWeight()),
+      : rows(op.getRows() ? std::optional(UpdatedRows(builder, op.getLoc(), op.getRows())) : std::nullopt),
+        whole(builder, op.getLoc(), op.getWeight()), weight(rows ? rows->of(whole) : whole),
         gradient(weight.with(op.getGradient()).convert(weight.getType().getElementType())),
         lr(scalar(op.getLr())), decay(op.getWeightDecay().convertToDouble()) {}
 
@@ -20,15 +48,26 @@ struct Update {
   Term spread(Term value) const { return value.broadcast(weight.getShape()); }
   /// g + weight_decay w.
   Term decayed() const { return decay == 0 ? gradient : gradient + weight * decay; }
+  /// What is updated of a state, in the weight's element type.
+  Term state(Value value) const {
+    Term all = weight.with(value);
+    return (rows ? rows->of(all) : all).convert(weight.getType().getElementType());
+  }
+  Value newWeight(Term value) const { return rows ? rows->put(value, whole) : value; }
+  Value newState(Term value, Value old) const {
+    Term kept = value.convert(getElementTypeOrSelf(old.getType()));
+    return rows ? rows->put(kept, kept.with(old)) : kept;
+  }
 
-  Term weight, gradient, lr;
+  std::optional<UpdatedRows> rows;
+  Term whole, weight, gradient, lr;
   double decay;
 };
 
 struct SgdDecomposition : DecomposableOpInterface::ExternalModel<SgdDecomposition, SgdOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     Update update(cast<SgdOp>(op), builder);
-    return {update.weight - update.spread(update.lr) * update.decayed()};
+    return {update.newWeight(update.weight - update.spread(update.lr) * update.decayed())};
   }
 };
 
@@ -37,11 +76,11 @@ struct MomentumDecomposition : DecomposableOpInterface::ExternalModel<MomentumDe
     auto momentum = cast<MomentumOp>(op);
     Update update(momentum, builder);
     double mu = momentum.getMomentum().convertToDouble();
-    Type stored = getElementTypeOrSelf(momentum.getVelocity().getType());
     Term d = update.decayed();
-    Term velocity = mu * d.with(momentum.getVelocity()).convert(update.weight.getType().getElementType()) + d;
+    Term velocity = mu * update.state(momentum.getVelocity()) + d;
     Term direction = momentum.getNesterov() ? d + mu * velocity : velocity;
-    return {update.weight - update.spread(update.lr) * direction, velocity.convert(stored)};
+    return {update.newWeight(update.weight - update.spread(update.lr) * direction),
+            update.newState(velocity, momentum.getVelocity())};
   }
 };
 
@@ -50,18 +89,17 @@ struct AdamwDecomposition : DecomposableOpInterface::ExternalModel<AdamwDecompos
     auto adamw = cast<AdamwOp>(op);
     Update update(adamw, builder);
     double beta1 = adamw.getBeta1().convertToDouble(), beta2 = adamw.getBeta2().convertToDouble();
-    Type element = update.weight.getType().getElementType();
-    Type stored = getElementTypeOrSelf(adamw.getFirst().getType());
     Term g = update.gradient, lr = update.lr, step = update.scalar(adamw.getStep());
-    Term first = beta1 * g.with(adamw.getFirst()).convert(element) + (1 - beta1) * g;
-    Term second = beta2 * g.with(adamw.getSecond()).convert(element) + (1 - beta2) * (g * g);
+    Term first = beta1 * update.state(adamw.getFirst()) + (1 - beta1) * g;
+    Term second = beta2 * update.state(adamw.getSecond()) + (1 - beta2) * (g * g);
     Term size = lr / (1.0 - power(step.splat(beta1), step));
     Term root = sqrt(1.0 - power(step.splat(beta2), step));
     Term weight = update.weight * update.spread(1.0 - lr * update.decay);
     Term moved =
         weight - update.spread(size) *
                      (first / (sqrt(second) / update.spread(root) + adamw.getEpsilon().convertToDouble()));
-    return {moved, first.convert(stored), second.convert(stored)};
+    return {update.newWeight(moved), update.newState(first, adamw.getFirst()),
+            update.newState(second, adamw.getSecond())};
   }
 };
 

@@ -9,6 +9,7 @@
 #include "par/comm/Launch.h"
 #include "par/comm/Output.h"
 #include "par/comm/Sentences.h"
+#include "par/comm/SignalStack.h"
 
 #include <algorithm>
 #include <poll.h>
@@ -79,9 +80,10 @@ static void onClosedPipe(int signal) {
 }
 
 static void install(int signal, void (*handler)(int), struct sigaction *before) {
+  useSignalStack();
   struct sigaction action{}, old{};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(signal, nullptr, &old);
   // nohup: the terminal's end is nothing to this job.
   if (signal != SIGHUP || old.sa_handler != SIG_IGN)

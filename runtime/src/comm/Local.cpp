@@ -10,6 +10,7 @@
 #include "comm/Exchange.h"
 #include "comm/Interrupt.h"
 #include "comm/Memory.h"
+#include "par/comm/SignalStack.h"
 
 #include <algorithm>
 #include <chrono>
@@ -130,6 +131,7 @@ std::unique_ptr<Endpoint> LocalControl::connect(std::span<const Members> table, 
 }
 
 int par::comm::runRank(BoardControl &control, Board &board, const std::function<int(Control &)> &rankMain) {
+  useSignalStack();
   board[control.rank()].pid.store(getpid());
   try {
     int code = rankMain(control);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Engine.h"
 #include "comm/Reduce.h"
+#include "comm/StreamCopy.h"
 #include "par/comm/Sentences.h"
 
 #include <algorithm>
@@ -42,7 +43,11 @@ Chunk chunkOf(const Communication &c, size_t r, size_t members) {
 }
 
 void copy(void *to, const void *from, size_t bytes) {
-  if (to != from && bytes)
+  if (to == from || bytes == 0)
+    return;
+  if (bytes >= kStreamed)
+    streamCopy(to, from, bytes);
+  else
     std::memcpy(to, from, bytes);
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "comm/Reduce.h"
+#include "comm/StreamCopy.h"
 #include "par/kernels/Narrow.h"
 
 #include <algorithm>
@@ -77,6 +78,8 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   using Stored = typename Element::Stored;
   constexpr size_t block = 1024;
   typename Element::Computed sum[block];
+  // What lies over a source is in the cache already.
+  bool streams = n * sizeof(Stored) >= kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {
     size_t m = std::min(block, n - begin);
     auto at = [&](const std::byte *p) { return reinterpret_cast<const Stored *>(p) + begin; };
@@ -88,9 +91,12 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
       for (size_t i = 0; i < m; ++i)
         sum[i] = combine<reduction>(sum[i], Element::load(next[i]));
     }
-    Stored *result = reinterpret_cast<Stored *>(out) + begin;
+    Stored *result = reinterpret_cast<Stored *>(out) + begin, stored[block];
+    Stored *to = streams ? stored : result;
     for (size_t i = 0; i < m; ++i)
-      result[i] = Element::store(sum[i]);
+      to[i] = Element::store(sum[i]);
+    if (streams)
+      streamCopy(result, stored, m * sizeof(Stored));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "par/cpu/ThreadPool.h"
 
+#include "par/comm/SignalStack.h"
 #include "par/core/Failure.h"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ void ThreadPool::run(kernels::KernelFunction function, void *const *ptr, const u
 }
 
 void ThreadPool::work() {
+  comm::useSignalStack();
   std::unique_lock lock(mutex);
   while (true) {
     wake.wait(lock, [this] { return ending || nextPart < job.parts; });

@@ -116,6 +116,12 @@ std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint
     return elementwise(imm[3] ? "par_sgd_coef" : entry, imm);
   if (name == "momentum")
     return elementwise(imm[5] ? "par_momentum_coef" : entry, imm);
+  if (name == "adamw_rows")
+    return byRows(imm[8] ? "par_adamw_rows_coef" : entry, imm[0], imm[1]);
+  if (name == "sgd_rows")
+    return byRows(imm[5] ? "par_sgd_rows_coef" : entry, imm[0], imm[1]);
+  if (name == "momentum_rows")
+    return byRows(imm[7] ? "par_momentum_rows_coef" : entry, imm[0], imm[1]);
   if (name == "scatter_add_rows")
     return scatter(entry, imm);
   if (name == "sum_squares")
@@ -170,7 +176,7 @@ uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm) 
     if (operand.onlyIf >= 0 && imm[operand.onlyIf] == 0)
       continue;
     uint64_t elements = operandElements(kernel, i, imm);
-    if (operand.name == "table")
+    if (operand.shape == table::ofTable) // of which there are the rows that are named
       elements = std::min(elements, imm[0] * imm[1]);
     bool twice = operand.access == Access::Update || operand.access == Access::Accumulate;
     bytes += elements * typeBytes(operand.type) * (twice ? 2 : 1);

@@ -11,6 +11,9 @@ namespace par::kernels {
 PAR_KERNEL(adamw)
 PAR_KERNEL(sgd)
 PAR_KERNEL(momentum)
+PAR_KERNEL(adamwRows)
+PAR_KERNEL(sgdRows)
+PAR_KERNEL(momentumRows)
 PAR_KERNEL(crossEntropy)
 PAR_KERNEL(crossEntropyPadded)
 PAR_KERNEL(crossEntropyShard)
@@ -66,6 +69,9 @@ KernelFunction builtinFunction(std::string_view name) {
       {"adamw", adamw},
       {"sgd", sgd},
       {"momentum", momentum},
+      {"adamw_rows", adamwRows},
+      {"sgd_rows", sgdRows},
+      {"momentum_rows", momentumRows},
       {"cross_entropy", crossEntropy},
       {"cross_entropy_padded", crossEntropyPadded},
       {"cross_entropy_shard", crossEntropyShard},

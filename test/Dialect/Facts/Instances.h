@@ -58,9 +58,21 @@ inline std::vector<NamedCase> moreCases() {
                   {{shape}},
                   result};
   };
+  auto ofRows = [](Chooser &choose) {
+    Shape shape{choose.number(1, 4), 3}, rows{shape[0]};
+    return OpCase{llvm::formatv("%y = par.gradient %0 rows %1 of @w : {0}, {1}", typeOf(shape), typeOf(rows, "i64")),
+                  {{shape}, {rows, -1, 5, "i64"}},
+                  shape};
+  };
+  auto collected = [](Chooser &choose) {
+    Shape shape{choose.number(1, 4), 3};
+    return OpCase{llvm::formatv("%y = par.collect %0 dims 1 : {0}", typeOf(shape)), {{shape}}, shape};
+  };
   return {{"slice", partOfRows},
           {"cotangent", marker("%y = par.cotangent %0, %1 : {0}", 2)},
-          {"gradient", marker("%y = par.gradient %0 of @w : {0}", 1)}};
+          {"gradient", marker("%y = par.gradient %0 of @w : {0}", 1)},
+          {"gradient", ofRows},
+          {"collect", collected}};
 }
 
 inline std::vector<NamedCase> factCases() {

@@ -74,8 +74,8 @@ DECODERS = [
         cut="2 of 24 layers", vocabulary=SMALL_HEAD),
     decoder("phi-3-mini", "Phi3ForCausalLM", dict(
         vocab_size=32064, hidden_size=3072, num_hidden_layers=2, num_attention_heads=32, num_key_value_heads=32,
-        intermediate_size=8192, max_position_embeddings=4096, sliding_window=2047), batch=2, cut="2 of 32 layers",
-        vocabulary=SMALL_HEAD),
+        intermediate_size=8192, max_position_embeddings=4096, sliding_window=2047, pad_token_id=0), batch=2,
+        cut="2 of 32 layers", vocabulary=SMALL_HEAD),  # its published padding, 32000, is not in the small head
     decoder("stablelm-2-1.6b", "StableLmForCausalLM", dict(
         vocab_size=100352, hidden_size=2048, num_hidden_layers=2, num_attention_heads=32, num_key_value_heads=32,
         intermediate_size=5632, max_position_embeddings=4096, use_qkv_bias=True,

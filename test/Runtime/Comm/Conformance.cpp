@@ -222,6 +222,16 @@ TEST_P(Conformance, LargeCollectives) {
             0);
 }
 
+// Beyond the limit from which results are written past the caches, in parts that begin anywhere.
+TEST_P(Conformance, StreamedCollectives) {
+  ASSERT_EQ(run(jobOf(GetParam(), 2),
+                [](Control &control) {
+                  everyCollective(control, 270001, std::span(kElements, 1));
+                  return 0;
+                }),
+            0);
+}
+
 // Eight ranks on however few cores there are.
 TEST_P(Conformance, EightRanks) {
   const Element some[] = {kElements[0], kElements[3], kElements[4]};

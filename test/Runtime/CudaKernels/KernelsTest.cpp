@@ -222,6 +222,30 @@ TEST(CudaKernels, optimizers) {
       }
 }
 
+TEST(CudaKernels, optimizersOfRows) {
+  // No row twice; some of none, below and behind.
+  auto distinct = [](size_t index) {
+    return [=](Operands &operands) {
+      int64_t *rows = operands.memoryOf(index).integers();
+      size_t many = operands.memoryOf(index).size / sizeof(int64_t);
+      for (size_t i = 0; i < many; ++i)
+        rows[i] = i % 5 == 3 ? -1 : int64_t(many - i);
+    };
+  };
+  struct Sizes {
+    uint64_t n, width, rows;
+  };
+  for (auto [n, width, rows] : {Sizes{1, 1, 3}, {7, 5, 9}, {100, 64, 70}, {33, 768, 40}, {5, 1029, 6}})
+    for (uint64_t coef : {0, 1})
+      for (bool aligned : {true, false}) {
+        check({"adamw_rows", {n, width, rows, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef}, 1e-6f, {}, aligned},
+              distinct(6));
+        check({"sgd_rows", {n, width, rows, real(0.01), real(2), coef}, 1e-6f, {}, aligned}, distinct(3));
+        check({"momentum_rows", {n, width, rows, real(0.9), real(0.01), coef, real(0.5), coef}, 1e-6f, {}, aligned},
+              distinct(4));
+      }
+}
+
 TEST(CudaKernels, crossEntropy) {
   for (auto [rows, cols] : shapes)
     for (bool aligned : {true, false}) {

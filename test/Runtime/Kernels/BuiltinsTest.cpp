@@ -125,6 +125,44 @@ TEST(Builtins, sgdAndMomentum) {
   }
 }
 
+// The rows that index names are those of the kernel of the whole, in any split into tiles; all others stay.
+TEST(Builtins, updatesOfRows) {
+  size_t rows = 211, width = 13, n = 140, all = rows * width;
+  auto w = randoms(all), m = randoms(all), v = randoms(all, 0, 1), g = randoms(n * width);
+  std::vector<int64_t> index(n);
+  std::vector<float> whole(all);
+  std::vector<bool> touched(all);
+  for (size_t i = 0; i < n; ++i) {
+    index[i] = i % 7 == 3 ? -1 : i % 11 == 4 ? static_cast<int64_t>(rows) : static_cast<int64_t>((i * 3 + 5) % rows);
+    for (size_t j = 0; index[i] >= 0 && index[i] < static_cast<int64_t>(rows) && j < width; ++j) {
+      whole[index[i] * width + j] = g[i * width + j];
+      touched[index[i] * width + j] = true;
+    }
+  }
+  std::vector<float> lr{0.5f}, step{3}, coef{0.25f};
+  for (bool backwards : {false, true}) {
+    Call sgd("sgd_rows", {n, width, rows, real(0.1), real(0.5), 0}), sgds("sgd", {all, real(0.1), real(0.5), 0});
+    sgd.with(w).with(g).with(lr).with(index).run(backwards);
+    sgds.with(w).with(whole).with(lr).run();
+    Call momentum("momentum_rows", {n, width, rows, real(0.9), real(0.1), 1, real(1), 1});
+    Call momentums("momentum", {all, real(0.9), real(0.1), 1, real(1), 1});
+    momentum.with(w).with(g).with(m).with(lr).with(index).with(coef).run(backwards);
+    momentums.with(w).with(whole).with(m).with(lr).with(coef).run();
+    Call adamw("adamw_rows", {n, width, rows, real(0.9), real(0.99), real(1e-8), real(0.01), real(1), 1});
+    Call adamws("adamw", {all, real(0.9), real(0.99), real(1e-8), real(0.01), real(1), 1});
+    adamw.with(w).with(g).with(m).with(v).with(step).with(lr).with(index).with(coef).run(backwards);
+    adamws.with(w).with(whole).with(m).with(v).with(step).with(lr).with(coef).run();
+    for (size_t i = 0; i < all; ++i) {
+      ASSERT_EQ(sgd.out(0)[i], touched[i] ? sgds.out(0)[i] : w[i]);
+      ASSERT_EQ(momentum.out(0)[i], touched[i] ? momentums.out(0)[i] : w[i]);
+      ASSERT_EQ(momentum.out(2)[i], touched[i] ? momentums.out(2)[i] : m[i]);
+      ASSERT_EQ(adamw.out(0)[i], touched[i] ? adamws.out(0)[i] : w[i]);
+      ASSERT_EQ(adamw.out(2)[i], touched[i] ? adamws.out(2)[i] : m[i]);
+      ASSERT_EQ(adamw.out(3)[i], touched[i] ? adamws.out(3)[i] : v[i]);
+    }
+  }
+}
+
 struct Tokens {
   size_t rows = 37, cols = 53;
   std::vector<float> logits = randoms(37 * 53, -20, 20);

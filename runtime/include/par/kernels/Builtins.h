@@ -77,6 +77,27 @@ inline constexpr std::array momentumOperands{O{"w", Update, "f32", "n"}, O{"g", 
 inline constexpr std::array momentumImmediates{I{"n"},        I{"momentum", true}, I{"weight_decay", true},
                                                I{"nesterov"}, I{"lr_scale", true}, I{"has_coef"}};
 
+// The same of some rows of a table, each named once; `index` outside of the table is of none, and its gradient is not read.
+inline constexpr std::string_view ofTable = "rows x width", ofRows = "n x width";
+inline constexpr std::array adamwRowsOperands{
+    O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},  O{"m", Update, "f32", ofTable},
+    O{"v", Update, "f32", ofTable}, O{"step", Read, "f32", ""},   O{"lr", Read, "f32", ""},
+    O{"index", Read, "i64", "n"},   O{"coef", Read, "f32", "", 8}};
+inline constexpr std::array adamwRowsImmediates{
+    I{"n"},         I{"width"},           I{"rows"},         I{"beta1", true}, I{"beta2", true},
+    I{"eps", true}, I{"weight_decay", true}, I{"lr_scale", true}, I{"has_coef"}};
+inline constexpr std::array sgdRowsOperands{O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},
+                                            O{"lr", Read, "f32", ""}, O{"index", Read, "i64", "n"},
+                                            O{"coef", Read, "f32", "", 5}};
+inline constexpr std::array sgdRowsImmediates{I{"n"},           I{"width"}, I{"rows"}, I{"weight_decay", true},
+                                              I{"lr_scale", true}, I{"has_coef"}};
+inline constexpr std::array momentumRowsOperands{
+    O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},  O{"buf", Update, "f32", ofTable},
+    O{"lr", Read, "f32", ""},       O{"index", Read, "i64", "n"}, O{"coef", Read, "f32", "", 7}};
+inline constexpr std::array momentumRowsImmediates{
+    I{"n"}, I{"width"}, I{"rows"}, I{"momentum", true}, I{"weight_decay", true}, I{"nesterov"}, I{"lr_scale", true},
+    I{"has_coef"}};
+
 // Cross entropy per token. `shard` is the position of this shard among equal ones: it holds the classes
 // [shard * cols, (shard + 1) * cols), of which those from `total` on are padding and count nowhere (their dlogits
 // are 0). A label outside belongs to another shard; the label `ignore` counts nowhere.
@@ -218,6 +239,10 @@ inline constexpr std::array all{
                   "PyTorch's SGD with momentum, dampening 0: d = g + wd w; buf = mu buf + d; w -= lr (nesterov ? d + mu "
                   "buf : buf); buf starts as zeros",
                   momentumOperands, momentumImmediates, 0, 16384},
+    BuiltinKernel{"adamw_rows", "adamw of the rows that index names", adamwRowsOperands, adamwRowsImmediates, 0, 64},
+    BuiltinKernel{"sgd_rows", "sgd of the rows that index names", sgdRowsOperands, sgdRowsImmediates, 0, 64},
+    BuiltinKernel{"momentum_rows", "momentum of the rows that index names", momentumRowsOperands,
+                  momentumRowsImmediates, 0, 64},
     PAR_ROW_KERNEL("cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
                   crossEntropyOperands, crossEntropyImmediates, 0, 16),
     PAR_ROW_KERNEL("cross_entropy_padded", "the same of the classes below total: what is behind them in a row is not read",

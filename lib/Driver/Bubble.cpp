@@ -1,0 +1,58 @@
+#include "Bubble.h"
+
+#include "par/Solver/OrderTable.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace par {
+
+/// Which kind of fragment a block runs, by the name that Schedule gives it: "train.backward.last".
+static std::optional<SlotKind> kindOf(StringRef block) {
+  StringRef name = block.split('.').second;
+  for (auto [prefix, kind] : {std::pair("forward", SlotKind::Forward), {"backward", SlotKind::Backward}, {"weight", SlotKind::Weight}})
+    if (name.starts_with(prefix))
+      return kind;
+  return std::nullopt;
+}
+
+/// What one microbatch takes on one rank, on average.
+static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &simulation, int64_t microbatches) {
+  int64_t sums[3] = {0, 0, 0};
+  for (const PlayedInstruction &node : simulation.instructions) {
+    const format::Program &program = bundle.programs[bundle.manifest.ranks[node.rank].role];
+    if (auto kind = kindOf(program.blocks[node.block].name); kind && !node.communication)
+      sums[static_cast<unsigned>(*kind)] += node.duration;
+  }
+  int64_t runs = std::max<int64_t>(1, int64_t(bundle.manifest.ranks.size()) * microbatches);
+  return {sums[0] / runs, sums[1] / runs, sums[2] / runs};
+}
+
+std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle,
+                                   const Simulation &simulation) {
+  unsigned stages = *plan.pipeline.stages, devices = plan.axisSize(*plan.pipeline.over);
+  int64_t microbatches = **plan.batch.microbatches;
+  if (stages <= 1)
+    return "";
+  const std::string &name = *plan.pipeline.schedule;
+  SlotTimes times = averageTimes(bundle, simulation, microbatches);
+  if (const Schedule *schedule = findSchedule(name); schedule && schedule->bubble)
+    if (auto bubble = schedule->bubble({devices, stages / devices, static_cast<unsigned>(microbatches)}, times))
+      return formatv("{0}, m = {1}: closed form {2:f1} %", name, microbatches, 100 * *bubble);
+  auto problem = OrderTableProblem::make(name, stages, devices, microbatches);
+  if (!problem) {
+    consumeError(problem.takeError());
+    return "";
+  }
+  problem->forward.assign(stages, times.forward);
+  problem->backward.assign(stages, times.backward);
+  problem->weight.assign(stages, times.weight);
+  auto table = problem->solve();
+  if (!table) {
+    consumeError(table.takeError());
+    return "";
+  }
+  return formatv("{0}, m = {1}: its table {2:f1} %", name, microbatches, table->bubblePermille() / 10.0);
+}
+
+} // namespace par

@@ -1,0 +1,19 @@
+//===- SignalStack.h - where signal handlers run ---------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_COMM_SIGNALSTACK_H
+#define PAR_COMM_SIGNALSTACK_H
+
+namespace par::comm {
+
+/// Gives this thread a stack of its own for signal handlers, until it ends. Products of oneDNN keep values far
+/// below their stack pointer, where a handler on the thread's own stack would write over them: the sums would be
+/// wrong, or the heap broken. To be called by every thread that computes; calls after the first do nothing.
+void useSignalStack();
+
+} // namespace par::comm
+
+#endif // PAR_COMM_SIGNALSTACK_H

@@ -1,0 +1,24 @@
+//===- StreamCopy.h - copies that leave the caches alone -------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_STREAMCOPY_H
+#define PAR_SRC_COMM_STREAMCOPY_H
+
+#include <cstddef>
+
+namespace par::comm {
+
+/// Bytes from which a result is written past the caches: a core's own cache does not hold it until it is read,
+/// and products that run meanwhile keep what they have there. What is written past them is also not read first.
+constexpr size_t kStreamed = size_t(1) << 20;
+
+/// As memcpy of any number of bytes, but past the caches. The bytes are there for other processors when it
+/// returns.
+void streamCopy(void *to, const void *from, size_t bytes);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_STREAMCOPY_H

@@ -1,0 +1,37 @@
+// Signals that come during a product change none of its bits, and break nothing.
+#include "comm/Interrupt.h"
+#include "comm/Memory.h"
+#include "par/cpu/Matmul.h"
+
+#include <atomic>
+#include <csignal>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace par;
+
+TEST(Signals, LeaveProductsAlone) {
+  comm::Mapping memory = comm::mapPrivate(comm::Board::bytesFor(1));
+  comm::Interrupt interrupt(*comm::Board::make(memory.bytes.data(), 1), -1);
+  format::Call call;
+  call.name = "product";
+  call.m = 192, call.n = call.k = call.lda = call.ldb = call.ldc = 256;
+  std::vector<float> a(call.extent('a'), 0.5f), b(call.extent('b'), 0.25f), wanted(call.extent('c')), c = wanted;
+  auto product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "toy");
+  product->run(a.data(), b.data(), nullptr, wanted.data(), nullptr);
+  std::atomic<bool> done{false};
+  // Of those that Interrupt takes, the one of which any number may come. The first thread of a process gets it.
+  std::thread sender([&] {
+    for (; !done.load(); usleep(100))
+      kill(getpid(), SIGPIPE);
+  });
+  int wrong = 0;
+  for (int i = 0; i < 1000; ++i) {
+    product->run(a.data(), b.data(), nullptr, c.data(), nullptr);
+    wrong += c != wanted;
+  }
+  done.store(true);
+  sender.join();
+  EXPECT_EQ(wrong, 0);
+}
