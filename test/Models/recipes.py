@@ -90,11 +90,12 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
                   ("forward", "all_gather"): backward + total(texts, lambda text: text.taken),
                   ("backward", "reduce_scatter"): backward,
                   ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken) + backward}
-    # A table's gradient may be scattered instead of its tokens' gathered.
-    tables = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
-    if not sums and 0 < tables <= total(texts, lambda text: text.tables):
-        print(f"{title}: {tables} gradients of tables are summed and scattered")
-        wanted["backward", "reduce_scatter"] += tables
+    # A table's gradient may be scattered instead of its tokens' gathered; that of a table of several texts once, summed.
+    scattered = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
+    tables = wanted.get(("backward", "all_gather"), 0) - counts["backward", "all_gather"]
+    if not sums and 0 < scattered <= tables <= total(texts, lambda text: text.tables):
+        print(f"{title}: gradients of {tables} tables are summed and scattered in {scattered}")
+        wanted["backward", "reduce_scatter"] += scattered
         wanted["backward", "all_gather"] -= tables
     for (phase, kind), count in wanted.items():
         claims.equal(f"{title}: {phase} {kind}", counts[phase, kind], count)

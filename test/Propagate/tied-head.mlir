@@ -9,11 +9,11 @@
 // CHECK: par.scatter_add {{.*}}[#par.sharding<[{"tp"}, {}], unreduced={"dp"}>]
 // CHECK: par.add {{.*}}[#par.sharding<[{"tp"}, {}], unreduced={"dp"}>]
 
-// LOCAL-LABEL: par.fragment local @train.s0.backward
+// LOCAL-LABEL: par.fragment @train.s0.backward
 // LOCAL: %[[TOKENS:.*]] = par.all_gather %{{.*}} dims [1] over ["tp"] : (tensor<2x2x64xf32>) -> tensor<2x4x64xf32>
 // LOCAL: par.scatter_add {{.*}} size 16 {{.*}} to tensor<16x64xf32>
 // LOCAL-NOT: par.reduce_scatter
-// LOCAL-LABEL: par.fragment local @train.s0.update
+// LOCAL-LABEL: par.fragment @train.s0.update
 
 par.stage @s0 <"dp"=2, "tp"=2> ranks [0,1,2,3]
 par.variable @table parameter : tensor<32x64xf32> sharding <[{"tp"}, {}]>
