@@ -289,8 +289,8 @@ int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink s
   if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter))
     wrong.message = "--stop-after takes one of " + llvm::join(phaseNames(), ", ") + ", found \"" +
                     options.stopAfter + "\"";
-  else if (!options.explain.empty() && options.explain != "collectives")
-    wrong.message = "--explain=" + options.explain + " is not supported yet; it takes collectives";
+  else if (!options.explain.empty() && options.explain != "collectives" && options.explain != "memory")
+    wrong.message = "--explain=" + options.explain + " is not supported yet; it takes collectives and memory";
   if (!wrong.message.empty()) {
     sink(wrong);
     return WrongCommand;

@@ -143,6 +143,10 @@ int Compilation::finish() {
     explainCommunication(*bundle, entry(), model, out);
     return Done;
   }
+  if (options.explain == "memory") {
+    explainMemory(*bundle, out);
+    return Done;
+  }
   enter("the proof");
   std::string proof;
   if (int code = prove(*bundle, proof))

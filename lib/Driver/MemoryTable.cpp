@@ -1,8 +1,12 @@
 #include "MemoryTable.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+
+#include <map>
 
 using namespace llvm;
 
@@ -22,14 +26,34 @@ std::string humanBytes(double bytes) {
 /// Whether a buffer accumulates a gradient over microbatches: the loop's results are called so by Schedule.
 static bool isAccumulator(const format::Buffer &buffer) { return StringRef(buffer.name).contains(".sum."); }
 
+/// What forward writes and backward reads, and the instruction that writes it first. Schedule names blocks by what they run.
+static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const format::Program &program) {
+  llvm::MapVector<uint32_t, const format::Instruction *> written;
+  llvm::DenseSet<uint32_t> read;
+  for (const format::Block &block : program.blocks) {
+    bool forward = StringRef(block.name).contains("forward"), backward = StringRef(block.name).contains("backward");
+    for (const format::Instruction &instruction : block.instructions)
+      for (const format::Operand &operand : instruction.operands)
+        if (program.buffers[operand.buffer].kind != format::BufferKind::Temp || isAccumulator(program.buffers[operand.buffer]))
+          continue;
+        else if (forward && operand.access == format::Access::Write)
+          written.insert({operand.buffer, &instruction});
+        else if (backward && operand.access == format::Access::Read)
+          read.insert(operand.buffer);
+  }
+  written.remove_if([&](auto &entry) { return !read.contains(entry.first); });
+  return written;
+}
+
 std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
   std::vector<RoleMemory> roles;
   for (auto [index, program] : enumerate(bundle.programs)) {
     RoleMemory role;
+    auto kept = findSaved(program);
     role.name = program.name;
     for (const format::Rank &rank : bundle.manifest.ranks)
       role.ranks += rank.role == index;
-    for (const format::Buffer &buffer : program.buffers) {
+    for (auto [number, buffer] : enumerate(program.buffers)) {
       if (buffer.space == format::Space::Host)
         continue;
       uint64_t bytes = buffer.bytes() * buffer.at.size();
@@ -40,7 +64,7 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
         (state ? role.states : role.params) += bytes;
       } else if (isAccumulator(buffer)) {
         role.grads += bytes;
-      } else if (buffer.kind == format::BufferKind::Temp && buffer.index == format::Index::Mb) {
+      } else if (buffer.kind == format::BufferKind::Temp && (buffer.index == format::Index::Mb || kept.contains(number))) {
         role.saved += bytes;
       }
     }
@@ -73,6 +97,33 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
     if (&role == &roles.back())
       os << "   (a bound, not an estimate)";
     os << "\n";
+  }
+}
+
+void explainMemory(const format::Bundle &bundle, raw_ostream &os) {
+  for (const format::Program &program : bundle.programs) {
+    // Values of one place and type are one line; the largest lines come first.
+    std::map<std::pair<std::string, std::string>, std::vector<uint64_t>> places;
+    uint64_t total = 0;
+    size_t slots = 1;
+    for (auto [number, instruction] : findSaved(program)) {
+      const format::Buffer &buffer = program.buffers[number];
+      std::string type(toString(buffer.type));
+      type += "[" + join(map_range(buffer.shape, [](int64_t size) { return std::to_string(size); }), "x") + "]";
+      StringRef where = instruction->provenance < 0 ? StringRef() : StringRef(bundle.provenance[instruction->provenance]);
+      places[{where.str(), type}].push_back(buffer.bytes());
+      total += buffer.bytes();
+      slots = std::max(slots, buffer.at.size());
+    }
+    std::vector<std::pair<std::pair<std::string, std::string>, std::vector<uint64_t>>> lines(places.begin(), places.end());
+    stable_sort(lines, [](auto &one, auto &other) {
+      return one.second.size() * one.second[0] > other.second.size() * other.second[0];
+    });
+    os << "stage " << StringRef(program.name).ltrim('s') << " saves " << total << " bytes of a microbatch in " << slots
+       << (slots == 1 ? " slot" : " slots") << "\n";
+    for (auto &[place, bytes] : lines)
+      os << right_justify(std::to_string(bytes.size()), 6) << " x " << right_justify(std::to_string(bytes[0]), 12) << "  "
+         << left_justify(place.second, 24) << place.first << "\n";
   }
 }
 

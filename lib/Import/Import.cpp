@@ -100,6 +100,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
 
 void buildImportPipeline(OpPassManager &manager) {
   // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
+  manager.addPass(createIgnoreCutPositionsPass());
   manager.addPass(createUnfoldDimsPass());
   manager.addPass(createCheckImportPass());
 }

@@ -7,6 +7,9 @@ namespace par {
 using namespace mlir;
 
 Value buildTotal(OpBuilder &builder, Location loc, Value value) {
+  // Elements in another shape add up to the same; dims that were merged stay apart.
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getOperand();
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getRank() == 0)
     return value;
@@ -34,29 +37,36 @@ static Value smoothLosses(CrossEntropyOp hard, double smoothing) {
   return losses * (1 - smoothing) + even * smoothing;
 }
 
+/// Takes scores and labels whose leading dims the exporter merged alike as they were before.
+static void takeApart(Value &logits, Value &labels) {
+  MergedDims merged = findMergedDims(logits);
+  auto reshape = labels.getDefiningOp<ReshapeOp>();
+  if (!merged.inner || !reshape)
+    return;
+  Shape shape(merged.dims);
+  llvm::append_range(shape, cast<RankedTensorType>(labels.getType()).getShape().drop_front());
+  if (cast<RankedTensorType>(reshape.getOperand().getType()).getShape() != ArrayRef<int64_t>(shape))
+    return;
+  logits = merged.inner;
+  labels = reshape.getOperand();
+}
+
 Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore, double smoothing) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(labels.getType()).getShape();
+  takeApart(logits, labels);
   // The op's losses are at least f32.
   if (getElementTypeOrSelf(logits).getIntOrFloatBitWidth() < 32)
     logits = buildConvert(builder, loc, logits, builder.getF32Type());
   auto type = cast<RankedTensorType>(logits.getType());
   auto tokens = type.clone(type.getShape().drop_back());
   auto losses = CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, logits, labels, ignore);
-  return smoothing == 0 ? losses.getLoss() : smoothLosses(losses, smoothing);
+  Value result = smoothing == 0 ? losses.getLoss() : smoothLosses(losses, smoothing);
+  return tokens.getShape() == shape ? result : buildReshape(builder, loc, result, shape);
 }
 
 Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore,
                             double smoothing) {
-  MergedDims mergedLogits = findMergedDims(logits);
-  if (mergedLogits.inner) {
-    auto type = cast<RankedTensorType>(labels.getType());
-    auto reshape = labels.getDefiningOp<ReshapeOp>();
-    Shape shape(mergedLogits.dims);
-    llvm::append_range(shape, type.getShape().drop_front());
-    if (reshape && cast<RankedTensorType>(reshape.getOperand().getType()).getShape() == ArrayRef<int64_t>(shape)) {
-      logits = mergedLogits.inner;
-      labels = reshape.getOperand();
-    }
-  }
+  takeApart(logits, labels);
   Value sum = buildTotal(builder, loc, buildCrossEntropy(builder, loc, logits, labels, ignore, smoothing));
   auto labelType = cast<RankedTensorType>(labels.getType());
   Value ignored = buildSplat(builder, loc, labelType, double(ignore));

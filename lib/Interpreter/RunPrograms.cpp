@@ -148,7 +148,8 @@ LogicalResult ProgramRun::act(Walk &walk) {
     SmallVector<Tensor> shards = walk.shards(store.getOperand());
     // Other values may take the bytes before the entry ends.
     if (BufferOp buffer = walk.storage.lookup(store.getBuffer()); isAccumulator(buffer))
-      walk.accumulators[buffer] = shards;
+      walk.accumulators[buffer] =
+          llvm::map_to_vector(shards, [&](const Tensor &shard) { return shard.withType(buffer.getTensorType()); });
     walk.storage.store(store, walk.microbatch(), shards);
     return success();
   }

@@ -18,6 +18,11 @@ Storage::Slot &Storage::slotOf(BufferOp buffer, int64_t microbatch) {
   return slots[{buffer, slotNumber(buffer, microbatch)}];
 }
 
+/// The same elements under the shape of `type`.
+static SmallVector<Tensor> seenAs(ArrayRef<Tensor> shards, RankedTensorType type) {
+  return llvm::map_to_vector(shards, [&](const Tensor &shard) { return shard.withType(type); });
+}
+
 FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, int64_t microbatch) {
   BufferOp buffer = byName.lookup(load.getBuffer());
   Slot &slot = slotOf(buffer, microbatch);
@@ -33,7 +38,7 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, int64_t microbatch) {
                             << " for microbatch " << microbatch << ", which holds microbatch "
                             << slot.microbatch;
   loaded[load] = slot.version;
-  return slot.shards;
+  return seenAs(slot.shards, load.getType());
 }
 
 /// Whatever lies in the bytes of this slot is gone.
@@ -61,7 +66,7 @@ void Storage::takeBytes(BufferOp buffer, int64_t slot) {
 void Storage::put(BufferOp buffer, int64_t microbatch, ArrayRef<Tensor> shards) {
   takeBytes(buffer, slotNumber(buffer, microbatch));
   Slot &slot = slotOf(buffer, microbatch);
-  slot.shards.assign(shards.begin(), shards.end());
+  slot.shards = seenAs(shards, buffer.getTensorType());
   slot.microbatch = microbatch;
   slot.overwritten.clear();
   ++slot.version;

@@ -32,6 +32,20 @@ static LogicalResult inlineExec(ExecOp exec, SymbolTable &symbols) {
   return success();
 }
 
+/// A transpose that moves dims of one element alone leaves the elements in their order: it is a reshape.
+static void reshapeUnitTransposes(BlockOp block) {
+  for (auto transpose : llvm::make_early_inc_range(block.getOps<TransposeOp>())) {
+    ArrayRef<int64_t> shape = getTensorType(transpose.getOperand().getType()).getShape();
+    SmallVector<int64_t> moved = llvm::filter_to_vector(transpose.getPermutation(), [&](int64_t dim) { return shape[dim] != 1; });
+    if (!llvm::is_sorted(moved))
+      continue;
+    OpBuilder builder(transpose);
+    transpose.replaceAllUsesWith(
+        buildReshape(builder, transpose.getLoc(), transpose.getOperand(), transpose.getType().getShape()));
+    transpose.erase();
+  }
+}
+
 /// Lets every op fold itself away, merges equal ones and drops the unused.
 static void simplify(BlockOp block) {
   OpBuilder builder(block);
@@ -62,6 +76,7 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
         for (ExecOp exec : llvm::make_early_inc_range(block.getOps<ExecOp>()))
           if (failed(inlineExec(exec, symbols)))
             return signalPassFailure();
+        reshapeUnitTransposes(block);
         simplify(block);
       }
     // Whoever still runs one (a step) keeps it.

@@ -25,7 +25,12 @@ private:
   BufferOp chooseInPlace(Operation *op, unsigned operand, OpResult result);
   BufferOp chooseFresh(Operation *op, OpResult result);
   StoreOp findStore(Value value);
+  StoreOp findStoreOfView(Value value);
   bool isTouchedLater(Operation *from, BufferOp buffer, Operation *except);
+  bool isView(Operation *op);
+  void see(Operation *view, LoadOp load);
+  void assignView(Operation *op);
+  void seeLoads();
   void keepLoads();
 
   BlockOp block;
@@ -73,13 +78,59 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
   return tied;
 }
 
-/// The first store of a value; if it has none and its one user takes it over in place, of that user's result.
+/// A kernel that gives its operand's elements in their order under another shape: the bytes are there already.
+bool Assigner::isView(Operation *op) {
+  auto launch = dyn_cast<LaunchOp>(op);
+  if (!launch || op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  auto kernel = cast<KernelOp>(kernels.lookup(launch.getKernelAttr().getAttr()));
+  return llvm::all_of(kernel.getBlock().without_terminator(), [](Operation &inner) { return isa<ReshapeOp>(inner); });
+}
+
+/// The load's buffer, seen under the view's shape, in place of what the view would make.
+void Assigner::see(Operation *view, LoadOp load) {
+  builder.setInsertionPointAfter(load);
+  Value seen = LoadOp::create(builder, view->getLoc(), view->getResult(0).getType(), load.getBuffer());
+  view->getResult(0).replaceAllUsesWith(seen);
+  view->erase();
+}
+
+void Assigner::assignView(Operation *op) {
+  auto load = op->getOperand(0).getDefiningOp<LoadOp>();
+  for (Operation *user : llvm::make_early_inc_range(op->getResult(0).getUsers()))
+    if (auto store = dyn_cast<StoreOp>(user); store && store.getBuffer() == load.getBuffer())
+      store.erase(); // it lies there already
+  see(op, load);
+}
+
+/// Views of what other blocks have left: loads like others, so that what is overwritten is copied.
+void Assigner::seeLoads() {
+  for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
+    if (isView(&op))
+      if (auto load = op.getOperand(0).getDefiningOp<LoadOp>())
+        see(&op, load);
+}
+
+/// The first store of a value that is only seen under other shapes.
+StoreOp Assigner::findStoreOfView(Value value) {
+  StoreOp first;
+  for (Operation *user : value.getUsers())
+    if (isView(user))
+      if (StoreOp store = findStore(user->getResult(0)); store && (!first || store->isBeforeInBlock(first)))
+        first = store;
+  return first;
+}
+
+/// The first store of a value; if it has none, of what it is seen as, or of the result of its one user, if that takes it over
+/// in place.
 StoreOp Assigner::findStore(Value value) {
   StoreOp first;
   for (Operation *user : value.getUsers())
     if (auto store = dyn_cast<StoreOp>(user))
       if (!first || store->isBeforeInBlock(first))
         first = store;
+  if (!first)
+    first = findStoreOfView(value);
   if (first || !value.hasOneUse())
     return first;
   OpOperand &use = *value.getUses().begin();
@@ -140,7 +191,11 @@ BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult resul
   bool scratch = buffer.getKind() == BufferKind::temp &&
                  buffer.getSymName().starts_with(block.getSymName().str() + ".t");
   bool same = store && store.getBuffer() == buffer.getSymName();
-  if ((scratch || same) && !isTouchedLater(op, buffer, store))
+  // Under another shape its elements are read at other places than they are written.
+  bool seenElsewhere = llvm::any_of(op->getOperands(), [&](Value other) {
+    return other.getType() != old.getType() && other.getDefiningOp<LoadOp>() && getBuffer(other, names) == buffer;
+  });
+  if ((scratch || same) && !seenElsewhere && !isTouchedLater(op, buffer, store))
     return buffer;
   BufferOp target = chooseFresh(op, result);
   builder.setInsertionPoint(op);
@@ -195,13 +250,17 @@ void Assigner::assign(Operation *op) {
 }
 
 void Assigner::run() {
+  seeLoads();
   keepLoads();
   SmallVector<Operation *> ops;
   for (Operation &op : block.getBody().front())
     if (!isa<LoadOp>(op) && op.getNumResults() > 0)
       ops.push_back(&op);
   for (Operation *op : ops)
-    assign(op);
+    if (isView(op))
+      assignView(op);
+    else
+      assign(op);
   for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
     if (isa<LoadOp>(op) && op.use_empty())
       op.erase();
@@ -209,6 +268,15 @@ void Assigner::run() {
 
 namespace {
 struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
+  /// Kernels that were views alone are launched no more.
+  void eraseUnused() {
+    llvm::DenseSet<Attribute> used;
+    getOperation().walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });
+    for (KernelOp kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+      if (!used.contains(kernel.getSymNameAttr()))
+        kernel.erase();
+  }
+
   void runOnOperation() override {
     SymbolTable kernels(getOperation());
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
@@ -216,6 +284,7 @@ struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
       for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
         Assigner(block, names, kernels).run();
     }
+    eraseUnused();
   }
 };
 } // namespace

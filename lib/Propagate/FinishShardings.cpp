@@ -123,11 +123,47 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   return unique;
 }
 
+/// Whether a value is a sum over the axis: as it is made, or because all that is added up in it is one.
+bool Propagation::isSumOver(Value value, StringAttr axis) {
+  Operation *op = value.getDefiningOp();
+  auto rule = op ? rules.find(op) : rules.end();
+  if (rule == rules.end() || op->getNumResults() != 1)
+    return false;
+  if (llvm::is_contained(sumAxes(op, value, /*summand=*/true), axis))
+    return true;
+  return llvm::any_of(rule->second.linear, [&](auto &set) {
+    return set.size() == op->getNumOperands() && llvm::all_of(set, [&](unsigned operand) {
+             return op->getOperand(operand).hasOneUse() && isSumOver(op->getOperand(operand), axis);
+           });
+  });
+}
+
+/// Whether all that is added to a value on its way to an accumulator is a sum over the axis too.
+bool Propagation::meetsSums(Value value, StringAttr axis) {
+  while (value.hasOneUse() && !isa<ReturnOp>(*value.getUsers().begin())) {
+    OpOperand &use = *value.getUses().begin();
+    Operation *user = use.getOwner();
+    for (auto &set : rules[user].linear)
+      for (unsigned other : set)
+        if (llvm::is_contained(set, use.getOperandNumber()) && other != use.getOperandNumber() &&
+            !isSumOver(user->getOperand(other), axis))
+          return false;
+    value = user->getResult(0);
+  }
+  return true;
+}
+
 /// A summand of an accumulator that is spread over axes over which it is a sum: only what all summands make together
-/// is spread, so that there is one reduction. Returns the axes over which it stays a sum.
+/// is spread, so that there is one reduction. Where another summand is none (a tied table's, of the head that is split by the
+/// same axis), nothing is gained by that: the summand lies as the accumulator, and Partition compares what it takes to bring
+/// its operands there. Returns the axes over which it stays a sum.
 Axes Propagation::bareSummand(Operation *op, Value result) {
   Axes sums = sumAxes(op, result, /*summand=*/true);
   SmallVector<Axes> dims(dimsOf(result));
+  llvm::erase_if(sums, [&](StringAttr axis) {
+    bool spread = llvm::any_of(dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); });
+    return spread && !meetsSums(result, axis);
+  });
   for (Axes &dim : dims)
     while (!dim.empty() && llvm::is_contained(sums, dim.back()))
       dim.pop_back();

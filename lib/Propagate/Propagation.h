@@ -111,6 +111,8 @@ private:
   void deferReductions(mlir::Operation &op);
   llvm::ArrayRef<Axes> dimsOf(mlir::Value value);
   Axes sumAxes(mlir::Operation *op, mlir::Value result, bool summand = false);
+  bool isSumOver(mlir::Value value, mlir::StringAttr axis);
+  bool meetsSums(mlir::Value value, mlir::StringAttr axis);
   Axes bareSummand(mlir::Operation *op, mlir::Value result);
 
   StepOp step;

@@ -48,6 +48,15 @@ def reals(loss, scale=0.3):
     return lambda: Made(lambda m, x, y: loss(m.map(x) * scale, y), map=nn.Linear(6, 3))
 
 
+def shifted(loss, early=False):
+    """Labels that the model shifts itself: the last position predicts nothing. `early`: it is cut off before the head."""
+    def forward(m, x, y):
+        h = torch.tanh(m.table(x))
+        z = m.head(h[:, :-1]) if early else m.head(h)[:, :-1]
+        return loss(5 * torch.tanh(z / 5).flatten(0, 1), y[:, 1:].flatten())
+    return lambda: Made(forward, table=nn.Embedding(20, 12), head=nn.Linear(12, 20))
+
+
 def pooled(*layers, size=8):
     """Layers over images with a linear classifier behind the mean."""
     return lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.body(x).flatten(2).mean(2)), y),
@@ -250,6 +259,11 @@ MODULES = {
     "probabilities_weighted": (reals(lambda a, b: F.cross_entropy(a, b.softmax(1), weight=a.new_tensor([1.0, 2.0, 0.5]))), vectors(6, classes=(3,))),
     "weighted_classes": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y, weight=m.weights.to(x.dtype)),
                                       map=nn.Linear(6, 5), weights=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0])), vectors(6)),
+    "shifted": (shifted(F.cross_entropy), symbols()),
+    "shifted_early": (shifted(F.cross_entropy, early=True), symbols()),
+    "shifted_sum": (shifted(lambda z, y: F.cross_entropy(z, y, reduction="sum") / 32), symbols()),
+    "shifted_smoothed": (shifted(lambda z, y: F.cross_entropy(z, y, ignore_index=3, label_smoothing=0.1)), symbols()),
+    "shifted_nll": (shifted(lambda z, y: F.nll_loss(z.log_softmax(1), y)), symbols()),
     "nll_loss": (lambda: Made(lambda m, x, y: F.nll_loss(F.log_softmax(m.map(x), 1), y), map=nn.Linear(6, 5)), vectors(6)),
     "multi_margin": (lambda: Made(lambda m, x, y: F.multi_margin_loss(m.map(x), y), map=nn.Linear(6, 5)), vectors(6)),
     "l1_loss": (reals(F.l1_loss), vectors(6, classes=(3,))),

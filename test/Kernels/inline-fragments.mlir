@@ -53,3 +53,31 @@ par.program @p on @s0 ranks [0] {
     %0 = par.exec @h() : () -> tensor<4xf32>
   }
 }
+
+// -----
+
+// Heads of which a rank has one: their transpose moves no element, and is a reshape. One that moves a dim of two stays.
+// CHECK: par.block @heads
+// CHECK-NEXT: %[[X:.*]] = par.load @x
+// CHECK-NEXT: %[[R:.*]] = par.reshape %[[X]] : tensor<4x8x1x2xf32> to tensor<4x1x8x2xf32>
+// CHECK-NEXT: %[[T:.*]] = par.transpose %[[X]] [0, 3, 2, 1]
+// CHECK-NEXT: par.store %[[R]]
+// CHECK-NEXT: par.store %[[T]]
+par.stage @s0 <> ranks [0]
+par.fragment @move(%x: tensor<4x8x1x2xf32>) -> (tensor<4x1x8x2xf32>, tensor<4x2x1x8xf32>) attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.transpose %x [0, 2, 1, 3] : tensor<4x8x1x2xf32> to tensor<4x1x8x2xf32>
+  %1 = par.transpose %x [0, 3, 2, 1] : tensor<4x8x1x2xf32> to tensor<4x2x1x8xf32>
+  par.return %0, %1 : tensor<4x1x8x2xf32>, tensor<4x2x1x8xf32>
+}
+par.program @p on @s0 ranks [0] {
+  par.buffer @x input of "x" : tensor<4x8x1x2xf32>
+  par.buffer @a temp : tensor<4x1x8x2xf32>
+  par.buffer @b temp : tensor<4x2x1x8xf32>
+  par.block @heads {
+    %x = par.load @x : tensor<4x8x1x2xf32>
+    %0:2 = par.exec @move(%x) : (tensor<4x8x1x2xf32>) -> (tensor<4x1x8x2xf32>, tensor<4x2x1x8xf32>)
+    par.store %0#0 to @a : tensor<4x1x8x2xf32>
+    par.store %0#1 to @b : tensor<4x2x1x8xf32>
+  }
+  par.entry @train runs [@heads] microbatches [0]
+}

@@ -2,6 +2,7 @@
 """Holds the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
 
     recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part counts|numbers]...
+               [--microbatches 2]...
 
 FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder recipes,
 which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them where a model has
@@ -12,7 +13,8 @@ counts   what a rank of tp sends of activations in a step is what Megatron-LM's 
          that is split by its rows, one backward for a head that is and for each encoder that is looked at. With sequence
          parallelism a gather and a scatter stand for each sum; backward gathers once more what forward
          keeps shards of: the input of each pair and head. A table's gradient is gathered with its tokens, or summed and
-         scattered itself where that takes less time, which is counted apart.
+         scattered itself where that takes less time, which is counted apart. With microbatches above 1 each sends that, and all of
+         them together as many bytes as one would.
 Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -43,11 +45,11 @@ FAMILIES = {
 
 
 def sent(bundle, least):
-    """(phase, kind) -> collectives over tp of a rank's step; what is smaller than `least` elements (numbers a token, and scalars)
-    is left out."""
+    """(phase, kind) -> collectives over tp of a rank's step, and the elements that all of them move to a rank; what is smaller
+    than `least` elements (numbers a token, and scalars) is left out."""
     manifest, program = (json.loads((bundle / f"{name}.json").read_text()) for name in ("manifest", "role-0"))
     ranks = {c["name"]: len(c["groups"][0]) for c in manifest["communicators"]}
-    counts = collections.Counter()
+    counts, elements = collections.Counter(), 0
     for block, _, _ in program["entries"]["train"]:
         phase = "forward" if "forward" in block else "backward"
         for i in program["blocks"][block]:
@@ -56,18 +58,27 @@ def sent(bundle, least):
             whole = i["n"] * (1 if i["kind"] == "all_reduce" else ranks[i["comm"]])
             if whole >= least:
                 counts[phase, i["kind"]] += 1
-    return counts
+                elements += whole * (2 if i["kind"] == "all_reduce" else 1)
+    return counts, elements
 
 
 def total(texts, count):
     return sum(count(text) for text in texts)
 
 
-def check_counts(runs, claims, name, recipe, file):
+def check_counts(runs, claims, name, recipe, file, microbatches):
     mesh, hidden, texts = FAMILIES[name]
-    plan = Plan(mesh, use=f"[{recipe}]", shard={})
-    bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN)
-    counts = sent(bundle, min(text.tokens for text in texts) // 18 * 17 * hidden)
+
+    def measure(microbatches):
+        plan = Plan(mesh, microbatches, use=f"[{recipe}]", shard={})
+        bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN)
+        return sent(bundle, min(text.tokens for text in texts) // 18 * 17 * hidden // microbatches)
+
+    counts, elements = measure(microbatches)
+    if microbatches > 1:
+        claims.equal(f"{name} {recipe} m{microbatches}: elements sent, as with one microbatch", elements, measure(1)[1])
+        counts = collections.Counter({key: count / microbatches for key, count in counts.items()})
+        name = f"{name} m{microbatches}"
     title, sums = f"{name} {recipe}", recipe == "megatron"
     # What each sum, gather and scatter stands for.
     forward = total(texts, lambda text: text.pairs + text.tables)
@@ -79,11 +90,12 @@ def check_counts(runs, claims, name, recipe, file):
                   ("forward", "all_gather"): backward + total(texts, lambda text: text.taken),
                   ("backward", "reduce_scatter"): backward,
                   ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken) + backward}
-    # A table's gradient may be scattered instead of its tokens' gathered.
-    tables = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
-    if not sums and 0 < tables <= total(texts, lambda text: text.tables):
-        print(f"{title}: {tables} gradients of tables are summed and scattered")
-        wanted["backward", "reduce_scatter"] += tables
+    # A table's gradient may be scattered instead of its tokens' gathered; that of a table of several texts once, summed.
+    scattered = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
+    tables = wanted.get(("backward", "all_gather"), 0) - counts["backward", "all_gather"]
+    if not sums and 0 < scattered <= tables <= total(texts, lambda text: text.tables):
+        print(f"{title}: gradients of {tables} tables are summed and scattered in {scattered}")
+        wanted["backward", "reduce_scatter"] += scattered
         wanted["backward", "all_gather"] -= tables
     for (phase, kind), count in wanted.items():
         claims.equal(f"{title}: {phase} {kind}", counts[phase, kind], count)
@@ -96,7 +108,8 @@ def check(runs, claims, name, recipe, options):
     trains = file.exists()
     # Exports that gather each token's experts sum them before they are weighed, under megatron-sp too.
     if "counts" in options.part and (name, recipe) != ("mixtral", "megatron-sp"):
-        check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz")
+        for microbatches in options.microbatches or [1]:
+            check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz", microbatches)
     if "numbers" in options.part and trains:
         loss, share, worst = Pair(runs, Model(file), Plan(FAMILIES[name][0], use=f"[{recipe}]", shard={})).compare()
         claims.hold(f"{name} {recipe}: losses to one rank's", loss, 2e-5)
@@ -109,6 +122,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--recipe", action="append", choices=["megatron", "megatron-sp"])
+    parser.add_argument("--microbatches", action="append", type=int, help="of the counts; default: 1")
     parser.add_argument("--part", action="append", choices=["counts", "numbers"])
     options = parser.parse_args()
     options.part = options.part or ["counts", "numbers"]

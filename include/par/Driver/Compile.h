@@ -24,7 +24,7 @@ struct CompileOptions {
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
-  std::string explain;               ///< "collectives": every communication and what forced it, and stop
+  std::string explain;               ///< "collectives": every communication and what forced it; "memory": what is saved; and stop
   bool checkPhases = false;          ///< interpret the program before and after every phase and compare
   bool check = false;                ///< all but writing the bundle
   bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop

@@ -38,6 +38,32 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
   ];
 }
 
+def IgnoreCutPositionsPass : Pass<"par-ignore-cut-positions", "::mlir::ModuleOp"> {
+  let summary = "takes sums over all but the last positions over all";
+  let description = [{
+    Expects: Import's step.
+    Leaves: a slice that cuts at most a sixteenth, or one, of the last positions of a dim, and all of whose users are parallel
+    along that dim up to sums over it, is gone: they take all positions. Labels of cross entropy are padded with the
+    ignored one; what else is summed is set to zero at the positions that were cut. So a language model that shifts its own
+    labels neither copies its logits nor, where the sequence is sharded, gathers them. Elements that were summed before are
+    the same; slices that anything else reads stay.
+    Fails: never.
+
+    Example: with `%y : tensor<8x15xi64>`, the labels from position 1 on,
+    ```
+    %0 = par.slice %z [0, 0, 0] to [8, 15, 64] by [1, 1, 1] : tensor<8x16x64xf32> to tensor<8x15x64xf32>
+    %t, %lse = par.cross_entropy %0, %y ignore -100 : (tensor<8x15x64xf32>, tensor<8x15xi64>) -> (tensor<8x15xf32>, tensor<8x15xf32>)
+    %1 = par.reduce sum %t dims [0, 1] : tensor<8x15xf32> to tensor<f32>
+    ```
+    becomes
+    ```
+    %0 = par.pad %y low [0, 0] high [0, 1] value -100 : i64 : tensor<8x15xi64> to tensor<8x16xi64>
+    %t, %lse = par.cross_entropy %z, %0 ignore -100 : (tensor<8x16x64xf32>, tensor<8x16xi64>) -> (tensor<8x16xf32>, tensor<8x16xf32>)
+    %1 = par.reduce sum %t dims [0, 1] : tensor<8x16xf32> to tensor<f32>
+    ```
+  }];
+}
+
 def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
   let summary = "gives a variable the dims that the graph takes apart";
   let description = [{

@@ -7,7 +7,7 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   let summary = "puts the bodies of local fragments in place of the ops that run them";
   let description = [{
     Expects: programs (after Schedule). Leaves: no par.exec and no fragment; in every block, one op for equal ones and
-    none whose results nobody uses. Fails: where a par.exec names no local fragment.
+    none whose results nobody uses; a transpose that moves dims of one element alone is a reshape. Fails: where a par.exec names no local fragment.
 
     ```
     %a = par.exec @f(%x) : (tensor<4xf32>) -> tensor<4xf32>    // @f: exp

@@ -9,7 +9,7 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
     Expects: programs whose blocks hold launches, communication, loads and stores (after Kernels). Leaves: every result
     is stored to one buffer at once and loaded from it where it is used; a result that its kernel makes in place, or that
     a collective reduces, shares its operand's buffer where nobody needs the old bytes, else these are copied first
-    (a load that is stored elsewhere is a copy).
+    (a load that is stored elsewhere is a copy). What kernels only reshape lies where it lay: others load it under that shape.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
