@@ -69,9 +69,17 @@ LogicalResult GraphImporter::checkModel() {
     for (const std::string &output : function.outputs)
       used.insert(output);
   }
+  llvm::StringSet<> given;
+  for (const onnx::ValueInfo &input : model.inputs)
+    given.insert(input.name);
+  for (const onnx::Tensor &tensor : model.initializers)
+    given.insert(tensor.name);
   for (const onnx::Node &node : model.nodes)
     for (const std::string &output : node.outputs)
-      if (!output.empty() && !defined.insert(output).second)
+      if (!output.empty() && given.contains(output))
+        return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice: an input or "
+                       << "initializer has this name; give that another one, or export with par.export, which does so";
+      else if (!output.empty() && !defined.insert(output).second)
         return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice";
   for (const onnx::ValueInfo &output : model.outputs)
     used.insert(output.name);
@@ -223,7 +231,10 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
                                             << (byData ? ", which an ahead-of-time program cannot hold" : "");
     std::string from = describe(place);
     diagnostic.attachNote(loc) << (from.empty() ? "" : "from " + from + "; ")
-                               << "export the model without its " << (byData ? "post-processing" : "pre-processing");
+                               << "export the model without its "
+                               << (byData ? "post-processing; within the model compute everything and choose by a "
+                                            "mask (torch.where, weights of 0)"
+                                          : "pre-processing");
     return diagnostic;
   }
   if (node.domain.empty() && folder.knows(node.opType)) {

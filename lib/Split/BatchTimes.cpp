@@ -1,10 +1,32 @@
 #include "BatchTimes.h"
 
-#include "par/Interfaces/ShardingRule.h"
-
 using namespace mlir;
 
 namespace par {
+
+std::optional<BatchFactor> BatchFactor::find(const ShardingRule &rule, ArrayRef<unsigned> dim, int64_t outer) {
+  if (outer == 1 && llvm::all_of(dim, [&](unsigned factor) { return rule.factors[factor].size == 1; }))
+    return dim.empty() ? std::nullopt : std::optional<BatchFactor>({dim.front(), 1}); // a batch of one
+  for (unsigned factor : dim) {
+    int64_t size = rule.factors[factor].size;
+    if (outer < size)
+      return size % outer ? std::nullopt : std::optional<BatchFactor>({factor, outer});
+    if (outer % size)
+      return std::nullopt;
+    outer /= size;
+  }
+  return std::nullopt;
+}
+
+int64_t BatchFactor::outerIn(const ShardingRule &rule, ArrayRef<unsigned> dim) const {
+  int64_t before = outer;
+  for (unsigned other : dim) {
+    if (other == factor)
+      break;
+    before *= rule.factors[other].size;
+  }
+  return before;
+}
 
 FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
   BatchTimes result;
@@ -161,40 +183,24 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   if (!interface)
     return op->emitError() << "couples microbatches: its sharding rule is not known";
   ShardingRule rule = interface.getShardingRule();
-  std::optional<unsigned> batch;
-  bool lost = false;
-  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
-    BatchTime time = of(operand);
-    if (time.time != Time::Sliced)
-      continue;
-    if (time.dim < 0 || dims[time.dim].empty()) {
-      lost = true;
-      continue;
-    }
-    unsigned factor = dims[time.dim].front();
-    if (batch && *batch != factor && microbatches > 1)
-      return op->emitError() << "couples microbatches: the batch is dim " << time.dim
-                             << " of one operand and elsewhere in another; say batch.microbatches: 1";
-    batch = factor;
-  }
-  if (batch && rule.factors[*batch].size % microbatches)
-    return op->emitError() << "the batch of " << rule.factors[*batch].size << " does not divide into "
-                           << microbatches << " microbatches";
-  FactorKind kind = batch ? rule.factors[*batch].kind : FactorKind::Parallel;
-  if (batch && kind != FactorKind::Parallel && kind != FactorKind::Sum && microbatches > 1)
-    return op->emitError()
-           << "couples microbatches: it works along the batch in a way that cannot be cut into "
-           << microbatches << "; say batch.microbatches: 1";
+  FailureOr<std::optional<BatchFactor>> found = findBatch(op, rule);
+  if (failed(found))
+    return failure();
+  std::optional<BatchFactor> batch = *found;
+  bool lost = llvm::any_of(llvm::zip(op->getOperands(), rule.operands), [&](auto each) {
+    const BatchTime &time = of(std::get<0>(each));
+    return time.time == Time::Sliced && (time.dim < 0 || std::get<1>(each)[time.dim].empty());
+  });
+  FactorKind kind = batch ? rule.factors[batch->factor].kind : FactorKind::Parallel;
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results)) {
     BatchTime time = joined;
     if (batch && kind == FactorKind::Sum && !lost && !whole)
       time.time = Time::Sum;
     for (auto [dim, factors] : llvm::enumerate(dims))
-      if (batch && !factors.empty() && llvm::is_contained(factors, *batch)) {
-        if (factors.front() != *batch && microbatches > 1)
-          return op->emitError() << "couples microbatches: the batch becomes the minor part of dim " << dim
-                                 << "; say batch.microbatches: 1";
-        time.dim = factors.front() == *batch ? dim : -1;
+      if (batch && llvm::is_contained(factors, batch->factor)) {
+        time.outer = batch->outerIn(rule, factors);
+        // One microbatch is the whole batch, which need not be followed.
+        time.dim = microbatches > 1 || time.outer == 1 ? dim : -1;
       }
     if (time.time == Time::Sliced && time.dim < 0 && microbatches > 1)
       return op->emitError() << "couples microbatches: the batch of its operand is nowhere in its result; "
@@ -202,6 +208,36 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
     times[result] = time;
   }
   return success();
+}
+
+/// The factor of an op's rule in which its sliced operands have the batch, and that lets it be cut; nothing where one
+/// microbatch has lost sight of it.
+FailureOr<std::optional<BatchFactor>> BatchTimes::findBatch(Operation *op, const ShardingRule &rule) const {
+  std::optional<BatchFactor> batch;
+  for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
+    const BatchTime &time = of(operand);
+    if (time.time != Time::Sliced || time.dim < 0 || dims[time.dim].empty())
+      continue;
+    std::optional<BatchFactor> here = BatchFactor::find(rule, dims[time.dim], time.outer);
+    if (!here && microbatches > 1)
+      return op->emitError() << "couples microbatches: the batch is the minor part of dim " << time.dim
+                             << " of its operand, which it takes apart in another way; say batch.microbatches: 1";
+    if (batch && here != batch && microbatches > 1)
+      return op->emitError() << "couples microbatches: the batch is dim " << time.dim
+                             << " of one operand and elsewhere in another; say batch.microbatches: 1";
+    if (here)
+      batch = here;
+  }
+  if (!batch)
+    return batch;
+  const Factor &factor = rule.factors[batch->factor];
+  if (factor.size / batch->outer % microbatches)
+    return op->emitError() << "the batch of " << factor.size / batch->outer << " does not divide into " << microbatches
+                           << " microbatches";
+  if (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Sum && microbatches > 1)
+    return op->emitError() << "couples microbatches: it works along the batch in a way that cannot be cut into "
+                           << microbatches << "; say batch.microbatches: 1";
+  return batch;
 }
 
 /// Goes backwards: an op is needed where its users stand, or in the loop that makes it.

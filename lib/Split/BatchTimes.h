@@ -2,6 +2,7 @@
 #define PAR_LIB_SPLIT_BATCHTIMES_H
 
 #include "par/Dialect/Par.h"
+#include "par/Interfaces/ShardingRule.h"
 
 namespace par {
 
@@ -17,8 +18,22 @@ struct BatchTime {
   Time time = Time::Invariant;
   int64_t dim =
       -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
+  int64_t outer = 1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
   bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
   bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
+};
+
+/// Where the batch lies among the factors of a dim: in which one, and behind how many elements of it.
+struct BatchFactor {
+  unsigned factor = 0;
+  int64_t outer = 1;
+
+  bool operator==(const BatchFactor &other) const = default;
+  /// Of the dim that these factors make up, with the batch behind `outer` elements of it; nothing where it is no part of
+  /// one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
+  static std::optional<BatchFactor> find(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim, int64_t outer);
+  /// The elements before it in such a dim.
+  int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
 };
 
 /// Where an op is needed.
@@ -43,6 +58,7 @@ private:
   mlir::LogicalResult classifyAll(StepOp step);
   mlir::LogicalResult classify(mlir::Operation *op);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
+  mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
   void place(StepOp step);
 
   int64_t microbatches = 1;

@@ -18,7 +18,7 @@ static std::optional<SmallVector<int64_t>> findBatchDims(StepOp step, int64_t mi
   SmallVector<int64_t> dims;
   for (Value result : step.getTerminator()->getOperands()) {
     BatchTime time = times->of(result);
-    dims.push_back(time.time == Time::Sliced ? time.dim : -1);
+    dims.push_back(time.time == Time::Sliced && time.outer == 1 ? time.dim : -1);
   }
   return dims;
 }

@@ -26,7 +26,7 @@ private:
   struct Loop {
     Block *body = nullptr;
     DenseMap<Value, Value> map;                        ///< old value -> value in the body
-    DenseMap<std::pair<Value, int64_t>, Value> slices; ///< slices of invariant values along a dim
+    DenseMap<std::tuple<Value, int64_t, int64_t>, Value> slices; ///< slices of invariant values along a dim, as BatchTime says
     SmallVector<std::pair<Value, YieldKind>> yields;   ///< old values that come out
     LoopOp op;
   };
@@ -37,8 +37,9 @@ private:
   Value joinSlices(Value old, Value slices);
   LogicalResult emitInLoop(Loop &loop, Operation *op);
   Value valueInLoop(Loop &loop, Value old);
-  FailureOr<Value> sliceInvariant(Loop &loop, Value old, int64_t dim);
-  FailureOr<SmallVector<Value>> localizeInLoop(Loop &loop, Operation *op, std::optional<unsigned> batch,
+  FailureOr<Value> sliceInvariant(Loop &loop, Value old, int64_t dim, int64_t outer);
+  Value cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer);
+  FailureOr<SmallVector<Value>> localizeInLoop(Loop &loop, Operation *op, std::optional<BatchFactor> batch,
                                                const ShardingRule &rule);
   void emitOutside(Operation *op, DenseMap<Value, Value> &map);
   void yieldFrom(Loop &loop, Value old, YieldKind kind);
@@ -90,10 +91,28 @@ Value Slicer::valueInLoop(Loop &loop, Value old) {
   return outside.lookup(old);
 }
 
+/// This microbatch's part of a whole value, whose dim has the batch behind `outer` elements.
+Value Slicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
+  Value whole = valueInLoop(loop, old);
+  Location loc = old.getLoc();
+  SmallVector<int64_t> shape(cast<RankedTensorType>(whole.getType()).getShape()), cut(shape);
+  int64_t size = shape[dim] / outer / count, at = dim;
+  if (outer > 1) { // (outer batch) becomes outer, batch
+    cut[dim] /= outer;
+    cut.insert(cut.begin() + at++, outer);
+    whole = buildReshape(builder, loc, whole, cut);
+  }
+  Value step = buildSplat(builder, loc, RankedTensorType::get({}, builder.getI64Type()), size);
+  Value start = MultiplyOp::create(builder, loc, loop.body->getArgument(0), step);
+  Value slice = DynamicSliceOp::create(builder, loc, whole, start, at, size);
+  shape[dim] /= count;
+  return buildReshape(builder, loc, slice, shape);
+}
+
 /// A slice of a value that is the same for every microbatch but carries the batch dim: its op is made again
 /// at the smaller size where its rule lets that be, else the microbatch's part is cut out.
-FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim) {
-  auto [at, inserted] = loop.slices.try_emplace({old, dim}, Value());
+FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim, int64_t outer) {
+  auto [at, inserted] = loop.slices.try_emplace({old, dim, outer}, Value());
   if (!inserted)
     return at->second;
   Operation *op = old.getDefiningOp();
@@ -102,25 +121,18 @@ FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim) {
   if (interface && times.of(old).time == Time::Invariant) {
     ShardingRule rule = interface.getShardingRule();
     unsigned result = cast<OpResult>(old).getResultNumber();
-    const DimFactors &factors = rule.results[result][dim];
-    if (!factors.empty() && rule.factors[factors.front()].kind == FactorKind::Parallel &&
-        rule.factors[factors.front()].size % count == 0) {
-      FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, factors.front(), rule);
+    std::optional<BatchFactor> batch = BatchFactor::find(rule, rule.results[result][dim], outer);
+    if (batch && rule.factors[batch->factor].kind == FactorKind::Parallel &&
+        rule.factors[batch->factor].size / batch->outer % count == 0) {
+      FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, batch, rule);
       if (failed(local))
         return failure();
       slice = (*local)[result];
     }
   }
-  if (!slice) {
-    Value whole = valueInLoop(loop, old);
-    auto type = cast<RankedTensorType>(whole.getType());
-    int64_t size = type.getDimSize(dim) / count;
-    Location loc = old.getLoc();
-    Value step = buildSplat(builder, loc, RankedTensorType::get({}, builder.getI64Type()), size);
-    Value start = MultiplyOp::create(builder, loc, loop.body->getArgument(0), step);
-    slice = DynamicSliceOp::create(builder, loc, whole, start, dim, size);
-  }
-  return loop.slices[{old, dim}] = slice;
+  if (!slice)
+    slice = cutSlice(loop, old, dim, outer);
+  return loop.slices[{old, dim, outer}] = slice;
 }
 
 namespace {
@@ -142,11 +154,11 @@ struct StageKeeper : OpBuilder::Listener {
 } // namespace
 
 /// Builds `op` on slices: dims that have the factor `batch` are divided by the number of microbatches.
-FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, std::optional<unsigned> batch,
+FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, std::optional<BatchFactor> batch,
                                                      const ShardingRule &rule) {
   auto dimWith = [&](ArrayRef<DimFactors> dims) -> int64_t {
     for (auto [dim, factors] : llvm::enumerate(dims))
-      if (batch && !factors.empty() && factors.front() == *batch)
+      if (batch && llvm::is_contained(factors, batch->factor))
         return dim;
     return -1;
   };
@@ -154,7 +166,7 @@ FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, 
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
     int64_t dim = dimWith(dims);
     if (times.of(operand).time == Time::Invariant && dim >= 0 && count > 1) {
-      FailureOr<Value> slice = sliceInvariant(loop, operand, dim);
+      FailureOr<Value> slice = sliceInvariant(loop, operand, dim, batch->outerIn(rule, dims[dim]));
       if (failed(slice))
         return failure();
       operands.push_back(*slice);
@@ -194,11 +206,11 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
     return success();
   }
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  std::optional<unsigned> batch;
+  std::optional<BatchFactor> batch;
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
     if (BatchTime time = times.of(operand);
         time.time == Time::Sliced && time.dim >= 0 && !dims[time.dim].empty())
-      batch = dims[time.dim].front();
+      batch = BatchFactor::find(rule, dims[time.dim], time.outer);
   FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, batch, rule);
   if (failed(local))
     return failure();
@@ -246,9 +258,16 @@ Value Slicer::placeInLoop(Loop &loop, Value old) {
   return ScatterAddOp::create(builder, loc, row, place, /*dim=*/0, /*size=*/count);
 }
 
-/// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim.
+/// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim, or the minor part of one.
 Value Slicer::joinSlices(Value old, Value slices) {
-  int64_t dim = times.of(old).dim, rank = cast<RankedTensorType>(old.getType()).getRank();
+  int64_t dim = times.of(old).dim, outer = times.of(old).outer, rank = cast<RankedTensorType>(old.getType()).getRank();
+  if (outer > 1) { // (m, ..., (outer B/m), ...) becomes (m, ..., outer, B/m, ...)
+    SmallVector<int64_t> shape(cast<RankedTensorType>(slices.getType()).getShape());
+    shape[++dim] /= outer;
+    shape.insert(shape.begin() + dim, outer);
+    slices = buildReshape(builder, old.getLoc(), slices, shape);
+    ++rank;
+  }
   if (dim > 0) {
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(1, rank + 1));
     order.insert(order.begin() + dim, 0);
@@ -308,6 +327,9 @@ FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
   BatchTime time = times.of(old);
   if (time.time != Time::Sliced || time.dim < 0 || !stacked.contains(old))
     return outside.lookup(old);
+  if (time.outer > 1)
+    return step.emitError() << "output " << returned.getOperandNumber() << " has its batch as the minor part of dim "
+                            << time.dim << "; say batch.microbatches: 1";
   if (time.dim != 0)
     return step.emitError() << "output " << returned.getOperandNumber() << " has its batch in dim " << time.dim
                             << "; only dim 0 is supported yet";

@@ -1,12 +1,12 @@
 """torch.onnx.export for training: nothing folded, nothing merged, every parameter under its PyTorch name."""
 import contextlib
 import inspect
+import itertools
 import os
 import pathlib
-import re
 import warnings
 
-from . import experts, gradients, translations
+from . import bags, casts, experts, failures, gradients, translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -32,7 +32,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
     scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. There is a
     warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics) and for own
-    `torch.autograd.Function`s, of which only forward is exported. Experts of transformers are exported as products of
+    `torch.autograd.Function`s, of which only forward is exported, and for torch.autocast, which precision in the plan
+    replaces. Experts of transformers are exported as products of
     all tokens with all experts (par.experts).
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
@@ -50,12 +51,15 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     try:
         found = outputs or _output_names(torch, module, names, values)
         _restore(torch, before)  # the file's statistics are those of before
-        with experts.exportable(torch, module), gradients.tracing(torch) as functions:
+        with experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
             program = _run_exporter(torch, module, names, values, dims, found, opset)
+        _make_distinct(program.model.graph)
         used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
         _check(module, program, used)
         gradients.note(torch, module, program, used)
         gradients.warn(torch, module, program.exported_program.graph_signature, functions)
+        if dtypes:
+            warnings.warn(casts.warning(dtypes), stacklevel=2)
         weights = sum(p.numel() * p.element_size() for p in module.parameters())
         program.save(str(temporary), include_initializers=True, external_data=weights > LARGEST_MODEL)
         _move(temporary, path)
@@ -175,7 +179,7 @@ def _without_gradients(module):
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = _dynamic_shapes(torch, dims)
     try:
-        with warnings.catch_warnings(), _without_gradients(module), _attention_as_exported(torch):
+        with warnings.catch_warnings(), _without_gradients(module), _attention_as_exported(torch), bags.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
             return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
@@ -183,15 +187,8 @@ def _run_exporter(torch, module, names, values, dims, outputs, opset):
                                      dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
     except Error:
         raise
-    except Exception as reason:  # the exporter's own errors have many types
-        root = reason
-        while root.__cause__ is not None:
-            root = root.__cause__
-        notes = [] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]
-        place = re.search(r'raised this error:\s+File "([^"]+)", line (\d+)', str(reason))
-        if place:
-            notes.append(f"{place[1]}:{place[2]}: this call")
-        raise Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes) from reason
+    except Exception as reason:
+        raise failures.as_error(torch, reason) from reason
 
 
 @contextlib.contextmanager
@@ -220,11 +217,6 @@ def _attention_as_exported(torch):
         functional.scaled_dot_product_attention, transformer._detect_is_causal_mask = attention, detect
 
 
-def _first_line(reason):
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
-    return text[0] if text else type(reason).__name__
-
-
 def _check(module, program, used):
     """Every parameter and buffer among the `used` names must be an initializer that a node reads."""
     signature = program.exported_program.graph_signature
@@ -237,6 +229,18 @@ def _check(module, program, used):
         raise Error(f"the exporter lost {len(lost)} of {len(wanted)} parameters and buffers: {', '.join(lost[:4])}"
                     + (f" and {len(lost) - 4} more" if len(lost) > 4 else ""),
                     notes=["this is a defect of the exporter or of par.export; the file was not written"])
+
+
+def _make_distinct(graph):
+    """Values get names that no parameter has: the exporter calls the result of a transpose `t`, and a parameter of that name so
+    too, which makes two of them one in the file."""
+    taken = {*graph.initializers, *(value.name for value in graph.inputs)}
+    made = {value.name for node in graph.all_nodes() for value in node.outputs}
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if value.name in taken:
+                value.name = next(name for name in (f"{value.name}.{i}" for i in itertools.count(1)) if name not in taken | made)
+                taken.add(value.name)
 
 
 def _reaching_outputs(graph, signature):

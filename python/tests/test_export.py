@@ -51,6 +51,58 @@ class Dynamic(unittest.TestCase):
 
 @unittest.skipUnless(HAS_TORCH, "needs torch, onnx and onnxscript")
 class Exporter(unittest.TestCase):
+    def test_autocast_is_the_plans(self):
+        import onnx
+        import torch
+
+        class Cast(torch.nn.Linear):
+            def forward(self, input):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return super().forward(input).relu().float()
+
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = onnx.load(par.export(Cast(4, 3), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx"))
+        self.assertIn("Relu", [node.op_type for node in model.graph.node])
+        self.assertEqual([str(one.message) for one in said if "autocast" in str(one.message)], [
+            "torch.autocast to bfloat16 in forward is not in the file: Par computes as precision says, e.g. precision: bf16"])
+
+    def test_a_parameter_named_as_a_value(self):
+        import onnx
+        import torch
+
+        class Named(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.t, self.mean = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.ones(2))
+
+            def forward(self, x):
+                return (x - x.mean(0)) @ x.t() * self.t.exp() + self.mean.sum()
+
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.checker.check_model(onnx.load(par.export(Named(), {"x": torch.ones(3, 2)}, f"{folder}/model.onnx")))
+
+    def refused(self, module, **inputs):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
+            par.export(module, inputs, f"{folder}/model.onnx")
+        return caught.exception
+
+    def test_sizes_by_data(self):
+        import torch
+
+        class Chosen(torch.nn.Module):
+            def forward(self, x, labels):
+                return torch.nn.functional.cross_entropy(x[labels != 0], labels[labels != 0])
+
+        class Aligned(torch.nn.Module):
+            def forward(self, x, labels, sizes):
+                return torch.nn.functional.ctc_loss(x.log_softmax(-1), labels, sizes, sizes)
+
+        labels = torch.ones(3, 2, dtype=torch.long)
+        for error in (self.refused(Chosen(), x=torch.zeros(3, 2, 4), labels=labels),
+                      self.refused(Aligned(), x=torch.zeros(5, 3, 4), labels=labels, sizes=torch.full((3,), 2))):
+            self.assertRegex("\n".join(error.notes), r"test_export.py:\d+: this call\na size or a branch depends on data there")
+
     def test_no_warning_of_training_mode(self):
         import torch
         module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.1)).eval()
@@ -111,7 +163,7 @@ class Exporter(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
             par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
-        self.assertRegex(caught.exception.notes[-1], r"test_export\.py:\d+: this call$")
+        self.assertRegex(caught.exception.notes[-2], r"test_export\.py:\d+: this call$")
 
     def test_parts_in_eval_mode_stay_so(self):
         import onnx

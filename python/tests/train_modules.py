@@ -183,6 +183,20 @@ def embeddings(tied=True, optimizer="adamw", **options):
     return m
 
 
+def bags(weigh=lambda x: None, **options):
+    return Made(lambda m, x, y: F.cross_entropy(m.head(m.bag(x, per_sample_weights=weigh(x.to(m.head.weight.dtype)))), y[:, 0]),
+                bag=nn.EmbeddingBag(20, 8, **options), head=nn.Linear(8, 20))
+
+
+def attending():
+    """Attention that returns its weights has (tokens batch) rows inside."""
+    def forward(m, x, y):
+        h = m.table(x)
+        out, weights = m.attend(h, h, h, key_padding_mask=x == 3)
+        return tokens(m.head(h + out), y) + 0.1 * weights.square().mean()
+    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True), head=nn.Linear(16, 20))
+
+
 def without_gradient():
     """What is made under no_grad, or detached, is a number."""
     def forward(m, x, y):
@@ -216,8 +230,12 @@ MODULES = {
     "contrastive": (contrastive, vectors(6, classes=(3,))),
     "weight_norm": (weight_normed, vectors(6)),
     "bilinear": (lambda: Made(lambda m, x, y: F.mse_loss(m.map(x, y), y), map=nn.Bilinear(6, 3, 3)), vectors(6, classes=(3,))),
-    "embedding_bag": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.bag(x)), y[:, 0]), bag=nn.EmbeddingBag(20, 8, mode="mean"),
-                                   head=nn.Linear(8, 20)), symbols()),
+    "embedding_bag": (lambda: bags(mode="mean"), symbols()),
+    "embedding_bag_padding": (lambda: bags(mode="mean", padding_idx=3), symbols(vocabulary=8)),
+    "embedding_bag_sum": (lambda: bags(mode="sum", padding_idx=-15), symbols(vocabulary=8)),
+    "embedding_bag_max": (lambda: bags(mode="max", padding_idx=2), symbols(vocabulary=8)),
+    "embedding_bag_weights": (lambda: bags(weigh=lambda x: x.cos(), mode="sum"), symbols()),
+    "attention_weights": (attending, symbols()),
     "conv1d": (pooled(nn.Conv1d(3, 8, 3, padding="same", dilation=2), nn.GELU(), nn.Conv1d(8, 8, 3, groups=4)), vectors(3, 16)),
     "conv3d": (pooled(nn.Conv3d(2, 8, 3, stride=2, padding=1), nn.ReLU()), vectors(2, 5, 6, 6)),
     "depthwise": (pooled(nn.Conv2d(3, 6, 3, groups=3, padding=1, padding_mode="reflect"), nn.SiLU(), nn.Conv2d(6, 8, 1)), IMAGE),

@@ -47,12 +47,13 @@ par.step @eval(%x: tensor<6x4xf32>) -> tensor<f32> {
 
 // -----
 
-// The rows become the minor part of the flat dim: a microbatch would have to take every fourth element.
-par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
-  %t = par.transpose %x [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
-  // expected-error @below {{couples microbatches: the batch becomes the minor part of dim 0; say batch.microbatches: 1}}
-  %f = par.reshape %t : tensor<4x8xf32> to tensor<32xf32>
-  %l = par.reduce sum %f dims [0] : tensor<32xf32> to tensor<f32>
+// The rows become the minor part of the flat dim, which is then taken apart between them.
+par.step @eval(%x: tensor<8x3xf32>) -> tensor<f32> {
+  %t = par.transpose %x [1, 0] : tensor<8x3xf32> to tensor<3x8xf32>
+  %f = par.reshape %t : tensor<3x8xf32> to tensor<24xf32>
+  // expected-error @below {{couples microbatches: the batch is the minor part of dim 0 of its operand, which it takes apart in another way; say batch.microbatches: 1}}
+  %g = par.reshape %f : tensor<24xf32> to tensor<2x12xf32>
+  %l = par.reduce sum %g dims [0, 1] : tensor<2x12xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
 

@@ -1,0 +1,47 @@
+"""What the exporter says where it fails, as a par.Error that names the place and the way out."""
+import os
+import re
+import traceback
+
+from .errors import Error
+
+BY_DATA = {"GuardOnDataDependentSymNode", "DynamicOutputShapeException", "DataDependentOutputException", "PendingUnbackedSymbolNotFound"}
+
+
+def as_error(torch, reason):
+    """The exporter's own errors have many types; the innermost says what was wrong."""
+    root, chain = reason, [reason]
+    while root.__cause__ is not None:
+        root = root.__cause__
+        chain.append(root)
+    notes = [] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]
+    place = _place(torch, chain)
+    if place:
+        notes.append(f"{place}: this call")
+    if type(root).__name__ in BY_DATA:
+        notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute everything and "
+                     "choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
+    return Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes)
+
+
+def _place(torch, chain):
+    """The line of forward that failed, of what PyTorch says or of the innermost frame that is not its own."""
+    text = str(chain[0])
+    said = re.search(r'raised this error:\s+File "([^"]+)", line (\d+)', text) or _last(
+        re.findall(r'File "([^"]+)", line (\d+)', text.partition("Original traceback:")[2]))
+    if said:
+        return f"{said[1]}:{said[2]}" if isinstance(said, re.Match) else ":".join(said)
+    own = [os.path.dirname(module.__file__) for module in (torch, os)] + [os.path.dirname(__file__)]
+    frames = [frame for one in reversed(chain) for frame in traceback.extract_tb(one.__traceback__)]
+    users = [frame for frame in frames if os.path.isfile(frame.filename) and not frame.filename.startswith(tuple(own))
+             and "site-packages" not in frame.filename and frame.name == "forward"]
+    return f"{users[-1].filename}:{users[-1].lineno}" if users else None
+
+
+def _last(found):
+    return found[-1] if found else None
+
+
+def _first_line(reason):
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
+    return text[0] if text else type(reason).__name__
