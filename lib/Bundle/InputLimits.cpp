@@ -187,21 +187,63 @@ InputLimits ElementLimits::summarize() const {
   return found;
 }
 
+/// The least that an op chooses among to whom a value leads whole; 0 where ops read it that choose nothing, and nothing where
+/// only some of its elements lead anywhere, which must be looked at one by one.
+static std::optional<int64_t> limitOfWhole(Value value, std::optional<int64_t> &ignored) {
+  if (Operation *index = countsFromEnd(value))
+    return limitOfWhole(index->getResult(0), ignored);
+  int64_t least = 0;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<SliceOp, TransposeOp, PadOp>(user))
+      return std::nullopt;
+    std::optional<int64_t> limit = choices(use);
+    if (std::optional<int64_t> label = ignoredBy(use))
+      ignored = label;
+    else if (isa<ReshapeOp>(user) || keepsIntegers(user))
+      limit = limitOfWhole(user->getResult(0), ignored);
+    if (!limit)
+      return std::nullopt;
+    least = *limit > 0 && (least == 0 || *limit < least) ? *limit : least;
+  }
+  return least;
+}
+
+/// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than this is
+/// not looked at element by element: where parts of it look up different tables, its limits stay unknown.
+static InputLimits limitsOf(ArrayRef<Value> arguments) {
+  constexpr int64_t mostElements = int64_t(1) << 25;
+  InputLimits whole;
+  bool isWhole = true;
+  for (Value argument : arguments) {
+    std::optional<int64_t> limit = limitOfWhole(argument, whole.ignored);
+    isWhole &= limit.has_value();
+    if (limit.value_or(0) > 0)
+      whole.limit = whole.limit == 0 ? *limit : std::min<int64_t>(whole.limit, *limit);
+  }
+  if (isWhole)
+    return whole;
+  auto type = cast<RankedTensorType>(arguments.front().getType());
+  if (type.getNumElements() > mostElements)
+    return {};
+  ElementLimits elements(type);
+  for (Value argument : arguments)
+    elements.readBy(argument);
+  return elements.summarize();
+}
+
 std::map<std::string, InputLimits> collectInputLimits(ModuleOp module) {
-  std::map<std::string, ElementLimits> elements;
+  std::map<std::string, SmallVector<Value>> integers;
   for (StepOp step : module.getOps<StepOp>()) {
     if (!step.getInputs())
       continue;
-    for (auto [name, argument] :
-         llvm::zip(step.getInputs()->getAsRange<StringAttr>(), step.getBlock().getArguments())) {
-      auto type = cast<RankedTensorType>(argument.getType());
-      if (isa<IntegerType>(type.getElementType()))
-        elements.try_emplace(name.str(), type).first->second.readBy(argument);
-    }
+    for (auto [name, argument] : llvm::zip(step.getInputs()->getAsRange<StringAttr>(), step.getBlock().getArguments()))
+      if (isa<IntegerType>(getElementTypeOrSelf(argument.getType())))
+        integers[name.str()].push_back(argument);
   }
   std::map<std::string, InputLimits> limits;
-  for (const auto &[name, found] : elements)
-    limits[name] = found.summarize();
+  for (const auto &[name, arguments] : integers)
+    limits[name] = limitsOf(arguments);
   return limits;
 }
 

@@ -38,6 +38,15 @@ TEST(InputLimits, OfOneTable) {
   EXPECT_TRUE(limits.limits.empty());
 }
 
+// Of batches of billions of tokens too: nothing is made for each of them.
+TEST(InputLimits, OfManyElements) {
+  EXPECT_EQ(limitsOf("1099511627776", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<1099511627776xi64> to tensor<1099511627776x2xf32>").limit, 7);
+  InputLimits limits = limitsOf("1099511627776x3", "%0 = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<1099511627776x3xi64> to tensor<4x1xi64>\n"
+                                "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>");
+  EXPECT_EQ(limits.limit, 0);
+  EXPECT_TRUE(limits.limits.empty());
+}
+
 TEST(InputLimits, OfTheSmallerOfTwo) {
   EXPECT_EQ(limitsOf("4",
                      "%0 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n"

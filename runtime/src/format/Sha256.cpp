@@ -9,6 +9,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 using namespace par::format;
 
@@ -23,7 +27,48 @@ static constexpr uint32_t kRound[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+#ifdef __x86_64__
+/// Leaf 7 of cpuid, bit 29 of ebx: the processor has instructions for it, ten times as fast.
+static bool hasInstructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
+}
+
+/// Four rounds a turn. The instructions want the state as (a b e f) and (c d g h), from the highest word to the lowest;
+/// the 16 words of the schedule that are at work stand in four registers, the oldest of which is made anew.
+__attribute__((target("sha,ssse3,sse4.1"))) static void blockByInstructions(uint32_t *state, const uint8_t *data) {
+  auto *place = reinterpret_cast<__m128i *>(state);
+  const __m128i bigEndian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  __m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128(place), 0xb1), efgh = _mm_shuffle_epi32(_mm_loadu_si128(place + 1), 0x1b);
+  __m128i abef = _mm_alignr_epi8(cdab, efgh, 8), cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
+  const __m128i abefBefore = abef, cdghBefore = cdgh;
+  __m128i w[4];
+  for (int i = 0; i < 4; ++i)
+    w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data) + i), bigEndian);
+  for (int i = 0; i < 16; ++i) {
+    __m128i &oldest = w[i % 4], newest = w[(i + 3) % 4];
+    __m128i sum = _mm_add_epi32(oldest, _mm_loadu_si128(reinterpret_cast<const __m128i *>(kRound) + i));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+    __m128i next = _mm_add_epi32(_mm_sha256msg1_epu32(oldest, w[(i + 1) % 4]), _mm_alignr_epi8(newest, w[(i + 2) % 4], 4));
+    oldest = _mm_sha256msg2_epu32(next, newest);
+  }
+  abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abefBefore), 0x1b), cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdghBefore), 0xb1);
+  _mm_storeu_si128(place, _mm_blend_epi16(abef, cdgh, 0xf0));
+  _mm_storeu_si128(place + 1, _mm_alignr_epi8(cdgh, abef, 8));
+}
+#endif
+
 void Sha256::block(const uint8_t *data) {
+#ifdef __x86_64__
+  static const bool byInstructions = hasInstructions();
+  if (byInstructions && !plain)
+    return blockByInstructions(state.data(), data);
+#endif
+  blockByWords(data);
+}
+
+void Sha256::blockByWords(const uint8_t *data) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i)
     w[i] = uint32_t(data[4 * i]) << 24 | uint32_t(data[4 * i + 1]) << 16 | uint32_t(data[4 * i + 2]) << 8 |

@@ -40,6 +40,15 @@ std::string edited(const Program &program, const std::string &from, const std::s
 TEST(Sha256, Examples) {
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  // FIPS 180-4 by the processor's instructions and without them, of every length around a block's and of many blocks.
+  std::string text;
+  for (size_t size = 0; size < 4096; size += size < 200 ? 1 : 97) {
+    while (text.size() < size)
+      text.push_back(static_cast<char>(text.size() * 167 + text.size() / 7));
+    Sha256 plain(true), usual;
+    plain.update(text), usual.update(text);
+    ASSERT_EQ(plain.finish(), usual.finish()) << size << " bytes";
+  }
   EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   Sha256 pieces;
