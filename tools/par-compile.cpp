@@ -116,7 +116,7 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
     printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
     outs() << "\npipeline.schedule of a plan (p stages, m microbatches), or the path of a table:\n";
     for (const Schedule *schedule : getSchedules()) {
-      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
+      bool carried = notCarriedYet(schedule->weightsApart).empty();
       outs() << "  " << left_justify(schedule->name, 14) << schedule->summary << (carried ? "" : " (not supported yet)") << "\n";
     }
     return Done;

@@ -155,12 +155,8 @@ static const PlanKey runKeys[] = {
 };
 // clang-format on
 
-std::string notCarriedYet(bool weightsApart, unsigned stagesADevice) {
-  if (weightsApart)
-    return "runs weight gradients apart from backward";
-  if (stagesADevice > 1)
-    return "puts " + std::to_string(stagesADevice) + " stages on a device";
-  return "";
+std::string notCarriedYet(bool weightsApart) {
+  return weightsApart ? "runs weight gradients apart from backward" : "";
 }
 
 /// Names the schedules of the solver before what the key takes besides.
@@ -168,7 +164,7 @@ static void addSchedules(PlanKey &key) {
   static const std::string values = [&] {
     std::string words;
     for (const Schedule *schedule : getSchedules()) {
-      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
+      bool carried = notCarriedYet(schedule->weightsApart).empty();
       words += (carried ? "" : "!") + schedule->name.str() + "|";
     }
     return words + key.values;

@@ -127,11 +127,11 @@ void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
   auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
   BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value));
-  unsigned stage = activities.stageOf(value);
+  unsigned device = activities.deviceOf(value);
   auto reads = [&](const Activity &activity) {
     return llvm::any_of(activities.operandsOf(activity), [&](Value operand) {
       auto read = operand.getDefiningOp<ReadOp>();
-      return read && read.getVariable() == write.getVariable() && activities.stageOf(operand) == stage;
+      return read && read.getVariable() == write.getVariable() && activities.deviceOf(operand) == device;
     });
   };
   int64_t producer = activities.producer(value);
@@ -217,7 +217,6 @@ void Buffers::countSlots() {
 
 Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   Buffers buffers(activities, order);
-  StepOp step = activities.step;
   for (const Activity &activity : activities.list) {
     for (Value operand : activities.operandsOf(activity))
       buffers.placeOperand(operand);
@@ -225,7 +224,7 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
       buffers.placeResult(activity, result);
   }
   buffers.reuseSums();
-  SmallVector<WriteOp> writes(step.getBlock().getOps<WriteOp>());
+  SmallVector<WriteOp> writes = activities.writes();
   for (WriteOp write : writes) // what no block makes is read at the end: known before the others are placed
     if (activities.producer(write.getOperand()) < 0)
       buffers.placeOperand(activities.canonical(write.getOperand())), buffers.placeWrite(write);
@@ -238,17 +237,17 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   return buffers;
 }
 
-SmallVector<const BufferPlan *> Buffers::ofStage(unsigned stage) const {
+SmallVector<const BufferPlan *> Buffers::ofDevice(unsigned device) const {
   llvm::SetVector<const BufferPlan *> result;
   for (auto &[value, plan] : index)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       result.insert(&plans[plan]);
   for (auto &[value, states] : also)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       for (const BufferPlan &state : states)
         result.insert(&state);
   for (auto &[value, state] : late)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       result.insert(&state);
   return result.takeVector();
 }
@@ -258,10 +257,10 @@ ArrayRef<BufferPlan> Buffers::alsoStoredTo(Value value) const {
   return found == also.end() ? ArrayRef<BufferPlan>() : ArrayRef<BufferPlan>(found->second);
 }
 
-SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned stage) const {
+SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned device) const {
   SmallVector<std::pair<Value, BufferPlan>> result;
   for (auto &write : late)
-    if (activities.stageOf(write.first) == stage)
+    if (activities.deviceOf(write.first) == device)
       result.push_back(write);
   return result;
 }

@@ -31,7 +31,7 @@ struct PlanKey {
 llvm::ArrayRef<PlanKey> planKeys();
 
 /// Why this compiler cannot run an order of fragments yet: "runs weight gradients apart from backward"; empty if it can.
-std::string notCarriedYet(bool weightsApart, unsigned stagesADevice);
+std::string notCarriedYet(bool weightsApart);
 
 /// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known
 /// ones.
