@@ -321,12 +321,9 @@ void PlanBuilder::table(PlanPipeline &pipeline, int64_t devices) {
   auto count = [](int64_t number, StringRef what) {
     return formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s").str();
   };
-  std::string notYet = notCarriedYet(read->weightsApart());
   if (read->stages != *pipeline.stages || read->numDevices() != devices)
     errors.error(pipeline.schedule.origin, PlanMessage::tableOfOthers, *pipeline.schedule, count(read->stages, "stage"),
                  count(read->numDevices(), "device"), *pipeline.stages, count(devices, "device"));
-  else if (!notYet.empty())
-    errors.error(pipeline.schedule.origin, PlanMessage::tableNotYet, *pipeline.schedule, notYet);
   pipeline.ordered = read->microbatches;
 }
 

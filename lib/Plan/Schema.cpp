@@ -155,18 +155,12 @@ static const PlanKey runKeys[] = {
 };
 // clang-format on
 
-std::string notCarriedYet(bool weightsApart) {
-  return weightsApart ? "runs weight gradients apart from backward" : "";
-}
-
 /// Names the schedules of the solver before what the key takes besides.
 static void addSchedules(PlanKey &key) {
   static const std::string values = [&] {
     std::string words;
-    for (const Schedule *schedule : getSchedules()) {
-      bool carried = notCarriedYet(schedule->weightsApart).empty();
-      words += (carried ? "" : "!") + schedule->name.str() + "|";
-    }
+    for (const Schedule *schedule : getSchedules())
+      words += schedule->name.str() + "|";
     return words + key.values;
   }();
   key.values = values.c_str();

@@ -147,6 +147,7 @@ void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompu
     options.each = {recompute.each->pattern.text().str()};
   options.keepOperands = device == "cuda";
   manager.addPass(createRecomputePass(options));
+  manager.addPass(createSplitBackwardPass({schedule.str()}));
   manager.addPass(createVerifyRecomputePass({options.keepOperands}));
 }
 

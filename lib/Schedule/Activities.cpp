@@ -185,7 +185,7 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   Activity *target = nullptr;
   for (Activity &activity : list)
     if (activity.kind == Activity::Kind::Compute && activity.loop == (loop ? loop : from) &&
-        activity.stages.front() == stage && (!target || activity.backward >= target->backward))
+        activity.stages.front() == stage && (!target || activity.slot >= target->slot))
       target = &activity;
   if (!target)
     return false;
@@ -201,6 +201,12 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   return true;
 }
 
+static SlotKind slotOf(FragmentKind kind) {
+  if (kind == FragmentKind::weight)
+    return SlotKind::Weight;
+  return kind == FragmentKind::backward ? SlotKind::Backward : SlotKind::Forward;
+}
+
 void Activities::addRun(RunOp run, LoopOp loop) {
   if (joinReduction(run, loop))
     return;
@@ -211,8 +217,7 @@ void Activities::addRun(RunOp run, LoopOp loop) {
   auto at = llvm::find_if(stages, [&](StageOp stage) { return stage.getSymName() == fragment.getStage(); });
   unsigned stage = at - stages.begin();
   Activity &activity = append(Activity::Kind::Compute, nameOn(name, stage), loop, stage);
-  activity.backward =
-      fragment.getKind() == FragmentKind::backward || fragment.getKind() == FragmentKind::weight;
+  activity.slot = slotOf(fragment.getKind());
   activity.ops = ahead.lookup(run);
   activity.ops.push_back(run);
   for (Operation *op : activity.ops)
@@ -285,7 +290,7 @@ void Activities::addFetch(Value value, StringAttr name, LoopOp loop, bool backwa
   bool here = index >= 0 && list[index].kind == Activity::Kind::Compute && list[index].loop == loop;
   if (!here) {
     Activity &activity = append(Activity::Kind::Compute, nameOn("result", stageOf(value)), loop, stageOf(value));
-    activity.backward = backward;
+    activity.slot = backward ? SlotKind::Backward : SlotKind::Forward;
     index = list.size() - 1;
   }
   list[index].fetches.push_back({value, name});
@@ -325,7 +330,7 @@ LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
     int64_t index = producer(value);
     if (index < 0 || list[index].kind != Activity::Kind::Compute || list[index].loop != loop) {
       Activity &activity = append(Activity::Kind::Compute, nameOn("sum", stageOf(value)), loop, stageOf(value));
-      activity.backward = backward;
+      activity.slot = backward ? SlotKind::Backward : SlotKind::Forward;
       index = list.size() - 1;
     }
     list[index].sums.push_back(result);
@@ -341,7 +346,7 @@ LogicalResult Activities::addLoop(LoopOp loop) {
     if (failed(add(&op, loop)))
       return failure();
   bool backward = llvm::any_of(
-      list, [&](const Activity &activity) { return activity.loop == loop && activity.backward; });
+      list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
   return addYield(loop, cast<YieldOp>(loop.getBody().front().getTerminator()), backward);
 }
 
@@ -390,7 +395,7 @@ LogicalResult Activities::add(Operation *op, LoopOp loop) {
 /// A variable that several stages of a device read stands there once.
 LogicalResult Activities::joinRead(ReadOp read) {
   Value value = read.getResult();
-  Value &first = reads[{deviceOf(value), read.getVariable().str()}];
+  Value &first = reads[{deviceOf(value), variableOf(read)}];
   if (!first)
     first = value;
   else if (shardingOf(first) == shardingOf(value))
@@ -420,17 +425,18 @@ LogicalResult Activities::joinInputs() {
 }
 
 SmallVector<WriteOp> Activities::writes() const {
-  llvm::MapVector<std::pair<unsigned, StringRef>, WriteOp> last;
+  llvm::MapVector<std::pair<unsigned, Operation *>, WriteOp> last;
   for (WriteOp write : StepOp(step).getBlock().getOps<WriteOp>()) {
-    WriteOp &kept = last[{deviceOf(write.getOperand()), write.getVariable()}];
+    WriteOp &kept = last[{deviceOf(write.getOperand()), variableOf(write)}];
     if (!kept || producer(kept.getOperand()) < producer(write.getOperand()))
       kept = write;
   }
   return llvm::map_to_vector(last, [](const auto &entry) { return entry.second; });
 }
 
-FailureOr<Activities> Activities::compute(StepOp step, ModuleOp module) {
+FailureOr<Activities> Activities::compute(StepOp step, ModuleOp module, const SharedVariables &variables) {
   Activities result;
+  result.variables = &variables;
   result.step = step;
   llvm::append_range(result.stages, module.getOps<StageOp>());
   result.devices = getStagesByRanks(module);

@@ -1,7 +1,8 @@
 #ifndef PAR_LIB_SCHEDULE_ACTIVITIES_H
 #define PAR_LIB_SCHEDULE_ACTIVITIES_H
 
-#include "par/Dialect/Par.h"
+#include "SharedVariables.h"
+#include "par/Solver/Schedules.h"
 
 #include <map>
 
@@ -19,7 +20,7 @@ struct Activity {
   llvm::SmallVector<mlir::Operation *> tail; ///< runs behind the loop that the last microbatch takes along
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
-  bool backward = false; ///< runs in the schedule's backward slots
+  SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
   bool prepares = false; ///< brings variables into the layout in which a step uses them
 
   bool isCommunication() const { return kind != Kind::Compute; }
@@ -33,7 +34,7 @@ struct Activity {
 class Activities {
 public:
   /// Fails with an error at what Schedule does not support.
-  static mlir::FailureOr<Activities> compute(StepOp step, mlir::ModuleOp module);
+  static mlir::FailureOr<Activities> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
 
   std::vector<Activity> list;
   StepOp step;
@@ -68,6 +69,13 @@ public:
   llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;
   /// Whether nobody takes a sum but reductions in the activity's tail, so that its last value need not be stored.
   bool isReducedOnly(const Activity &activity, mlir::OpResult sum) const;
+  /// The variable whose buffer a read or write means on its device.
+  VariableOp variableOf(ReadOp read) const { return variables->at(read.getVariableAttr(), mlir::cast<DistType>(read.getType())); }
+  VariableOp variableOf(WriteOp write) const {
+    return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
+  }
+  /// The value of a variable on a device from before the step; null if nothing there reads it.
+  mlir::Value readOf(VariableOp variable, unsigned device) const { return reads.lookup({device, variable}); }
   /// The writes of the step, of each variable on a device one: what several stages there write is the same value.
   llvm::SmallVector<WriteOp> writes() const;
 
@@ -92,10 +100,11 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> ahead; ///< of a run: what goes with it, before it
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf;           ///< input -> its first slice
+  const SharedVariables *variables = nullptr;
   llvm::SmallVector<llvm::SmallVector<StageOp>> devices; ///< the stages of each
   llvm::SmallVector<unsigned> deviceOfStage;
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
-  std::map<std::pair<unsigned, std::string>, mlir::Value> reads; ///< (device, variable) -> the first read of it
+  llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value> reads; ///< (device, variable) -> the first read of it
   llvm::DenseMap<mlir::Value, mlir::Value> origins;              ///< of what was transferred: what its first sender had
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> arrived; ///< of an origin: itself and what was made of it
 };

@@ -25,8 +25,7 @@ void Buffers::placeOperand(Value value) {
   StepOp step = activities.step;
   auto dist = cast<DistType>(value.getType());
   if (auto read = value.getDefiningOp<ReadOp>()) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
-    return place(value, planState(variable, dist, activities.localType(value)));
+    return place(value, planState(activities.variableOf(read), dist, activities.localType(value)));
   }
   auto argument = cast<BlockArgument>(value);
   BufferPlan plan;
@@ -110,11 +109,11 @@ void Buffers::nameAccumulators() {
 /// Backward takes them in the same microbatch.
 void Buffers::markSaved() {
   for (const Activity &activity : activities.list) {
-    if (!activity.backward)
+    if (activity.slot == SlotKind::Forward)
       continue;
     for (Value operand : activities.operandsOf(activity)) {
       int64_t producer = activities.producer(operand);
-      if (producer < 0 || activities.list[producer].backward || !index.contains(operand))
+      if (producer < 0 || activities.list[producer].slot != SlotKind::Forward || !index.contains(operand))
         continue;
       BufferPlan &plan = plans[index[operand]];
       plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
@@ -125,30 +124,22 @@ void Buffers::markSaved() {
 /// The new value goes where the old one stands, if nobody reads the old one later.
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
+  VariableOp variable = activities.variableOf(write);
   BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value));
-  unsigned device = activities.deviceOf(value);
-  auto reads = [&](const Activity &activity) {
-    return llvm::any_of(activities.operandsOf(activity), [&](Value operand) {
-      auto read = operand.getDefiningOp<ReadOp>();
-      return read && read.getVariable() == write.getVariable() && activities.deviceOf(operand) == device;
-    });
-  };
+  Value old = activities.readOf(variable, activities.deviceOf(value));
   int64_t producer = activities.producer(value);
   bool made = false, readAfter = false;
   for (const Instance &instance : order.instances) {
     const Activity &activity = activities.list[instance.activity];
     if (instance.activity == producer && instance.microbatch == activity.count() - 1)
       made = true;
-    else if (made && reads(activity))
+    else if (made && old && llvm::is_contained(activities.operandsOf(activity), old))
       readAfter = true;
   }
   bool inLoop = made && activities.list[producer].loop &&
                 !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
-  bool readElsewhere = llvm::any_of(late, [&](auto &other) { // late writes read at the end
-    auto read = other.first.template getDefiningOp<ReadOp>();
-    return read && read.getVariable() == write.getVariable();
-  });
+  // Late writes read at the end.
+  bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
   if (!made || readAfter || inLoop || readElsewhere) {
     late.push_back({value, state});
   } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch) {

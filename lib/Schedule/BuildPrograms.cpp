@@ -23,7 +23,7 @@ static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType 
 }
 
 /// One empty program a list of ranks, with the variables that live there.
-static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module) {
+static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const SharedVariables &shared) {
   SmallVector<ProgramOp> programs;
   auto builder = OpBuilder::atBlockEnd(module.getBody());
   for (ArrayRef<StageOp> alike : getStagesByRanks(module)) {
@@ -39,7 +39,8 @@ static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module) {
       for (Attribute type : variable.getAt().value_or(ArrayAttr::get(module.getContext(), {}))) {
         auto dist = cast<DistType>(cast<TypeAttr>(type).getValue());
         for (StageOp stage : alike)
-          if (dist.getStage().getAttr() == stage.getSymNameAttr() && failed(addState(inner, variable, dist, stage, known)))
+          if (dist.getStage().getAttr() == stage.getSymNameAttr() &&
+              failed(addState(inner, shared.at(FlatSymbolRefAttr::get(variable), dist), dist, stage, known)))
             return failure();
       }
     programs.push_back(program);
@@ -82,12 +83,13 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
     }
     if (failed(checkInput(module, stages)))
       return signalPassFailure();
-    auto programs = createPrograms(module);
+    SharedVariables shared(module);
+    auto programs = createPrograms(module, shared);
     if (failed(programs))
       return signalPassFailure();
     int64_t tag = 0;
     for (StepOp step : llvm::make_early_inc_range(module.getOps<StepOp>())) {
-      auto activities = Activities::compute(step, module);
+      auto activities = Activities::compute(step, module, shared);
       if (failed(activities))
         return signalPassFailure();
       auto order = StepOrder::compute(*activities, schedule, *machine);

@@ -83,6 +83,9 @@ public:
     }
   }
 
+  /// Predicted ns of an activity.
+  int64_t timeOf(unsigned activity) const { return times[activity]; }
+
   GlobalOrderProblem problem;
   std::vector<Instance> instances;
 
@@ -110,24 +113,37 @@ struct LoopOrder {
 
 } // namespace
 
+/// Gives the slots of a loop their predicted times, and a transfer that of the longest one.
+static void predictSlots(const Activities &activities, LoopOp loop, const TaskList &tasks, OrderTableProblem &problem) {
+  std::vector<int64_t> *times[] = {&problem.forward, &problem.backward, &problem.weight};
+  for (std::vector<int64_t> *each : times)
+    each->assign(problem.stages, 0);
+  for (auto [index, activity] : llvm::enumerate(activities.list)) {
+    if (activity.loop != loop)
+      continue;
+    if (activity.kind == Activity::Kind::Transfer)
+      problem.transfer = std::max(problem.transfer, tasks.timeOf(index));
+    else if (activity.kind == Activity::Kind::Compute)
+      (*times[static_cast<unsigned>(activity.slot)])[activity.stages.front()] += tasks.timeOf(index);
+  }
+}
+
 /// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
-static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule) {
+static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule, const TaskList &tasks) {
   unsigned stages = activities.stages.size();
   bool backward = llvm::any_of(
-      activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.backward; });
+      activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
   // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
   auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
                                          activities.numDevices(), loop.getCount());
   if (!problem)
     return loop.emitError() << llvm::toString(problem.takeError());
-  if (problem->weightsApart())
-    return loop.emitError() << "schedule \"" << schedule
-                            << "\" runs weight gradients apart from backward: not supported yet by Schedule";
   for (unsigned stage = 0; stage < stages; ++stage)
     if (problem->deviceOf(stage) != activities.deviceOf(stage))
       return loop.emitError() << "schedule \"" << schedule << "\" puts stage " << stage << " on device "
                               << problem->deviceOf(stage) << "; it lies on the ranks of device "
                               << activities.deviceOf(stage);
+  predictSlots(activities, loop, tasks, *problem);
   llvm::Expected<OrderTable> table = problem->solve();
   if (!table)
     return loop.emitError() << llvm::toString(table.takeError());
@@ -137,14 +153,21 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
   return LoopOrder{std::move(*problem), std::move(table->devices)};
 }
 
-/// Lists a loop's compute on one device.
+/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along.
 static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks) {
-  for (const ScheduleSlot &slot : order.devices[device].slots)
+  ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
+  llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
+  for (const ScheduleSlot &slot : slots)
+    if (slot.kind == SlotKind::Weight)
+      apart.insert({slot.chunk, slot.microbatch});
+  for (const ScheduleSlot &slot : slots) {
+    bool whole = slot.kind == SlotKind::Backward && !apart.contains({slot.chunk, slot.microbatch});
     for (auto [index, member] : llvm::enumerate(activities.list))
       if (member.loop == loop && !member.isCommunication() &&
           member.stages.front() == order.problem.stageOf(device, slot.chunk) &&
-          member.backward == (slot.kind == SlotKind::Backward))
+          (member.slot == slot.kind || (whole && member.slot == SlotKind::Weight)))
         tasks.append(index, slot.microbatch);
+  }
 }
 
 /// Lists the compute of all devices: what stands outside loops in the step's order, loops by their slots.
@@ -156,7 +179,7 @@ static LogicalResult listCompute(const Activities &activities, StringRef schedul
       tasks.append(index, 0);
     if (!loop || !done.insert(loop).second)
       continue;
-    auto order = orderLoop(activities, loop, schedule);
+    auto order = orderLoop(activities, loop, schedule, tasks);
     if (failed(order))
       return failure();
     for (unsigned device = 0; device < activities.numDevices(); ++device)
