@@ -115,10 +115,8 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
   if (arguments.has("--help")) {
     printHelp(outs(), "par-compile MODEL [PLAN...] [-o BUNDLE] [flags]", flags);
     outs() << "\npipeline.schedule of a plan (p stages, m microbatches), or the path of a table:\n";
-    for (const Schedule *schedule : getSchedules()) {
-      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
-      outs() << "  " << left_justify(schedule->name, 14) << schedule->summary << (carried ? "" : " (not supported yet)") << "\n";
-    }
+    for (const Schedule *schedule : getSchedules())
+      outs() << "  " << left_justify(schedule->name, 14) << schedule->summary << "\n";
     return Done;
   }
   if (arguments.has("--version")) {

@@ -1,6 +1,7 @@
 #include "PlanSource.h"
 
 #include "par/Solver/MeshFactor.h"
+#include "par/Solver/OrderTable.h"
 
 using namespace mlir;
 
@@ -48,12 +49,16 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
     const Plan &plan = model.plan;
     MeshAttr mesh = stageMesh(plan, &getContext());
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    std::vector<SmallVector<int64_t>> members(*plan.pipeline.stages);
+    std::vector<SmallVector<int64_t>> members(plan.axisSize(*plan.pipeline.over));
     for (int64_t rank = 0; rank < *plan.ranks; ++rank)
       members[coordinateOn(plan, *plan.pipeline.over, rank)].push_back(rank);
-    for (const auto &[stage, ranks] : llvm::enumerate(members))
-      StageOp::create(builder, planLocation(plan.pipeline.stages.origin, module), "s" + std::to_string(stage),
-                      mesh, ranks);
+    Location loc = planLocation(plan.pipeline.stages.origin, module);
+    auto order = OrderTableProblem::make(*plan.pipeline.schedule, *plan.pipeline.stages, members.size(),
+                                         **plan.batch.microbatches);
+    if (!order)
+      return emitError(loc) << llvm::toString(order.takeError());
+    for (unsigned stage = 0; stage < order->stages; ++stage)
+      StageOp::create(builder, loc, "s" + std::to_string(stage), mesh, members[order->deviceOf(stage)]);
     return success();
   }
 };

@@ -52,7 +52,8 @@ class CutProblemBuilder {
 public:
   CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight)
       : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight) {
-    ranks = std::max<int64_t>(1, *plan.ranks / *plan.pipeline.stages);
+    devices = std::max<int64_t>(1, plan.axisSize(*plan.pipeline.over));
+    ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
     microbatches = **plan.batch.microbatches;
   }
@@ -63,8 +64,8 @@ public:
     problem.latency = hardware.latency;
     problem.bandwidth = hardware.link;
     problem.inFlight.assign(inFlight.begin(), inFlight.end());
-    if (*plan.target.memory)
-      problem.limit.assign(problem.stages, **plan.target.memory);
+    if (*plan.target.memory) // the stages of a rank share its memory
+      problem.limit.assign(problem.stages, **plan.target.memory * devices / problem.stages);
     for (auto [index, group] : llvm::enumerate(groups))
       addNode(index, group);
     for (auto [index, group] : llvm::enumerate(groups))
@@ -147,7 +148,7 @@ private:
   const Hardware &hardware;
   ArrayRef<unsigned> inFlight; ///< per stage
   StageCutProblem problem;
-  int64_t ranks, over, microbatches;
+  int64_t devices, ranks, over, microbatches;
   DenseMap<Operation *, unsigned> groupOf;
   llvm::MapVector<Operation *, SmallVector<unsigned>> readers;
 };
@@ -160,8 +161,8 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
     return hardware.takeError();
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
-    unsigned stages = *plan.pipeline.stages;
-    auto counts = countInFlight(*plan.pipeline.schedule, stages, stages, **plan.batch.microbatches);
+    auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.axisSize(*plan.pipeline.over),
+                                **plan.batch.microbatches);
     if (!counts)
       return counts.takeError();
     inFlight = std::move(*counts);

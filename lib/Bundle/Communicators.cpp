@@ -4,7 +4,10 @@ using namespace mlir;
 
 namespace par {
 
-Communicators::Communicators(ModuleOp module) : stages(module.getOps<StageOp>()) {}
+Communicators::Communicators(ModuleOp module) {
+  for (ArrayRef<StageOp> alike : getStagesByRanks(module))
+    stages.push_back(alike.front());
+}
 
 bool Communicators::has(StringRef name) const {
   return llvm::any_of(table, [&](const format::Communicator &known) { return known.name == name; });

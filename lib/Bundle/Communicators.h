@@ -36,7 +36,7 @@ private:
   std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);
 
-  llvm::SmallVector<StageOp> stages;
+  llvm::SmallVector<StageOp> stages; ///< of those on the same ranks the first
   std::vector<format::Communicator> table;
   std::map<std::tuple<Scope, int64_t, unsigned>, uint64_t> tags;
   llvm::SmallVector<mlir::ArrayAttr> worlds;

@@ -96,7 +96,7 @@ LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &n
       made.coll = format::CollKind::AllGather;
       made.n = given;
     } else {
-      StageOp stage = tables.names.lookup<StageOp>(program.getStage());
+      StageOp stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
       made.coll = format::CollKind::AllToAll;
       made.n = given / stage.getMesh().getSize(getAxes(op->getAttrOfType<ArrayAttr>("axes")));
     }

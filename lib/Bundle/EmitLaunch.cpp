@@ -57,7 +57,7 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
     out.kernels.push_back(std::move(made));
   }
   uint32_t own = info->scratchBytes ? scratch(info->scratchBytes) : 0;
-  auto stage = tables.names.lookup<StageOp>(program.getStage());
+  auto stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;
   for (auto [value, operand] : llvm::zip(values, info->operands))

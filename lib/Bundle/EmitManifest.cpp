@@ -12,8 +12,8 @@ namespace par {
 //---------------------------------------------------------------------------------------------------===//
 
 static StageOp stageOf(ProgramOp program) {
-  // A program is a symbol table itself; stages stand beside it.
-  return program->getParentOfType<ModuleOp>().lookupSymbol<StageOp>(program.getStage());
+  // A program is a symbol table itself; stages stand beside it. All of a program's have one mesh.
+  return program->getParentOfType<ModuleOp>().lookupSymbol<StageOp>(program.getFirstStage().getAttr());
 }
 
 /// The axes of all stages, and one that says which stage a rank is of.

@@ -214,7 +214,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
   for (BufferOp buffer : program.getOps<BufferOp>())
     if (!buffer.getAt())
       return buffer.emitError() << "has no offsets; a bundle is made after Memory";
-  out.name = program.getStage();
+  out.name = program.getRole();
   ArenaSize arena = getArenaSize(program);
   out.arena = {static_cast<uint64_t>(arena.state), static_cast<uint64_t>(arena.pool),
                static_cast<uint64_t>(arena.host)};

@@ -42,11 +42,11 @@ void setSharding(Value value, ShardingAttr sharding) {
 }
 
 bool isTensorOp(Operation *op) {
-  return static_cast<bool>(op->getInherentAttr("stage").value_or(Attribute())) && !isa<FragmentOp, ProgramOp>(op);
+  return static_cast<bool>(op->getInherentAttr("stage").value_or(Attribute())) && !isa<FragmentOp>(op);
 }
 
 std::optional<int64_t> getStage(Operation *op) {
-  if (isa<FragmentOp, ProgramOp>(op))
+  if (isa<FragmentOp>(op))
     return std::nullopt;
   auto stage = dyn_cast_or_null<IntegerAttr>(op->getInherentAttr("stage").value_or(Attribute()));
   if (!stage || stage.getInt() < 0)
@@ -61,6 +61,13 @@ RankedTensorType getTensorType(Type type) {
 }
 
 SmallVector<StringAttr> getAxes(ArrayAttr axes) { return llvm::to_vector(axes.getAsRange<StringAttr>()); }
+
+SmallVector<SmallVector<StageOp>> getStagesByRanks(ModuleOp module) {
+  llvm::MapVector<Attribute, SmallVector<StageOp>> groups;
+  for (StageOp stage : module.getOps<StageOp>())
+    groups[stage.getRanksAttr()].push_back(stage);
+  return llvm::map_to_vector(groups, [](const auto &group) { return group.second; });
+}
 
 MeshAttr getMesh(Operation *from, FlatSymbolRefAttr stage) {
   auto module = dyn_cast<ModuleOp>(from);

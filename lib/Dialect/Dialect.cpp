@@ -33,6 +33,25 @@ void par::printYieldKinds(OpAsmPrinter &printer, Operation *, ArrayAttr kinds) {
   printer << "]";
 }
 
+ParseResult par::parseSymbols(OpAsmParser &parser, ArrayAttr &symbols) {
+  SmallVector<Attribute> all;
+  auto symbol = [&]() -> ParseResult {
+    FlatSymbolRefAttr one;
+    if (parser.parseAttribute(one))
+      return failure();
+    all.push_back(one);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(symbol))
+    return failure();
+  symbols = parser.getBuilder().getArrayAttr(all);
+  return success();
+}
+
+void par::printSymbols(OpAsmPrinter &printer, Operation *, ArrayAttr symbols) {
+  llvm::interleaveComma(symbols, printer);
+}
+
 namespace par {
 
 void ParDialect::initialize() {

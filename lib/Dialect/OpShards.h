@@ -9,6 +9,8 @@
 namespace par {
 
 /// `[sum, stack]`
+mlir::ParseResult parseSymbols(mlir::OpAsmParser &parser, mlir::ArrayAttr &symbols);
+void printSymbols(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayAttr symbols);
 mlir::ParseResult parseYieldKinds(mlir::OpAsmParser &parser, mlir::ArrayAttr &kinds);
 void printYieldKinds(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayAttr kinds);
 

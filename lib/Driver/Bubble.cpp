@@ -16,15 +16,16 @@ static std::optional<SlotKind> kindOf(StringRef block) {
   return std::nullopt;
 }
 
-/// What one microbatch takes on one rank, on average.
-static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &simulation, int64_t microbatches) {
+/// What one microbatch takes on one stage, on average.
+static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &simulation, int64_t microbatches,
+                              unsigned stagesADevice) {
   int64_t sums[3] = {0, 0, 0};
   for (const PlayedInstruction &node : simulation.instructions) {
     const format::Program &program = bundle.programs[bundle.manifest.ranks[node.rank].role];
     if (auto kind = kindOf(program.blocks[node.block].name); kind && !node.communication)
       sums[static_cast<unsigned>(*kind)] += node.duration;
   }
-  int64_t runs = std::max<int64_t>(1, int64_t(bundle.manifest.ranks.size()) * microbatches);
+  int64_t runs = std::max<int64_t>(1, int64_t(bundle.manifest.ranks.size()) * microbatches * stagesADevice);
   return {sums[0] / runs, sums[1] / runs, sums[2] / runs};
 }
 
@@ -35,7 +36,7 @@ std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundl
   if (stages <= 1)
     return "";
   const std::string &name = *plan.pipeline.schedule;
-  SlotTimes times = averageTimes(bundle, simulation, microbatches);
+  SlotTimes times = averageTimes(bundle, simulation, microbatches, stages / devices);
   if (const Schedule *schedule = findSchedule(name); schedule && schedule->bubble)
     if (auto bubble = schedule->bubble({devices, stages / devices, static_cast<unsigned>(microbatches)}, times))
       return formatv("{0}, m = {1}: closed form {2:f1} %", name, microbatches, 100 * *bubble);

@@ -81,14 +81,26 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
   return roles;
 }
 
+/// "stage 0", of two on the same ranks "stages 0+2".
+static std::string nameOf(const RoleMemory &role) {
+  std::string numbers = role.name;
+  erase(numbers, 's');
+  bool many = StringRef(numbers).find_first_of("+.") != StringRef::npos;
+  return (many ? "stages " : "stage ") + numbers;
+}
+
 void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_ostream &os) {
   bool host = llvm::any_of(roles, [](const RoleMemory &role) { return role.host > 0; });
-  os << "memory per rank        params      grads     states      saved    buffers       peak"
-     << (host ? "       host" : "") << "   limit\n";
+  size_t width = 19;
+  std::vector<std::string> names;
   for (const RoleMemory &role : roles) {
-    std::string name = "  stage " + StringRef(role.name).ltrim('s').str() + " (" +
-                       std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)");
-    os << left_justify(name, 19);
+    names.push_back("  " + nameOf(role) + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)"));
+    width = std::max(width, names.back().size());
+  }
+  os << left_justify("memory per rank", width + 4) << "params      grads     states      saved    buffers       peak"
+     << (host ? "       host" : "") << "   limit\n";
+  for (auto [role, name] : zip(roles, names)) {
+    os << left_justify(name, width);
     for (uint64_t bytes : {role.params, role.grads, role.states, role.saved, role.buffers, role.peak})
       os << right_justify(humanBytes(double(bytes)), 11);
     if (host)
@@ -138,7 +150,7 @@ bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, cons
       finding.notes = waysOut(*limit);
     fits = false;
     raw_string_ostream(finding.message)
-        << "stage " << StringRef(role.name).ltrim('s') << " needs " << humanBytes(double(role.peak))
+        << nameOf(role) << " needs " << humanBytes(double(role.peak))
         << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "
         << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads)) << ", states "
         << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved)) << ", buffers "

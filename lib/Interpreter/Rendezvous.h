@@ -10,7 +10,7 @@ namespace par::interp {
 /// One role's way through an entry; its ranks are in lock step.
 struct Walk {
   Walk(ProgramOp program, EntryOp entry)
-      : program(program), entry(entry), mesh(getMesh(program, program.getStageAttr())),
+      : program(program), entry(entry), mesh(getMesh(program, program.getFirstStage())),
         values(program.getRanks().size()), storage(program) {
     enter();
   }

@@ -20,6 +20,7 @@ private:
   LogicalResult bindInputs();
   LogicalResult visit(Operation *op);
   LogicalResult visitRead(ReadOp read);
+  bool staysWithRanks(FragmentOp fragment, Value result);
   LogicalResult visitRun(RunOp run);
   LogicalResult visitLoop(LoopOp loop);
   void accumulate(StringRef variable, const Tensor &summand);
@@ -30,6 +31,7 @@ private:
   ModuleOp module;
   const Named &variables, &inputs;
   RankValues values;
+  DenseMap<Value, SmallVector<Tensor>> shardsOf; ///< what stays with its ranks
   Outcome outcome;
 };
 
@@ -57,6 +59,16 @@ LogicalResult StepRun::visitRead(ReadOp read) {
   return success();
 }
 
+/// What the first part of backward hands to the second: nobody else sees it, so that each rank keeps what it has, padding
+/// and sums that are not whole included.
+bool StepRun::staysWithRanks(FragmentOp fragment, Value result) {
+  return fragment.getLocal() && fragment.getKind() == FragmentKind::backward && !result.use_empty() &&
+         llvm::all_of(result.getUsers(), [&](Operation *user) {
+           auto run = dyn_cast<RunOp>(user);
+           return run && module.lookupSymbol<FragmentOp>(run.getFragment()).getKind() == FragmentKind::weight;
+         });
+}
+
 /// A fragment on whole tensors, or on the shards of every rank of its stage.
 LogicalResult StepRun::visitRun(RunOp run) {
   auto fragment = module.lookupSymbol<FragmentOp>(run.getFragment());
@@ -64,6 +76,11 @@ LogicalResult StepRun::visitRun(RunOp run) {
   SmallVector<RankValues> ranks(mesh ? mesh.getRanks() : 1);
   for (auto [operand, argument] : llvm::zip(run.getOperands(), fragment.getArguments())) {
     auto dist = dyn_cast<DistType>(operand.getType());
+    if (auto kept = shardsOf.find(operand); kept != shardsOf.end()) {
+      for (auto [rank, shard] : llvm::zip(ranks, kept->second))
+        rank[argument] = shard;
+      continue;
+    }
     if (!mesh || !dist) {
       for (RankValues &rank : ranks)
         rank[argument] = values.lookup(operand);
@@ -82,6 +99,10 @@ LogicalResult StepRun::visitRun(RunOp run) {
     SmallVector<Tensor> shards;
     for (RankValues &rank : ranks)
       shards.push_back(rank.lookup(inner));
+    if (staysWithRanks(fragment, result)) {
+      shardsOf[result] = std::move(shards);
+      continue;
+    }
     auto dist = cast<DistType>(result.getType());
     FailureOr<Tensor> whole = collect(run, shards, dist.getTensor(), dist.getSharding(), mesh);
     if (failed(whole))

@@ -263,6 +263,22 @@ void PlanBuilder::offload(Plan &plan) {
   }
 }
 
+/// Whether a schedule takes so many stages on p ranks.
+static bool fits(const Schedule &schedule, int64_t stages, int64_t p) {
+  return stages % p == 0 && stages / p >= int64_t(schedule.fewestChunks) && stages / p <= int64_t(schedule.mostChunks);
+}
+
+/// How many a schedule takes on the p ranks of an axis.
+static std::string stagesNeeded(const Schedule &schedule, int64_t p, StringRef axis) {
+  if (schedule.mostChunks == 1)
+    return formatv("{0} stage{1}, one on each rank of \"{2}\"", p, p == 1 ? "" : "s", axis);
+  if (schedule.mostChunks == schedule.fewestChunks)
+    return formatv("{0} stages", schedule.fewestChunks * p);
+  if (schedule.fewestChunks == 1)
+    return formatv("a multiple of {0} stages", p);
+  return formatv("a multiple of {0} stages above {1}", p, (schedule.fewestChunks - 1) * p);
+}
+
 void PlanBuilder::pipeline(Plan &plan) {
   PlanPipeline &pipeline = plan.pipeline;
   if (const PlanNode *over = root.at("pipeline.over"))
@@ -271,20 +287,19 @@ void PlanBuilder::pipeline(Plan &plan) {
     pipeline.over = {"pp", Origin()};
   int64_t width = plan.axisSize(*pipeline.over);
   pipeline.stages = integer("pipeline.stages", width);
-  pipeline.schedule = word("pipeline.schedule", "1f1b");
+  // A stage without an axis to lie on is an error of its own.
+  pipeline.schedule = word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
     errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin,
                  PlanMessage::axisTwoRoles, *pipeline.over, "batch.over", "pipeline.over");
-  if (*pipeline.stages != width) {
-    std::string need = pipeline.over->empty() ? std::string("a mesh axis to lie on (pipeline.over)")
-                                              : formatv("{0} stage{1}, one on each rank of \"{2}\"", width,
-                                                        width == 1 ? "" : "s", *pipeline.over)
-                                                    .str();
-    errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule, need,
-                 *pipeline.stages);
-  }
+  if (pipeline.over->empty() && *pipeline.stages > 1)
+    errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
+                 "a mesh axis to lie on (pipeline.over)", *pipeline.stages);
+  else if (const Schedule *schedule = findSchedule(*pipeline.schedule); schedule && !fits(*schedule, *pipeline.stages, width))
+    errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
+                 stagesNeeded(*schedule, width, *pipeline.over), *pipeline.stages);
   if (OrderTableProblem::isPath(*pipeline.schedule))
     table(pipeline, width);
   cuts(pipeline);
@@ -308,12 +323,9 @@ void PlanBuilder::table(PlanPipeline &pipeline, int64_t devices) {
   auto count = [](int64_t number, StringRef what) {
     return formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s").str();
   };
-  std::string notYet = notCarriedYet(read->weightsApart(), read->shape().chunks);
   if (read->stages != *pipeline.stages || read->numDevices() != devices)
     errors.error(pipeline.schedule.origin, PlanMessage::tableOfOthers, *pipeline.schedule, count(read->stages, "stage"),
                  count(read->numDevices(), "device"), *pipeline.stages, count(devices, "device"));
-  else if (!notYet.empty())
-    errors.error(pipeline.schedule.origin, PlanMessage::tableNotYet, *pipeline.schedule, notYet);
   pipeline.ordered = read->microbatches;
 }
 
@@ -394,12 +406,9 @@ static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
   if (!schedule || schedule->fewestChunks == 1 || !size || size->kind != PlanNode::Scalar)
     return;
   int64_t p = toInt(*size), count = stages ? toInt(*stages) : p, fewest = schedule->fewestChunks;
-  if (p < 1 || (count % p == 0 && count / p >= fewest && count / p <= int64_t(schedule->mostChunks)))
+  if (p < 1 || fits(*schedule, count, p))
     return;
-  std::string need = schedule->mostChunks == schedule->fewestChunks
-                         ? formatv("{0} stages", fewest * p).str()
-                         : formatv("a multiple of {0} stages above {1}", p, (fewest - 1) * p).str();
-  errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, need, count, fewest * p, fewest);
+  errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, stagesNeeded(*schedule, p, ""), count, fewest * p, fewest);
 }
 
 std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<std::string> recipes, PlanErrors &errors) {

@@ -156,22 +156,12 @@ static const PlanKey runKeys[] = {
 };
 // clang-format on
 
-std::string notCarriedYet(bool weightsApart, unsigned stagesADevice) {
-  if (weightsApart)
-    return "runs weight gradients apart from backward";
-  if (stagesADevice > 1)
-    return "puts " + std::to_string(stagesADevice) + " stages on a device";
-  return "";
-}
-
 /// Names the schedules of the solver before what the key takes besides.
 static void addSchedules(PlanKey &key) {
   static const std::string values = [&] {
     std::string words;
-    for (const Schedule *schedule : getSchedules()) {
-      bool carried = notCarriedYet(schedule->weightsApart, schedule->fewestChunks).empty();
-      words += (carried ? "" : "!") + schedule->name.str() + "|";
-    }
+    for (const Schedule *schedule : getSchedules())
+      words += schedule->name.str() + "|";
     return words + key.values;
   }();
   key.values = values.c_str();

@@ -110,23 +110,24 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
 //===-- Rewriting
 //-----------------------------------------------------------------------------------------------===//
 
-/// The step-level type of a value: its run's, or for a new residual one whose shards are what the ranks have,
-/// side by side in the order of ranks (scalars: added up).
+DistType distOfShards(RankedTensorType local, FlatSymbolRefAttr stage, MeshAttr mesh) {
+  MLIRContext *context = local.getContext();
+  auto sharding = ShardingAttr::getReplicated(context, local.getRank());
+  if (local.getRank() == 0)
+    return DistType::get(context, local, stage, sharding.withUnreduced(mesh.getNames()));
+  SmallVector<int64_t> shape(local.getShape());
+  shape.front() *= mesh.getRanks();
+  return DistType::get(context, local.clone(shape), stage, sharding.withDim(0, mesh.getNames()));
+}
+
+/// The step-level type of a value: its run's, or that of a new residual.
 DistType FragmentPair::distTypeOf(Value value) const {
   for (auto [inner, outer] :
        llvm::zip(FragmentOp(forward).getTerminator()->getOperands(), forwardRun->getResults()))
     if (inner == value)
       return cast<DistType>(outer.getType());
-  MLIRContext *context = value.getContext();
   auto stage = FragmentOp(forward).getStageAttr();
-  MeshAttr mesh = getMesh(forward, stage);
-  auto type = cast<RankedTensorType>(value.getType());
-  auto sharding = ShardingAttr::getReplicated(context, type.getRank());
-  if (type.getRank() == 0)
-    return DistType::get(context, type, stage, sharding.withUnreduced(mesh.getNames()));
-  SmallVector<int64_t> shape(type.getShape());
-  shape.front() *= mesh.getRanks();
-  return DistType::get(context, type.clone(shape), stage, sharding.withDim(0, mesh.getNames()));
+  return distOfShards(cast<RankedTensorType>(value.getType()), stage, getMesh(forward, stage));
 }
 
 /// A new argument of the backward for a value of the forward.

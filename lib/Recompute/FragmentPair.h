@@ -46,6 +46,10 @@ private:
   llvm::SmallVector<mlir::Value> taken;
 };
 
+/// The step-level type of a value that only one stage's fragments know: its shards are what the ranks have, side by side in
+/// the order of ranks (scalars: added up).
+DistType distOfShards(mlir::RankedTensorType local, mlir::FlatSymbolRefAttr stage, MeshAttr mesh);
+
 /// Erases ops without effects whose results nobody uses.
 void eraseDeadOps(mlir::Block &block);
 

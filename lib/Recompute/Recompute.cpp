@@ -49,9 +49,9 @@ static llvm::SetVector<Value> findInputs(const FragmentPair &pair, ArrayRef<Name
 
 /// How many microbatches each stage has in flight.
 static SmallVector<int64_t> countInFlight(ModuleOp module, int64_t microbatches, StringRef schedule) {
-  unsigned stages = llvm::range_size(module.getOps<StageOp>());
+  unsigned stages = llvm::range_size(module.getOps<StageOp>()), devices = getStagesByRanks(module).size();
   SmallVector<int64_t> counts(stages, 1);
-  auto found = countInFlight(schedule, stages, stages, microbatches);
+  auto found = countInFlight(schedule, stages, devices, microbatches);
   if (!found)
     llvm::consumeError(found.takeError());
   else
@@ -147,6 +147,7 @@ void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompu
     options.each = {recompute.each->pattern.text().str()};
   options.keepOperands = device == "cuda";
   manager.addPass(createRecomputePass(options));
+  manager.addPass(createSplitBackwardPass({schedule.str()}));
   manager.addPass(createVerifyRecomputePass({options.keepOperands}));
 }
 

@@ -18,6 +18,8 @@ int64_t Activities::producer(Value value) const {
   return found == producers.end() ? -1 : static_cast<int64_t>(found->second);
 }
 
+static ShardingAttr shardingOf(Value value) { return cast<DistType>(value.getType()).getSharding(); }
+
 unsigned Activities::stageOf(Value value) const {
   auto name = cast<DistType>(value.getType()).getStage();
   auto found =
@@ -30,15 +32,22 @@ RankedTensorType Activities::localType(Value value) const {
   return type.getSharding().getLocalType(type.getTensor(), StageOp(stages[stageOf(value)]).getMesh());
 }
 
+SmallVector<unsigned> Activities::devicesOf(const Activity &activity) const {
+  llvm::SetVector<unsigned> on;
+  for (unsigned stage : activity.stages)
+    on.insert(deviceOf(stage));
+  return on.takeVector();
+}
+
 bool Activities::isNumber(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument && argument.getArgNumber() == 0 && isa<LoopOp>(argument.getOwner()->getParentOp());
 }
 
-int64_t Activities::countNumbered(unsigned stage) const {
+int64_t Activities::countNumbered(unsigned device) const {
   int64_t count = 0;
   for (const Activity &activity : list)
-    if (activity.kind == Activity::Kind::Compute && activity.stages.front() == stage)
+    if (activity.kind == Activity::Kind::Compute && isOn(activity, device))
       for (Operation *op : activity.ops)
         if (llvm::any_of(op->getOperands(), isNumber))
           count = std::max(count, activity.count());
@@ -117,14 +126,20 @@ Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, A
   activity.kind = kind;
   activity.loop = loop;
   activity.stages.assign(on.begin(), on.end());
-  unsigned again = 0; // a name is taken where it is taken on any of the stages
-  for (unsigned stage : on)
-    again = std::max(again, names[{stage, name.str()}]);
-  for (unsigned stage : on)
-    names[{stage, name.str()}] = again + 1;
+  unsigned again = 0; // a name is taken where it is taken on any of the devices
+  for (unsigned device : devicesOf(activity))
+    again = std::max(again, names[{device, name.str()}]);
+  for (unsigned device : devicesOf(activity))
+    names[{device, name.str()}] = again + 1;
   activity.name = again ? (name + "_" + Twine(again + 1)).str() : name.str();
   list.push_back(std::move(activity));
   return list.back();
+}
+
+/// Of several stages on a device each has its name on what it does: "forward.s2".
+std::string Activities::nameOn(StringRef name, unsigned stage) const {
+  bool alone = devices[deviceOf(stage)].size() == 1;
+  return alone ? name.str() : (name + "." + StageOp(stages[stage]).getSymName()).str();
 }
 
 static FragmentOp fragmentOf(RunOp run) {
@@ -143,7 +158,7 @@ bool Activities::joinBeside(RunOp run) {
     auto prepares = [&](Activity &activity) { return activity.prepares && activity.stages.front() == stage; };
     auto found = llvm::find_if(list, prepares);
     Activity &activity =
-        found != list.end() ? *found : append(Activity::Kind::Compute, "prepare", LoopOp(), stage);
+        found != list.end() ? *found : append(Activity::Kind::Compute, nameOn("prepare", stage), LoopOp(), stage);
     activity.prepares = true;
     activity.ops.push_back(run);
     producers[result] = &activity - list.data();
@@ -170,7 +185,7 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   Activity *target = nullptr;
   for (Activity &activity : list)
     if (activity.kind == Activity::Kind::Compute && activity.loop == (loop ? loop : from) &&
-        activity.stages.front() == stage && (!target || activity.backward >= target->backward))
+        activity.stages.front() == stage && (!target || activity.slot >= target->slot))
       target = &activity;
   if (!target)
     return false;
@@ -186,6 +201,12 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   return true;
 }
 
+static SlotKind slotOf(FragmentKind kind) {
+  if (kind == FragmentKind::weight)
+    return SlotKind::Weight;
+  return kind == FragmentKind::backward ? SlotKind::Backward : SlotKind::Forward;
+}
+
 void Activities::addRun(RunOp run, LoopOp loop) {
   if (joinReduction(run, loop))
     return;
@@ -194,9 +215,9 @@ void Activities::addRun(RunOp run, LoopOp loop) {
   name.consume_front((step.getSymName() + ".").str());
   name.consume_front((fragment.getStage() + ".").str());
   auto at = llvm::find_if(stages, [&](StageOp stage) { return stage.getSymName() == fragment.getStage(); });
-  Activity &activity = append(Activity::Kind::Compute, name, loop, at - stages.begin());
-  activity.backward =
-      fragment.getKind() == FragmentKind::backward || fragment.getKind() == FragmentKind::weight;
+  unsigned stage = at - stages.begin();
+  Activity &activity = append(Activity::Kind::Compute, nameOn(name, stage), loop, stage);
+  activity.slot = slotOf(fragment.getKind());
   activity.ops = ahead.lookup(run);
   activity.ops.push_back(run);
   for (Operation *op : activity.ops)
@@ -204,8 +225,30 @@ void Activities::addRun(RunOp run, LoopOp loop) {
       producers[result] = list.size() - 1;
 }
 
+/// Whether what a transfer brings is on its device already: it was made there, or was brought there for another stage.
+/// It is then the same value, unless that one is of a microbatch and this one is not.
+bool Activities::isThere(TransferOp transfer) {
+  Value value = canonical(transfer.getOperand()), result = transfer.getResult();
+  Value origin = origins.lookup(value) ? origins.lookup(value) : value;
+  SmallVector<Value> &known = arrived[origin];
+  if (known.empty())
+    known.push_back(origin);
+  bool inLoop = isa<LoopOp>(transfer->getParentOp());
+  for (Value other : known)
+    if (deviceOf(other) == deviceOf(result) && shardingOf(other) == shardingOf(result) &&
+        (inLoop || !isa<LoopOp>(other.getParentBlock()->getParentOp()))) {
+      same[result] = other;
+      return true;
+    }
+  known.push_back(result);
+  origins[result] = origin;
+  return false;
+}
+
 /// Transfers of one origin between the same stages are one message.
 void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
+  if (isThere(transfer))
+    return;
   unsigned from = stageOf(transfer.getOperand()), to = stageOf(transfer.getResult());
   int64_t origin = producer(transfer.getOperand());
   auto joins = [&](Activity &activity) {
@@ -233,7 +276,7 @@ LogicalResult Activities::addSlices(LoopOp loop) {
       return loop.emitError()
              << "slices a value that is neither an input nor stacked by a loop: not supported "
                 "yet by Schedule";
-    else if (Value &first = sliceOf[operand])
+    else if (Value &first = sliceOf[canonical(operand)])
       same[slice] = first;
     else
       first = slice;
@@ -246,8 +289,8 @@ void Activities::addFetch(Value value, StringAttr name, LoopOp loop, bool backwa
   int64_t index = producer(value);
   bool here = index >= 0 && list[index].kind == Activity::Kind::Compute && list[index].loop == loop;
   if (!here) {
-    Activity &activity = append(Activity::Kind::Compute, "result", loop, stageOf(value));
-    activity.backward = backward;
+    Activity &activity = append(Activity::Kind::Compute, nameOn("result", stageOf(value)), loop, stageOf(value));
+    activity.slot = backward ? SlotKind::Backward : SlotKind::Forward;
     index = list.size() - 1;
   }
   list[index].fetches.push_back({value, name});
@@ -286,8 +329,8 @@ LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
       continue;
     int64_t index = producer(value);
     if (index < 0 || list[index].kind != Activity::Kind::Compute || list[index].loop != loop) {
-      Activity &activity = append(Activity::Kind::Compute, "sum", loop, stageOf(value));
-      activity.backward = backward;
+      Activity &activity = append(Activity::Kind::Compute, nameOn("sum", stageOf(value)), loop, stageOf(value));
+      activity.slot = backward ? SlotKind::Backward : SlotKind::Forward;
       index = list.size() - 1;
     }
     list[index].sums.push_back(result);
@@ -303,7 +346,7 @@ LogicalResult Activities::addLoop(LoopOp loop) {
     if (failed(add(&op, loop)))
       return failure();
   bool backward = llvm::any_of(
-      list, [&](const Activity &activity) { return activity.loop == loop && activity.backward; });
+      list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
   return addYield(loop, cast<YieldOp>(loop.getBody().front().getTerminator()), backward);
 }
 
@@ -327,6 +370,7 @@ LogicalResult Activities::add(Operation *op, LoopOp loop) {
   if (auto read = dyn_cast<ReadOp>(op)) {
     if (read.getBehind() != 0)
       return op->emitError() << "reads behind " << read.getBehind() << ": not supported yet by Schedule";
+    return joinRead(read);
   } else if (auto run = dyn_cast<RunOp>(op)) {
     addRun(run, loop);
   } else if (auto transfer = dyn_cast<TransferOp>(op)) {
@@ -348,15 +392,64 @@ LogicalResult Activities::add(Operation *op, LoopOp loop) {
   return success();
 }
 
-FailureOr<Activities> Activities::compute(StepOp step, ArrayRef<StageOp> stages) {
+/// A variable that several stages of a device read stands there once.
+LogicalResult Activities::joinRead(ReadOp read) {
+  Value value = read.getResult();
+  Value &first = reads[{deviceOf(value), variableOf(read)}];
+  if (!first)
+    first = value;
+  else if (shardingOf(first) == shardingOf(value))
+    same[value] = first;
+  else
+    return read.emitError() << "takes @" << read.getVariable()
+                            << " in other parts than another stage on the same ranks: not supported yet by Schedule";
+  return success();
+}
+
+/// An input that several stages of a device take is fed once.
+LogicalResult Activities::joinInputs() {
+  if (!step.getInputs())
+    return success();
+  llvm::DenseMap<std::pair<unsigned, Attribute>, Value> known;
+  for (auto [name, argument] : llvm::zip(*step.getInputs(), step.getBlock().getArguments())) {
+    Value &first = known[{deviceOf(argument), name}];
+    if (!first)
+      first = argument;
+    else if (shardingOf(first) == shardingOf(argument))
+      same[argument] = first;
+    else
+      return step.emitError() << "takes input " << name
+                              << " in other parts on another stage on the same ranks: not supported yet by Schedule";
+  }
+  return success();
+}
+
+SmallVector<WriteOp> Activities::writes() const {
+  llvm::MapVector<std::pair<unsigned, Operation *>, WriteOp> last;
+  for (WriteOp write : StepOp(step).getBlock().getOps<WriteOp>()) {
+    WriteOp &kept = last[{deviceOf(write.getOperand()), variableOf(write)}];
+    if (!kept || producer(kept.getOperand()) < producer(write.getOperand()))
+      kept = write;
+  }
+  return llvm::map_to_vector(last, [](const auto &entry) { return entry.second; });
+}
+
+FailureOr<Activities> Activities::compute(StepOp step, ModuleOp module, const SharedVariables &variables) {
   Activities result;
+  result.variables = &variables;
   result.step = step;
+  llvm::append_range(result.stages, module.getOps<StageOp>());
+  result.devices = getStagesByRanks(module);
+  for (StageOp stage : result.stages)
+    result.deviceOfStage.push_back(llvm::find_if(result.devices, [&](ArrayRef<StageOp> on) { return llvm::is_contained(on, stage); }) -
+                                   result.devices.begin());
   result.prefix = (step.getSymName() + ".").str();
   // No buffer or block is taken for a variable's.
   for (auto variable : step->getParentOfType<ModuleOp>().getOps<VariableOp>())
     while (variable.getSymName().starts_with(result.prefix))
       result.prefix.back() = '_', result.prefix += '.';
-  result.stages.assign(stages.begin(), stages.end());
+  if (failed(result.joinInputs()))
+    return failure();
   for (Operation &op : step.getBlock())
     if (failed(result.add(&op, LoopOp())))
       return failure();

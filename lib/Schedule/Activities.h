@@ -1,14 +1,15 @@
 #ifndef PAR_LIB_SCHEDULE_ACTIVITIES_H
 #define PAR_LIB_SCHEDULE_ACTIVITIES_H
 
-#include "par/Dialect/Par.h"
+#include "SharedVariables.h"
+#include "par/Solver/Schedules.h"
 
 #include <map>
 
 namespace par {
 
 /// What a step does at one go, on one stage or between stages; inside a loop once a microbatch. It becomes
-/// one block on each of its stages.
+/// one block on each device of its stages.
 struct Activity {
   enum class Kind { Compute, Transfer, Reduce };
   Kind kind = Kind::Compute;
@@ -19,7 +20,7 @@ struct Activity {
   llvm::SmallVector<mlir::Operation *> tail; ///< runs behind the loop that the last microbatch takes along
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
-  bool backward = false; ///< runs in the schedule's backward slots
+  SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
   bool prepares = false; ///< brings variables into the layout in which a step uses them
 
   bool isCommunication() const { return kind != Kind::Compute; }
@@ -28,11 +29,12 @@ struct Activity {
 };
 
 /// A step taken apart into activities, in an order in which each stands behind what it needs for its
-/// microbatch.
+/// microbatch. A device is a list of ranks, with all stages that lie on it: what one of them hands to another stays
+/// where it is, as does what comes back to a device that had it before.
 class Activities {
 public:
   /// Fails with an error at what Schedule does not support.
-  static mlir::FailureOr<Activities> compute(StepOp step, llvm::ArrayRef<StageOp> stages);
+  static mlir::FailureOr<Activities> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
 
   std::vector<Activity> list;
   StepOp step;
@@ -46,10 +48,18 @@ public:
   int64_t producer(mlir::Value value) const;
   /// Index of the stage where a value lives.
   unsigned stageOf(mlir::Value value) const;
+  unsigned numDevices() const { return devices.size(); }
+  /// Index of the device on which a stage lies, or a value lives.
+  unsigned deviceOf(unsigned stage) const { return deviceOfStage[stage]; }
+  unsigned deviceOf(mlir::Value value) const { return deviceOf(stageOf(value)); }
+  llvm::ArrayRef<int64_t> ranksOf(unsigned device) const { return StageOp(devices[device].front()).getRanks(); }
+  /// The devices of an activity, each once.
+  llvm::SmallVector<unsigned> devicesOf(const Activity &activity) const;
+  bool isOn(const Activity &activity, unsigned device) const { return llvm::is_contained(devicesOf(activity), device); }
   /// Whether a value is a loop's number of the microbatch, which has no stage: each that needs it counts for itself.
   static bool isNumber(mlir::Value value);
-  /// Microbatches that a stage has to number because something there computes with the number; 0 if nothing does.
-  int64_t countNumbered(unsigned stage) const;
+  /// Microbatches that a device has to number because something there computes with the number; 0 if nothing does.
+  int64_t countNumbered(unsigned device) const;
   /// Type of a value on one rank.
   mlir::RankedTensorType localType(mlir::Value value) const;
   /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out, and the
@@ -59,8 +69,21 @@ public:
   llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;
   /// Whether nobody takes a sum but reductions in the activity's tail, so that its last value need not be stored.
   bool isReducedOnly(const Activity &activity, mlir::OpResult sum) const;
+  /// The variable whose buffer a read or write means on its device.
+  VariableOp variableOf(ReadOp read) const { return variables->at(read.getVariableAttr(), mlir::cast<DistType>(read.getType())); }
+  VariableOp variableOf(WriteOp write) const {
+    return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
+  }
+  /// The value of a variable on a device from before the step; null if nothing there reads it.
+  mlir::Value readOf(VariableOp variable, unsigned device) const { return reads.lookup({device, variable}); }
+  /// The writes of the step, of each variable on a device one: what several stages there write is the same value.
+  llvm::SmallVector<WriteOp> writes() const;
 
 private:
+  mlir::LogicalResult joinInputs();
+  mlir::LogicalResult joinRead(ReadOp read);
+  bool isThere(TransferOp transfer);
+  std::string nameOn(llvm::StringRef name, unsigned stage) const;
   mlir::LogicalResult add(mlir::Operation *op, LoopOp loop);
   mlir::LogicalResult addLoop(LoopOp loop);
   mlir::LogicalResult addYield(LoopOp loop, YieldOp yield, bool backward);
@@ -77,7 +100,13 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> ahead; ///< of a run: what goes with it, before it
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf;           ///< input -> its first slice
-  std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (stage, name) -> how often it is taken
+  const SharedVariables *variables = nullptr;
+  llvm::SmallVector<llvm::SmallVector<StageOp>> devices; ///< the stages of each
+  llvm::SmallVector<unsigned> deviceOfStage;
+  std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
+  llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value> reads; ///< (device, variable) -> the first read of it
+  llvm::DenseMap<mlir::Value, mlir::Value> origins;              ///< of what was transferred: what its first sender had
+  llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> arrived; ///< of an origin: itself and what was made of it
 };
 
 } // namespace par

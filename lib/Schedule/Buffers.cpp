@@ -25,8 +25,7 @@ void Buffers::placeOperand(Value value) {
   StepOp step = activities.step;
   auto dist = cast<DistType>(value.getType());
   if (auto read = value.getDefiningOp<ReadOp>()) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
-    return place(value, planState(variable, dist, activities.localType(value)));
+    return place(value, planState(activities.variableOf(read), dist, activities.localType(value)));
   }
   auto argument = cast<BlockArgument>(value);
   BufferPlan plan;
@@ -110,11 +109,11 @@ void Buffers::nameAccumulators() {
 /// Backward takes them in the same microbatch.
 void Buffers::markSaved() {
   for (const Activity &activity : activities.list) {
-    if (!activity.backward)
+    if (activity.slot == SlotKind::Forward)
       continue;
     for (Value operand : activities.operandsOf(activity)) {
       int64_t producer = activities.producer(operand);
-      if (producer < 0 || activities.list[producer].backward || !index.contains(operand))
+      if (producer < 0 || activities.list[producer].slot != SlotKind::Forward || !index.contains(operand))
         continue;
       BufferPlan &plan = plans[index[operand]];
       plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
@@ -125,30 +124,22 @@ void Buffers::markSaved() {
 /// The new value goes where the old one stands, if nobody reads the old one later.
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
+  VariableOp variable = activities.variableOf(write);
   BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value));
-  unsigned stage = activities.stageOf(value);
-  auto reads = [&](const Activity &activity) {
-    return llvm::any_of(activities.operandsOf(activity), [&](Value operand) {
-      auto read = operand.getDefiningOp<ReadOp>();
-      return read && read.getVariable() == write.getVariable() && activities.stageOf(operand) == stage;
-    });
-  };
+  Value old = activities.readOf(variable, activities.deviceOf(value));
   int64_t producer = activities.producer(value);
   bool made = false, readAfter = false;
   for (const Instance &instance : order.instances) {
     const Activity &activity = activities.list[instance.activity];
     if (instance.activity == producer && instance.microbatch == activity.count() - 1)
       made = true;
-    else if (made && reads(activity))
+    else if (made && old && llvm::is_contained(activities.operandsOf(activity), old))
       readAfter = true;
   }
   bool inLoop = made && activities.list[producer].loop &&
                 !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
-  bool readElsewhere = llvm::any_of(late, [&](auto &other) { // late writes read at the end
-    auto read = other.first.template getDefiningOp<ReadOp>();
-    return read && read.getVariable() == write.getVariable();
-  });
+  // Late writes read at the end.
+  bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
   if (!made || readAfter || inLoop || readElsewhere) {
     late.push_back({value, state});
   } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch) {
@@ -217,7 +208,6 @@ void Buffers::countSlots() {
 
 Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   Buffers buffers(activities, order);
-  StepOp step = activities.step;
   for (const Activity &activity : activities.list) {
     for (Value operand : activities.operandsOf(activity))
       buffers.placeOperand(operand);
@@ -225,7 +215,7 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
       buffers.placeResult(activity, result);
   }
   buffers.reuseSums();
-  SmallVector<WriteOp> writes(step.getBlock().getOps<WriteOp>());
+  SmallVector<WriteOp> writes = activities.writes();
   for (WriteOp write : writes) // what no block makes is read at the end: known before the others are placed
     if (activities.producer(write.getOperand()) < 0)
       buffers.placeOperand(activities.canonical(write.getOperand())), buffers.placeWrite(write);
@@ -238,17 +228,17 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   return buffers;
 }
 
-SmallVector<const BufferPlan *> Buffers::ofStage(unsigned stage) const {
+SmallVector<const BufferPlan *> Buffers::ofDevice(unsigned device) const {
   llvm::SetVector<const BufferPlan *> result;
   for (auto &[value, plan] : index)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       result.insert(&plans[plan]);
   for (auto &[value, states] : also)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       for (const BufferPlan &state : states)
         result.insert(&state);
   for (auto &[value, state] : late)
-    if (activities.stageOf(value) == stage)
+    if (activities.deviceOf(value) == device)
       result.insert(&state);
   return result.takeVector();
 }
@@ -258,10 +248,10 @@ ArrayRef<BufferPlan> Buffers::alsoStoredTo(Value value) const {
   return found == also.end() ? ArrayRef<BufferPlan>() : ArrayRef<BufferPlan>(found->second);
 }
 
-SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned stage) const {
+SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned device) const {
   SmallVector<std::pair<Value, BufferPlan>> result;
   for (auto &write : late)
-    if (activities.stageOf(write.first) == stage)
+    if (activities.deviceOf(write.first) == device)
       result.push_back(write);
   return result;
 }

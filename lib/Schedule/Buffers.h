@@ -22,15 +22,15 @@ class Buffers {
 public:
   static Buffers compute(const Activities &activities, const StepOrder &order);
 
-  /// Buffer of a canonical value on its stage.
+  /// Buffer of a canonical value on its device.
   const BufferPlan &of(mlir::Value value) const { return plans[index.lookup(value)]; }
-  /// All buffers of a stage, in order of their first use.
-  llvm::SmallVector<const BufferPlan *> ofStage(unsigned stage) const;
+  /// All buffers of a device, in order of their first use.
+  llvm::SmallVector<const BufferPlan *> ofDevice(unsigned device) const;
   /// State buffers that a block stores a value to besides the value's own.
   llvm::ArrayRef<BufferPlan> alsoStoredTo(mlir::Value value) const;
   /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
   /// those of values that no block makes.
-  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned stage) const;
+  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned device) const;
 
 private:
   Buffers(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
@@ -51,7 +51,7 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> late;
 };
 
-/// The state buffer of a variable on a stage.
+/// The state buffer of a variable on a device.
 BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local);
 
 } // namespace par

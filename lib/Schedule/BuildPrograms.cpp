@@ -8,26 +8,41 @@ namespace par {
 #define GEN_PASS_DEF_BUILDPROGRAMSPASS
 #include "par/Schedule/Passes.h.inc"
 
-/// One empty program a stage, with the variables that live there.
-static SmallVector<ProgramOp> createPrograms(ModuleOp module, ArrayRef<StageOp> stages) {
+/// The state buffer of a variable on a stage. Several stages of a program share it.
+static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage,
+                              llvm::StringMap<DistType> &known) {
+  BufferPlan plan = planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()));
+  auto [other, first] = known.try_emplace(plan.name, dist);
+  if (!first && other->second.getSharding() != dist.getSharding())
+    return variable.emitError() << "lies on @" << stage.getSymName() << " in other parts than on " << other->second.getStage()
+                                << ", which is on the same ranks: not supported yet by Schedule";
+  if (first)
+    BufferOp::create(builder, variable.getLoc(), plan.name, plan.kind, builder.getStringAttr(plan.of), false,
+                     SlotIndex::none, 1, plan.type, TypeAttr::get(dist), DenseI64ArrayAttr());
+  return success();
+}
+
+/// One empty program a list of ranks, with the variables that live there.
+static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const SharedVariables &shared) {
   SmallVector<ProgramOp> programs;
   auto builder = OpBuilder::atBlockEnd(module.getBody());
-  for (StageOp stage : stages) {
-    auto program = ProgramOp::create(builder, stage.getLoc(), (stage.getSymName() + ".program").str(),
-                                     stage.getSymName(), stage.getRanks());
+  for (ArrayRef<StageOp> alike : getStagesByRanks(module)) {
+    StageOp first = alike.front();
+    auto names = llvm::map_to_vector(
+        alike, [](StageOp stage) -> Attribute { return FlatSymbolRefAttr::get(stage.getSymNameAttr()); });
+    auto program = ProgramOp::create(builder, first.getLoc(), (first.getSymName() + ".program").str(),
+                                     builder.getArrayAttr(names), first.getRanks());
     program.getBody().emplaceBlock();
     auto inner = OpBuilder::atBlockEnd(&program.getBody().front());
-    for (auto variable : module.getOps<VariableOp>()) {
+    llvm::StringMap<DistType> known;
+    for (auto variable : module.getOps<VariableOp>())
       for (Attribute type : variable.getAt().value_or(ArrayAttr::get(module.getContext(), {}))) {
         auto dist = cast<DistType>(cast<TypeAttr>(type).getValue());
-        if (dist.getStage().getAttr() != stage.getSymNameAttr())
-          continue;
-        BufferPlan plan =
-            planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()));
-        BufferOp::create(inner, variable.getLoc(), plan.name, plan.kind, inner.getStringAttr(plan.of), false,
-                         SlotIndex::none, 1, plan.type, TypeAttr::get(dist), DenseI64ArrayAttr());
+        for (StageOp stage : alike)
+          if (dist.getStage().getAttr() == stage.getSymNameAttr() &&
+              failed(addState(inner, shared.at(FlatSymbolRefAttr::get(variable), dist), dist, stage, known)))
+            return failure();
       }
-    }
     programs.push_back(program);
   }
   return programs;
@@ -43,6 +58,11 @@ static LogicalResult checkInput(ModuleOp module, ArrayRef<StageOp> stages) {
                                << StageOp(stages.front()).getSymName() << " has "
                                << StageOp(stages.front()).getRanks().size()
                                << ": stages of different size are not supported yet by Schedule";
+  for (ArrayRef<StageOp> alike : getStagesByRanks(module))
+    for (StageOp stage : alike)
+      if (stage.getMesh() != StageOp(alike.front()).getMesh())
+        return stage.emitError() << "has mesh " << stage.getMesh() << ", @" << StageOp(alike.front()).getSymName()
+                                 << " on the same ranks " << StageOp(alike.front()).getMesh();
   for (FragmentOp fragment : module.getOps<FragmentOp>())
     if (!fragment.getLocal())
       return fragment.emitError() << "is not local; Schedule stands behind Partition";
@@ -63,10 +83,13 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
     }
     if (failed(checkInput(module, stages)))
       return signalPassFailure();
-    SmallVector<ProgramOp> programs = createPrograms(module, stages);
+    SharedVariables shared(module);
+    auto programs = createPrograms(module, shared);
+    if (failed(programs))
+      return signalPassFailure();
     int64_t tag = 0;
     for (StepOp step : llvm::make_early_inc_range(module.getOps<StepOp>())) {
-      auto activities = Activities::compute(step, stages);
+      auto activities = Activities::compute(step, module, shared);
       if (failed(activities))
         return signalPassFailure();
       auto order = StepOrder::compute(*activities, schedule, *machine);
@@ -74,7 +97,7 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
         return signalPassFailure();
       Buffers buffers = Buffers::compute(*activities, *order);
       ProgramWriter writer(*activities, *order, buffers, tag);
-      for (auto [index, program] : llvm::enumerate(programs))
+      for (auto [index, program] : llvm::enumerate(*programs))
         writer.write(program, index);
       step.erase();
     }

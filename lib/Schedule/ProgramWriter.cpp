@@ -14,7 +14,7 @@ ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &orde
   for (const Activity &activity : activities.list) {
     tags.push_back(tag);
     if (activity.isCommunication())
-      tag += activity.kind == Activity::Kind::Reduce ? activity.stages.size() : 1;
+      tag += activity.kind == Activity::Kind::Reduce ? activities.devicesOf(activity).size() : 1;
   }
 }
 
@@ -83,9 +83,9 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, V
   }
 }
 
-void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, unsigned stage) {
-  bool sends = activity.stages[0] == stage;
-  auto peer = StageOp(activities.stages[activity.stages[sends ? 1 : 0]]);
+void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, unsigned device) {
+  bool sends = activities.deviceOf(activity.stages[0]) == device;
+  ArrayRef<int64_t> peers = activities.ranksOf(activities.deviceOf(activity.stages[sends ? 1 : 0]));
   int64_t tag = tags[&activity - activities.list.data()];
   Location loc = activity.ops.front()->getLoc();
   SmallVector<Value> values;
@@ -96,10 +96,10 @@ void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, 
     types.push_back(activities.localType(op->getResult(0)));
   }
   if (sends) {
-    SendOp::create(builder, loc, values, peer.getRanks(), tag);
+    SendOp::create(builder, loc, values, peers, tag);
     return;
   }
-  auto received = RecvOp::create(builder, loc, types, peer.getRanks(), tag);
+  auto received = RecvOp::create(builder, loc, types, peers, tag);
   for (auto [op, local] : llvm::zip(activity.ops, received.getResults()))
     if (llvm::is_contained(activities.resultsOf(activity), op->getResult(0)))
       store(builder, op->getLoc(), op->getResult(0), local);
@@ -123,60 +123,90 @@ static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value le
   llvm_unreachable("all kinds are handled");
 }
 
-/// What a stage has of a reduction's operands, combined.
-Value ProgramWriter::combineLocally(OpBuilder &builder, StageReduceOp reduce, unsigned stage) {
-  Value local;
-  for (Value operand : reduce.getOperands()) {
-    if (activities.stageOf(operand) != stage)
-      continue;
-    Value one = load(builder, reduce.getLoc(), operand);
-    local = local ? combine(builder, reduce.getLoc(), reduce.getKind(), local, one) : one;
-  }
-  return local;
+/// Whether a reduction adds up what several stages of a device have. Floats are then added stage by stage, as where each
+/// stage has a device of its own, so that the sum has the same bits.
+static bool addsInOrder(const Activities &activities, const Activity &activity) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  return reduce.getKind() == ReduceKind::sum && activities.devicesOf(activity).size() < activity.stages.size() &&
+         isa<FloatType>(getTensorType(reduce.getOperands().front().getType()).getElementType());
 }
 
-/// The ranks of the same position on these stages, one group a position.
-static ArrayAttr groupRanks(OpBuilder &builder, const Activities &activities, ArrayRef<unsigned> stages) {
+/// What a device has of a reduction's operands, combined; or, to be added in order, each in its place, with zeros in
+/// those of other devices.
+Value ProgramWriter::combineLocally(OpBuilder &builder, const Activity &activity, unsigned device) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  Location loc = reduce.getLoc();
+  bool inOrder = addsInOrder(activities, activity);
+  Value local;
+  SmallVector<Value> places;
+  for (Value operand : reduce.getOperands()) {
+    bool here = activities.deviceOf(operand) == device;
+    RankedTensorType type = activities.localType(operand);
+    if (inOrder)
+      places.push_back(here ? buildReshape(builder, loc, load(builder, loc, operand), {1})
+                            : buildSplat(builder, loc, RankedTensorType::get({1}, type.getElementType()), 0));
+    else if (here)
+      local = local ? combine(builder, loc, reduce.getKind(), local, load(builder, loc, operand))
+                    : load(builder, loc, operand);
+  }
+  return inOrder ? ConcatOp::create(builder, loc, places, 0) : local;
+}
+
+/// The sum of a vector's elements, from the first one on.
+static Value addElements(OpBuilder &builder, Location loc, Value vector) {
+  Value sum;
+  for (int64_t at = 0; at < cast<RankedTensorType>(vector.getType()).getDimSize(0); ++at) {
+    Value one = buildReshape(builder, loc, SliceOp::create(builder, loc, vector, {at}, {at + 1}, {1}), {});
+    sum = sum ? AddOp::create(builder, loc, sum, one) : one;
+  }
+  return sum;
+}
+
+/// The ranks of the same position on these devices, one group a position.
+ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devices) {
   SmallVector<Attribute> groups;
-  for (size_t member = 0; member < StageOp(activities.stages[stages.front()]).getRanks().size(); ++member) {
+  for (size_t member = 0; member < activities.ranksOf(devices.front()).size(); ++member) {
     SmallVector<int64_t> ranks;
-    for (unsigned stage : stages)
-      ranks.push_back(StageOp(activities.stages[stage]).getRanks()[member]);
+    for (unsigned device : devices)
+      ranks.push_back(activities.ranksOf(device)[member]);
     groups.push_back(builder.getDenseI64ArrayAttr(ranks));
   }
   return builder.getArrayAttr(groups);
 }
 
-/// Stages that want the result reduce it among themselves, each rank with those of its position; before that,
+/// Devices that want the result reduce it among themselves, each rank with those of its position; before that,
 /// the others send the first one what they have, so that nobody is given what it does not want.
-void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned stage) {
+void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned device) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   Location loc = reduce.getLoc();
   int64_t tag = tags[&activity - activities.list.data()];
   SmallVector<Value> needed = activities.resultsOf(activity);
   SmallVector<unsigned> wanting, others;
-  for (unsigned other : activity.stages)
-    (llvm::any_of(needed, [&](Value value) { return activities.stageOf(value) == other; }) ? wanting : others)
+  for (unsigned other : activities.devicesOf(activity))
+    (llvm::any_of(needed, [&](Value value) { return activities.deviceOf(value) == other; }) ? wanting : others)
         .push_back(other);
   if (wanting.empty())
     return;
-  Value local = combineLocally(builder, reduce, stage);
+  Value local = combineLocally(builder, activity, device);
   for (auto [index, other] : llvm::enumerate(others)) {
-    StageOp first = activities.stages[wanting.front()], sender = activities.stages[other];
     int64_t own = tag + 1 + index;
-    if (other == stage)
-      SendOp::create(builder, loc, local, first.getRanks(), own);
-    if (stage != wanting.front())
+    if (other == device)
+      SendOp::create(builder, loc, local, activities.ranksOf(wanting.front()), own);
+    if (device != wanting.front())
       continue;
-    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), sender.getRanks(), own);
+    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), activities.ranksOf(other), own);
     local = combine(builder, loc, reduce.getKind(), local, received.getResult(0));
   }
-  if (wanting.size() > 1 && llvm::is_contained(wanting, stage))
+  if (!llvm::is_contained(wanting, device))
+    return;
+  if (wanting.size() > 1)
     local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
-                                  groupRanks(builder, activities, wanting), tag)
+                                  groupRanks(builder, wanting), tag)
                 .getResult(0);
+  if (addsInOrder(activities, activity))
+    local = addElements(builder, loc, local);
   for (Value result : reduce.getResults())
-    if (activities.stageOf(result) == stage && llvm::is_contained(needed, result))
+    if (activities.deviceOf(result) == device && llvm::is_contained(needed, result))
       store(builder, loc, result, local);
 }
 
@@ -188,16 +218,16 @@ ProgramWriter::Variant ProgramWriter::variantOf(const Activity &activity, int64_
           !activity.tail.empty() && microbatch == activity.count() - 1};
 }
 
-std::string ProgramWriter::nameOf(const Activity &activity, unsigned stage, Variant variant) const {
+std::string ProgramWriter::nameOf(const Activity &activity, unsigned device, Variant variant) const {
   std::string name = activities.prefix + activity.name;
   if (activity.kind == Activity::Kind::Transfer)
-    return name + (activity.stages[0] == stage ? ".send" : ".recv");
+    return name + (activities.deviceOf(activity.stages[0]) == device ? ".send" : ".recv");
   if (activity.count() == 1 || variant == Variant())
     return name;
   return name + (variant.last ? ".last" : ".first");
 }
 
-void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned stage,
+void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned device,
                                Variant variant) {
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = activity.ops.empty() ? program.getLoc() : activity.ops.front()->getLoc();
@@ -206,18 +236,18 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
   if (activity.kind == Activity::Kind::Transfer)
-    writeTransfer(inner, activity, stage);
+    writeTransfer(inner, activity, device);
   else if (activity.kind == Activity::Kind::Reduce)
-    writeReduce(inner, activity, stage);
+    writeReduce(inner, activity, device);
   else
     writeCompute(inner, activity, variant);
 }
 
 /// Numbers the microbatches where something computes with their numbers: before all else, one run for each, which counts
 /// on from the one before it and leaves the number in the microbatch's slot.
-void ProgramWriter::writeNumbers(ProgramOp program, unsigned stage, SmallVectorImpl<Attribute> &runs,
+void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, SmallVectorImpl<Attribute> &runs,
                                  SmallVectorImpl<int64_t> &microbatches) {
-  int64_t count = activities.countNumbered(stage);
+  int64_t count = activities.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = program.getLoc();
   auto type = RankedTensorType::get({}, builder.getI64Type());
@@ -249,8 +279,8 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned stage, SmallVectorI
 }
 
 /// Writes that had to wait: all loads before all stores, for variables that change places.
-void ProgramWriter::writeLate(ProgramOp program, unsigned stage, SmallVectorImpl<Attribute> &runs) {
-  auto late = buffers.lateWrites(stage);
+void ProgramWriter::writeLate(ProgramOp program, unsigned device, SmallVectorImpl<Attribute> &runs) {
+  auto late = buffers.lateWrites(device);
   if (late.empty())
     return;
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
@@ -266,10 +296,10 @@ void ProgramWriter::writeLate(ProgramOp program, unsigned stage, SmallVectorImpl
   runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name));
 }
 
-void ProgramWriter::writeBuffers(ProgramOp program, unsigned stage) {
+void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
   SymbolTable symbols(program);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  for (const BufferPlan *plan : buffers.ofStage(stage)) {
+  for (const BufferPlan *plan : buffers.ofDevice(device)) {
     if (symbols.lookup(plan->name)) // state that another step uses too
       continue;
     bool many = plan->depth > 1;
@@ -284,24 +314,24 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned stage) {
   }
 }
 
-void ProgramWriter::write(ProgramOp program, unsigned stage) {
-  writeBuffers(program, stage);
+void ProgramWriter::write(ProgramOp program, unsigned device) {
+  writeBuffers(program, device);
   SmallVector<Attribute> runs;
   SmallVector<int64_t> microbatches;
-  writeNumbers(program, stage, runs, microbatches);
+  writeNumbers(program, device, runs, microbatches);
   llvm::StringSet<> written;
   for (const Instance &instance : order.instances) {
     const Activity &activity = activities.list[instance.activity];
-    if (!llvm::is_contained(activity.stages, stage))
+    if (!activities.isOn(activity, device))
       continue;
     Variant variant = variantOf(activity, instance.microbatch);
-    std::string name = nameOf(activity, stage, variant);
+    std::string name = nameOf(activity, device, variant);
     if (written.insert(name).second)
-      writeBlock(program, name, activity, stage, variant);
+      writeBlock(program, name, activity, device, variant);
     runs.push_back(FlatSymbolRefAttr::get(program.getContext(), name));
     microbatches.push_back(instance.microbatch);
   }
-  writeLate(program, stage, runs);
+  writeLate(program, device, runs);
   microbatches.resize(runs.size(), 0);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),

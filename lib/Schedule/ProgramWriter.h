@@ -5,14 +5,14 @@
 
 namespace par {
 
-/// Writes one step into the programs of its stages.
+/// Writes one step into the programs of its devices.
 class ProgramWriter {
 public:
   /// `tag` is the next free id of a communication site; it is counted on.
   ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers, int64_t &tag);
 
-  /// Adds buffers, blocks and the entry of a stage.
-  void write(ProgramOp program, unsigned stage);
+  /// Adds buffers, blocks and the entry of a device.
+  void write(ProgramOp program, unsigned device);
 
 private:
   /// Which microbatches a block is for.
@@ -21,17 +21,18 @@ private:
     bool operator==(const Variant &) const = default;
   };
   Variant variantOf(const Activity &activity, int64_t microbatch) const;
-  std::string nameOf(const Activity &activity, unsigned stage, Variant variant) const;
-  void writeBuffers(ProgramOp program, unsigned stage);
-  void writeNumbers(ProgramOp program, unsigned stage, llvm::SmallVectorImpl<mlir::Attribute> &runs,
+  std::string nameOf(const Activity &activity, unsigned device, Variant variant) const;
+  void writeBuffers(ProgramOp program, unsigned device);
+  void writeNumbers(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs,
                     llvm::SmallVectorImpl<int64_t> &microbatches);
-  void writeLate(ProgramOp program, unsigned stage, llvm::SmallVectorImpl<mlir::Attribute> &runs);
-  void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned stage,
+  void writeLate(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs);
+  void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned device,
                   Variant variant);
   void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);
-  void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned stage);
-  mlir::Value combineLocally(mlir::OpBuilder &builder, StageReduceOp reduce, unsigned stage);
-  void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned stage);
+  void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  mlir::Value combineLocally(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  mlir::ArrayAttr groupRanks(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> devices);
+  void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local);
   void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, Variant variant);

@@ -29,7 +29,7 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
   if (activity.kind == Activity::Kind::Transfer)
     return hardware.transferTime(bytes);
   if (activity.kind == Activity::Kind::Reduce)
-    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activity.stages.size());
+    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());
   int64_t time = hardware.launch;
   for (Operation *op : activity.ops)
     time += predictFragment(
@@ -37,8 +37,8 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
   return time;
 }
 
-//===-- The order on one stage
-//--------------------------------------------------------------------------------===//
+//===-- The order on one device
+//-------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -59,9 +59,10 @@ public:
     OrderTask task;
     task.name = source.name + "/" + std::to_string(microbatch);
     task.duration = times[activity];
-    task.ranks.assign(source.stages.begin(), source.stages.end());
+    SmallVector<unsigned> devices = activities.devicesOf(source);
+    task.ranks.assign(devices.begin(), devices.end());
     if (!source.isCommunication())
-      task.resource = std::to_string(source.stages.front());
+      task.resource = std::to_string(devices.front());
     indices[{activity, microbatch}] = problem.tasks.size();
     problem.tasks.push_back(std::move(task));
     instances.push_back({activity, microbatch});
@@ -82,6 +83,9 @@ public:
     }
   }
 
+  /// Predicted ns of an activity.
+  int64_t timeOf(unsigned activity) const { return times[activity]; }
+
   GlobalOrderProblem problem;
   std::vector<Instance> instances;
 
@@ -99,53 +103,87 @@ private:
 
 } // namespace
 
-/// The slots in which a stage runs the activities of a loop: of the schedule's table if there is a backward.
-static FailureOr<SmallVector<ScheduleSlot>> slotsOf(const Activities &activities, LoopOp loop, unsigned stage,
-                                                    StringRef schedule) {
-  SmallVector<ScheduleSlot> slots;
-  bool backward = llvm::any_of(
-      activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.backward; });
-  if (!backward) {
-    for (unsigned microbatch = 0; microbatch < loop.getCount(); ++microbatch)
-      slots.push_back({SlotKind::Forward, microbatch});
-    return slots;
+namespace {
+
+/// What a loop runs on each device, in order: slots, and the stage of each chunk.
+struct LoopOrder {
+  OrderTableProblem problem;
+  std::vector<DeviceOrder> devices;
+};
+
+} // namespace
+
+/// Gives the slots of a loop their predicted times, and a transfer that of the longest one.
+static void predictSlots(const Activities &activities, LoopOp loop, const TaskList &tasks, OrderTableProblem &problem) {
+  std::vector<int64_t> *times[] = {&problem.forward, &problem.backward, &problem.weight};
+  for (std::vector<int64_t> *each : times)
+    each->assign(problem.stages, 0);
+  for (auto [index, activity] : llvm::enumerate(activities.list)) {
+    if (activity.loop != loop)
+      continue;
+    if (activity.kind == Activity::Kind::Transfer)
+      problem.transfer = std::max(problem.transfer, tasks.timeOf(index));
+    else if (activity.kind == Activity::Kind::Compute)
+      (*times[static_cast<unsigned>(activity.slot)])[activity.stages.front()] += tasks.timeOf(index);
   }
+}
+
+/// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
+static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule, const TaskList &tasks) {
   unsigned stages = activities.stages.size();
-  auto problem = OrderTableProblem::make(schedule, stages, stages, loop.getCount());
+  bool backward = llvm::any_of(
+      activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
+  // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
+  auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
+                                         activities.numDevices(), loop.getCount());
   if (!problem)
     return loop.emitError() << llvm::toString(problem.takeError());
-  if (problem->weightsApart())
-    return loop.emitError() << "schedule \"" << schedule
-                            << "\" runs weight gradients apart from backward: not supported yet by Schedule";
+  for (unsigned stage = 0; stage < stages; ++stage)
+    if (problem->deviceOf(stage) != activities.deviceOf(stage))
+      return loop.emitError() << "schedule \"" << schedule << "\" puts stage " << stage << " on device "
+                              << problem->deviceOf(stage) << "; it lies on the ranks of device "
+                              << activities.deviceOf(stage);
+  predictSlots(activities, loop, tasks, *problem);
   llvm::Expected<OrderTable> table = problem->solve();
   if (!table)
     return loop.emitError() << llvm::toString(table.takeError());
-  slots.assign(table->devices[stage].slots.begin(), table->devices[stage].slots.end());
-  return slots;
+  if (!backward)
+    for (DeviceOrder &device : table->devices)
+      llvm::erase_if(device.slots, [](const ScheduleSlot &slot) { return slot.kind != SlotKind::Forward; });
+  return LoopOrder{std::move(*problem), std::move(table->devices)};
 }
 
-/// Lists the compute of one stage: what stands outside loops in the step's order, loops by their slots.
-static LogicalResult listStage(const Activities &activities, unsigned stage, StringRef schedule,
-                               TaskList &tasks) {
-  LoopOp done;
+/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along.
+static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks) {
+  ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
+  llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
+  for (const ScheduleSlot &slot : slots)
+    if (slot.kind == SlotKind::Weight)
+      apart.insert({slot.chunk, slot.microbatch});
+  for (const ScheduleSlot &slot : slots) {
+    bool whole = slot.kind == SlotKind::Backward && !apart.contains({slot.chunk, slot.microbatch});
+    for (auto [index, member] : llvm::enumerate(activities.list))
+      if (member.loop == loop && !member.isCommunication() &&
+          member.stages.front() == order.problem.stageOf(device, slot.chunk) &&
+          (member.slot == slot.kind || (whole && member.slot == SlotKind::Weight)))
+        tasks.append(index, slot.microbatch);
+  }
+}
+
+/// Lists the compute of all devices: what stands outside loops in the step's order, loops by their slots.
+static LogicalResult listCompute(const Activities &activities, StringRef schedule, TaskList &tasks) {
+  llvm::DenseSet<Operation *> done;
   for (auto [index, activity] : llvm::enumerate(activities.list)) {
     LoopOp loop = activity.loop;
-    if (loop && loop == done)
+    if (!loop && !activity.isCommunication())
+      tasks.append(index, 0);
+    if (!loop || !done.insert(loop).second)
       continue;
-    if (!loop) {
-      if (!activity.isCommunication() && activity.stages.front() == stage)
-        tasks.append(index, 0);
-      continue;
-    }
-    done = loop;
-    auto slots = slotsOf(activities, loop, stage, schedule);
-    if (failed(slots))
+    auto order = orderLoop(activities, loop, schedule, tasks);
+    if (failed(order))
       return failure();
-    for (const ScheduleSlot &slot : *slots)
-      for (auto [other, member] : llvm::enumerate(activities.list))
-        if (member.loop == loop && !member.isCommunication() && member.stages.front() == stage &&
-            member.backward == (slot.kind == SlotKind::Backward))
-          tasks.append(other, slot.microbatch);
+    for (unsigned device = 0; device < activities.numDevices(); ++device)
+      listLoop(activities, loop, *order, device, tasks);
   }
   return success();
 }
@@ -153,9 +191,8 @@ static LogicalResult listStage(const Activities &activities, unsigned stage, Str
 FailureOr<StepOrder> StepOrder::compute(const Activities &activities, StringRef schedule,
                                         const Hardware &hardware) {
   TaskList tasks(activities, hardware);
-  for (unsigned stage = 0; stage < activities.stages.size(); ++stage)
-    if (failed(listStage(activities, stage, schedule, tasks)))
-      return failure();
+  if (failed(listCompute(activities, schedule, tasks)))
+    return failure();
   tasks.link();
   llvm::Expected<GlobalOrder> order = tasks.problem.solve();
   if (!order)

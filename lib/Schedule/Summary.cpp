@@ -10,18 +10,20 @@ static int64_t bytesOf(BufferOp buffer) {
   return getByteSize(buffer.getTensorType()) * static_cast<int64_t>(buffer.getDepth());
 }
 
-/// Whether a block runs a fragment of one of these kinds.
-static bool runsKind(BlockOp block, ArrayRef<FragmentKind> kinds) {
-  return llvm::any_of(block.getOps<ExecOp>(), [&](ExecOp exec) {
+/// The stage of the first fragment of one of these kinds that a block runs; null if it runs none.
+static Attribute stageOfKind(BlockOp block, ArrayRef<FragmentKind> kinds) {
+  for (auto exec : block.getOps<ExecOp>()) {
     auto fragment = SymbolTable::lookupNearestSymbolFrom<FragmentOp>(block->getParentOfType<ModuleOp>(),
                                                                      exec.getFragmentAttr());
-    return fragment && llvm::is_contained(kinds, fragment.getKind());
-  });
+    if (fragment && llvm::is_contained(kinds, fragment.getKind()))
+      return fragment.getStageAttr();
+  }
+  return {};
 }
 
-static bool runsForward(BlockOp block) { return runsKind(block, {FragmentKind::forward}); }
-static bool runsBackward(BlockOp block) {
-  return runsKind(block, {FragmentKind::backward, FragmentKind::weight});
+static Attribute runsForward(BlockOp block) { return stageOfKind(block, {FragmentKind::forward}); }
+static Attribute runsBackward(BlockOp block) {
+  return stageOfKind(block, {FragmentKind::backward, FragmentKind::weight});
 }
 
 /// Buffers that a forward stores or loads and a backward loads.
@@ -29,7 +31,7 @@ static llvm::SmallDenseSet<StringRef> findSaved(ProgramOp program, EntryOp entry
   llvm::SmallDenseSet<StringRef> forward, backward, saved;
   for (auto name : entry.getBlocks().getAsRange<FlatSymbolRefAttr>()) {
     auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    bool ahead = runsForward(block), back = runsBackward(block);
+    bool ahead(runsForward(block)), back(runsBackward(block));
     for (auto store : block.getOps<StoreOp>())
       if (ahead)
         forward.insert(store.getBuffer());
@@ -46,18 +48,19 @@ static llvm::SmallDenseSet<StringRef> findSaved(ProgramOp program, EntryOp entry
   return saved;
 }
 
-/// The most microbatches whose forward has begun and whose backward has not ended.
+/// The most microbatches whose forward on a stage has begun and whose backward there has not ended, all stages of the
+/// program together.
 static int64_t countInFlight(ProgramOp program, EntryOp entry) {
-  llvm::SmallDenseSet<int64_t> open;
+  llvm::SmallDenseSet<std::pair<Attribute, int64_t>> open;
   size_t most = 0;
   for (auto [name, microbatch] :
        llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
     auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    if (runsForward(block))
-      open.insert(microbatch);
+    if (Attribute stage = runsForward(block))
+      open.insert({stage, microbatch});
     most = std::max<size_t>(most, open.size());
-    if (runsBackward(block))
-      open.erase(microbatch);
+    if (Attribute stage = runsBackward(block))
+      open.erase({stage, microbatch});
   }
   return most;
 }
@@ -66,7 +69,7 @@ SmallVector<StageSummary> summarizePrograms(ModuleOp module, StringRef entryName
   SmallVector<StageSummary> result;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
     StageSummary &summary = result.emplace_back();
-    summary.stage = program.getStage().str();
+    summary.stage = program.getRole();
     auto entry = dyn_cast_or_null<EntryOp>(SymbolTable::lookupSymbolIn(program, entryName));
     llvm::SmallDenseSet<StringRef> saved;
     if (entry)

@@ -16,11 +16,18 @@ static LogicalResult verifyPrograms(ModuleOp module) {
     return step.emitError() << "is left after Schedule";
   llvm::MapVector<Attribute, ProgramOp> of;
   for (ProgramOp program : module.getOps<ProgramOp>())
-    if (auto [at, first] = of.insert({program.getStageAttr().getAttr(), program}); !first)
-      return program.emitError() << "is a second program of @" << program.getStage();
-  for (StageOp stage : module.getOps<StageOp>())
-    if (!of.contains(stage.getSymNameAttr()))
+    for (auto stage : program.getStages().getAsRange<FlatSymbolRefAttr>())
+      if (auto [at, first] = of.insert({stage.getAttr(), program}); !first)
+        return program.emitError() << "is a second program of " << stage;
+  for (StageOp stage : module.getOps<StageOp>()) {
+    ProgramOp program = of.lookup(stage.getSymNameAttr());
+    if (!program)
       return stage.emitError() << "has no program after Schedule";
+    MeshAttr mesh = getMesh(program, program.getFirstStage());
+    if (program.getRanks() != stage.getRanks() || mesh != stage.getMesh())
+      return stage.emitError() << "lies on ranks " << stage.getRanks() << " with mesh " << stage.getMesh() << ", its program @"
+                               << program.getSymName() << " on " << program.getRanks() << " with " << mesh;
+  }
   ProgramOp model;
   for (auto &[stage, program] : of) {
     if (!model)
@@ -39,8 +46,8 @@ static LogicalResult verifyExec(ExecOp exec) {
   if (!fragment)
     return exec.emitError() << "names " << exec.getFragmentAttr() << ", which is no fragment";
   auto program = exec->getParentOfType<ProgramOp>();
-  if (fragment.getStage() != program.getStage())
-    return exec.emitError() << "runs a fragment of @" << fragment.getStage() << " on @" << program.getStage();
+  if (!program.holds(fragment.getStageAttr()))
+    return exec.emitError() << "runs a fragment of @" << fragment.getStage() << " on @" << program.getRole();
   if (!fragment.getLocal())
     return exec.emitError() << "runs a fragment that is not local";
   if (TypeRange(exec.getOperandTypes()) != TypeRange(fragment.getArgumentTypes()) ||
@@ -58,9 +65,9 @@ static LogicalResult verifyAccumulator(BufferOp buffer) {
                               << "\", which is no variable";
   auto program = buffer->getParentOfType<ProgramOp>();
   auto dist = buffer.getDist() ? dyn_cast<DistType>(*buffer.getDist()) : DistType();
-  if (!dist || dist.getStage() != program.getStageAttr())
+  if (!dist || !program.holds(dist.getStage()))
     return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
-                              << "\" without saying how it lies on @" << program.getStage();
+                              << "\" without saying how it lies on @" << program.getRole();
   RankedTensorType local =
       dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
   if (local != buffer.getTensorType())

@@ -226,6 +226,18 @@ llvm::Expected<OrderTableProblem> OrderTableProblem::make(StringRef nameOrPath, 
   return problem;
 }
 
+bool par::runsWeightsApart(StringRef nameOrPath) {
+  if (!OrderTableProblem::isPath(nameOrPath)) {
+    const Schedule *found = findSchedule(nameOrPath);
+    return found && found->weightsApart;
+  }
+  auto read = OrderTableProblem::readTable(nameOrPath);
+  if (read)
+    return read->weightsApart();
+  llvm::consumeError(read.takeError());
+  return false;
+}
+
 llvm::Expected<std::vector<unsigned>> par::countInFlight(StringRef nameOrPath, unsigned stages, unsigned devices,
                                                          unsigned microbatches) {
   auto problem = OrderTableProblem::make(nameOrPath, stages, devices, microbatches);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small random models under random plans: every pass must leave what a step computes.
 
-    random-plans.py [--count N] [--seed S] [--par-opt PATH] [--keep FOLDER]
+    random-plans.py [--count N] [--seed S] [--chunks] [--par-opt PATH] [--keep FOLDER]
 
 Each case is a model as IR (embedding, products, norms, attention, gathers, a loss), a plan as passes and their
 options (stages, mesh, shardings, microbatches, optimizer, clipping, schedule), and one run of par-opt
@@ -234,9 +234,15 @@ class Model:
 class Case:
     """A model and a plan."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, chunks=False):
         choose = random.Random(seed)
-        self.stages = choose.choice([1, 1, 2, 2, 3])
+        self.stages = devices = choose.choice([1, 1, 2, 2, 3])
+        self.schedule = None
+        if chunks:
+            draws = random.Random(f"chunks of {seed}")
+            devices = draws.choice([1, 2, 2, 3])
+            self.schedule = draws.choice(["interleaved", "interleaved", "zb-h1", "zb-v", "auto"])
+            self.stages = devices * {"zb-h1": 1, "zb-v": 2}.get(self.schedule, draws.choice([2, 2, 3]))
         axes = choose.choice([[], [("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("tp", 3)], [("dp", 3)],
                               [("tp", 2), ("dp", 2)], [("tp.0", 2), ("tp.1", 2)], [("dp", 2), ("tp", 3)]])
         data = dict(axes).get("dp", 1)
@@ -250,7 +256,10 @@ class Case:
             ranks *= size
         head = []
         for stage in range(self.stages):
-            members = ", ".join(str(stage * ranks + r) for r in range(ranks))
+            device = stage % devices
+            if self.schedule == "zb-v" and stage >= devices:
+                device = devices - 1 - device
+            members = ", ".join(str(device * ranks + r) for r in range(ranks))
             head.append(f"par.stage @s{stage} <{mesh}> ranks [{members}]")
         for name, shape in model.variables:
             head.append(f"par.variable @{name} parameter : {tensor(shape)}{self.sharding(choose, shape, tensor_axes)}")
@@ -307,8 +316,9 @@ class Case:
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift, "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize",
                 "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
-                "par-recompute" + recompute, "par-verify-recompute", "par-flatten-collectives",
-                f"par-build-programs{{schedule={choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
+                "par-recompute" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}", "par-verify-recompute",
+                "par-flatten-collectives",
+                f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
                 "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels", "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
                 *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", split, "par-verify-collectives"]]),
@@ -331,13 +341,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--chunks", action="store_true", help="several stages on the same ranks, or backward in two parts")
     parser.add_argument("--par-opt", default="par-opt")
     parser.add_argument("--keep", default="")
     options = parser.parse_args()
     print(f"random-plans.py --count {options.count} --seed {options.seed}")
     failed = 0
     for seed in range(options.seed, options.seed + options.count):
-        wrong = Case(seed).run(options.par_opt)
+        wrong = Case(seed, options.chunks).run(options.par_opt)
         if not wrong:
             continue
         failed += 1

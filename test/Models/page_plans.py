@@ -35,7 +35,7 @@ REFUSED = {
 }
 # What a refusal is about, and how §8 calls it.
 NOT_YET = {
-    r"pipeline.schedule: \"\w+\"": "schedules other than", r"pipeline.meshes": "`pipeline.meshes`",
+    r"pipeline.schedule: \"[\w-]+\"": "the schedules", r"pipeline.meshes": "`pipeline.meshes`",
     r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`", r"carry": "`carry`",
 }

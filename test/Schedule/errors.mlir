@@ -110,3 +110,42 @@ par.step @train(%x: !x) {
   par.run @f(%s) : (!x) -> ()
   par.return
 }
+
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+// expected-error @below {{has mesh #par.mesh<"tp"=2>, @s0 on the same ranks #par.mesh<"dp"=2>}}
+par.stage @s1 <"tp"=2> ranks [0, 1]
+
+// -----
+
+!w0 = !par.dist<tensor<4xf32>, @s0, [{}]>
+!w1 = !par.dist<tensor<4xf32>, @s1, [{"dp"}]>
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.stage @s1 <"dp"=2> ranks [0, 1]
+// expected-error @below {{lies on @s1 in other parts than on @s0, which is on the same ranks: not supported yet by Schedule}}
+par.variable @w frozen : tensor<4xf32> at [!w0, !w1]
+
+// -----
+
+!w0 = !par.dist<tensor<4xf32>, @s0, [{}]>
+!w1 = !par.dist<tensor<4xf32>, @s1, [{"dp"}]>
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.stage @s1 <"dp"=2> ranks [0, 1]
+par.variable @w frozen : tensor<4xf32>
+par.step @eval() {
+  %w0 = par.read @w : !w0
+  // expected-error @below {{takes @w in other parts than another stage on the same ranks: not supported yet by Schedule}}
+  %w1 = par.read @w : !w1
+  par.return
+}
+
+// -----
+
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.stage @s1 <"dp"=2> ranks [0, 1]
+// expected-error @below {{takes input "x" in other parts on another stage on the same ranks: not supported yet by Schedule}}
+par.step @eval(%a: !par.dist<tensor<4xf32>, @s0, [{}]>, %b: !par.dist<tensor<4xf32>, @s1, [{"dp"}]>) attributes {inputs = ["x", "x"]} {
+  par.return
+}

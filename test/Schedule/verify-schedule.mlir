@@ -26,6 +26,13 @@ par.program @q on @s0 ranks [0] {}
 // -----
 
 par.stage @s0 <> ranks [0]
+// expected-error @below {{lies on ranks 1 with mesh #par.mesh<>, its program @p on 0 with #par.mesh<>}}
+par.stage @s1 <> ranks [1]
+par.program @p on @s0, @s1 ranks [0] {}
+
+// -----
+
+par.stage @s0 <> ranks [0]
 par.stage @s1 <> ranks [1]
 par.program @p on @s0 ranks [0] {
   // expected-error @below {{is no entry of @q}}

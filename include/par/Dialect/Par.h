@@ -47,6 +47,9 @@ mlir::RankedTensorType getTensorType(mlir::Type type);
 /// The axes of an ArrayAttr of strings.
 llvm::SmallVector<mlir::StringAttr> getAxes(mlir::ArrayAttr axes);
 
+/// The stages of a module by the ranks on which they lie, in the order in which the first ones stand there.
+llvm::SmallVector<llvm::SmallVector<StageOp>> getStagesByRanks(mlir::ModuleOp module);
+
 /// Mesh of the stage that `name` refers to, looked up in the module of `from`; null if there is none.
 MeshAttr getMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr stage);
 

@@ -10,7 +10,10 @@ def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, N
     HasParent<"::mlir::ModuleOp">, SingleBlock]> {
   let summary = "one role's program: buffers, blocks, entries";
   let description = [{
-    Example:
+    It runs the fragments of all stages that lie on its ranks, of one or of several. Stages on the same ranks have the
+    same mesh; a value that goes from one of them to another stays where it is.
+
+    Example, and the begin of one for two stages, `par.program @p on @s0, @s2 ranks [0, 1] {`:
     ```
     par.program @stage0 on @s0 ranks [0, 1, 2, 3] {
       par.buffer @w1 state of "w1" : tensor<64x128xf32>
@@ -24,9 +27,16 @@ def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, N
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$stage, DenseI64ArrayAttr:$ranks);
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$stages, DenseI64ArrayAttr:$ranks);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `on` $stage `ranks` $ranks attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `on` custom<Symbols>($stages) `ranks` $ranks attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    bool holds(::mlir::FlatSymbolRefAttr stage) { return ::llvm::is_contained(getStages(), stage); }
+    /// "s0", of two stages "s0+s2": what users know the role by.
+    std::string getRole();
+    /// Of its stages the first: what all of them have alike, a mesh and ranks, is asked of this one.
+    ::mlir::FlatSymbolRefAttr getFirstStage() { return ::llvm::cast<::mlir::FlatSymbolRefAttr>(getStages()[0]); }
+  }];
 }
 
 def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {

@@ -30,9 +30,6 @@ struct PlanKey {
 /// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.
 llvm::ArrayRef<PlanKey> planKeys();
 
-/// Why this compiler cannot run an order of fragments yet: "runs weight gradients apart from backward"; empty if it can.
-std::string notCarriedYet(bool weightsApart, unsigned stagesADevice);
-
 /// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known
 /// ones.
 llvm::StringRef foreignPlanKey(llvm::StringRef name);

@@ -38,6 +38,29 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
   ];
 }
 
+def SplitBackwardPass : Pass<"par-split-backward", "::mlir::ModuleOp"> {
+  let summary = "splits backward in two where the schedule runs weight gradients in slots of their own";
+  let description = [{
+    Expects: local fragments. Leaves: as it was where the schedule has no such slots; else each backward of a loop as two
+    fragments, `backward` with what reaches another stage and `weight` with what reaches sums alone. What the second needs
+    of the first is a result of the one and an argument of the other, unless it follows from what both have by ops that
+    fuse. Where nobody waits for any of it, as on the first stage, all of backward is `weight`.
+    Fails: never.
+
+    ```
+    %db, %dw = par.run @s1.backward(%w, %h, %d) : ...        // %db to stage 0, %dw to a sum
+    ```
+    becomes
+    ```
+    %db, %dz = par.run @s1.backward(%w, %h, %d) : ...
+    %dw = par.run @s1.weight(%dz, %b) : ...
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "a schedule of the solver, or the path of a table">
+  ];
+}
+
 def VerifyRecomputePass : Pass<"par-verify-recompute", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Recompute";
   let description = [{

@@ -4,16 +4,19 @@
 include "mlir/Pass/PassBase.td"
 
 def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
-  let summary = "turns steps into one program a stage: buffers, blocks, and the order in which they run";
+  let summary = "turns steps into one program for each list of ranks: buffers, blocks, and the order in which they run";
   let description = [{
-    Expects: steps of local fragments (after Partition). Leaves: no step; for each stage a program with a buffer for
-    whatever outlives a block, a block for each run of fragments and each communication, and an entry for each step. The
-    order is the schedule's table on the stages and one global order of all communication, by the start times of a
+    Expects: steps of local fragments (after Partition). Leaves: no step; for each list of ranks a program, of all
+    stages that lie on it, with a buffer for whatever outlives a block, a block for each run of fragments and each communication, and an entry for each step. The
+    order is the schedule's table on the devices and one global order of all communication, by the start times of a
     simulated step; a buffer has as few slots as that order lets it have. Sums over microbatches are stored by the
     first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`). The
-    buffer of a gradient says of which variable it is. A stage that computes with the number of the microbatch begins with
-    a run for each microbatch (`number`), which leaves the number in the microbatch's slot.
-    Fails: where a loop slices a value that is neither an input nor stacked, or a step reads behind.
+    buffer of a gradient says of which variable it is. A program that computes with the number of the microbatch begins
+    with a run for each microbatch (`number`), which leaves the number in the microbatch's slot. Of several stages on the
+    same ranks each has its name on its blocks (`forward.s2`); a transfer between two of them is no block, since the value
+    is there, and neither is one that brings a device what it had or got before.
+    Fails: where a loop slices a value that is neither an input nor stacked, a step reads behind, stages on the same ranks
+    have different meshes or hold a variable or input in different parts, or the schedule puts a stage on other ranks.
 
     ```
     %a = par.run @train.s0.forward(%w, %x) : ...      // in a par.loop 4 of @train, w read from @w

@@ -5,11 +5,11 @@
 
 namespace par {
 
-/// What the order of one stage's program keeps.
+/// What the order of one program keeps.
 struct StageSummary {
-  std::string stage;
-  /// The most microbatches whose forward has begun and whose backward has not ended; where there is no
-  /// backward, whose forward has begun.
+  std::string stage; ///< "s0", of several "s0+s2"
+  /// The most microbatches whose forward on a stage has begun and whose backward there has not ended, all its stages
+  /// together; where there is no backward, whose forward has begun.
   int64_t inFlight = 0;
   /// Bytes on one rank of temporary buffers that forward and backward share, all slots: residuals, received
   /// activations.

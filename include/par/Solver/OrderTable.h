@@ -123,6 +123,9 @@ struct OrderTableProblem {
 llvm::Expected<std::vector<unsigned>> countInFlight(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
                                                     unsigned microbatches);
 
+/// Whether a schedule, given as for OrderTableProblem::make, has slots of weight gradients; false where it cannot be read.
+bool runsWeightsApart(llvm::StringRef nameOrPath);
+
 /// "F3", "B3.1!": of the first stage of a device, of its second one; "!" marks the last.
 std::string slotName(const ScheduleSlot &slot);
 

@@ -11,7 +11,7 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
   if (auto fragment = op->getParentOfType<FragmentOp>())
     stage = fragment.getStageAttr();
   else if (auto program = op->getParentOfType<ProgramOp>())
-    stage = program.getStageAttr();
+    stage = program.getFirstStage();
   MeshAttr mesh = stage ? getMesh(op, stage) : MeshAttr();
   if (!mesh)
     return op->emitOpError() << "stands in no fragment or program of a known stage";

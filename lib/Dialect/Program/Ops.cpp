@@ -1,8 +1,17 @@
 #include "par/Dialect/Par.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 
 namespace par {
+
+std::string ProgramOp::getRole() {
+  auto stages = llvm::to_vector(getStages().getAsRange<FlatSymbolRefAttr>());
+  if (stages.size() > 8) // a name in a bundle is short
+    return (stages.front().getValue() + ".." + stages.back().getValue()).str();
+  return llvm::join(llvm::map_range(stages, [](FlatSymbolRefAttr stage) { return stage.getValue(); }), "+");
+}
 
 LogicalResult BufferOp::verify() {
   if (getDepth() < 1)

@@ -1,0 +1,31 @@
+#ifndef PAR_LIB_SCHEDULE_SHAREDVARIABLES_H
+#define PAR_LIB_SCHEDULE_SHAREDVARIABLES_H
+
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// A tied parameter is owned by one stage and copied to others. Where several of these lie on the same ranks in the same
+/// parts, one variable stands for all of them there: the owner, or the first copy.
+///
+///     par.variable @wte parameter : ... at [!par.dist<..., @s0, ...>]                  // ranks [0]: both in @wte
+///     par.variable @wte.s3 copy of @wte : ... at [!par.dist<..., @s3, ...>]
+class SharedVariables {
+public:
+  explicit SharedVariables(mlir::ModuleOp module);
+
+  /// The variable whose buffer a variable has on the ranks of a stage.
+  VariableOp at(mlir::FlatSymbolRefAttr variable, DistType dist) const;
+
+private:
+  mlir::Attribute rootOf(VariableOp variable) const;
+
+  llvm::DenseMap<mlir::Attribute, VariableOp> variables; ///< by name
+  llvm::DenseMap<mlir::Attribute, mlir::Attribute> ranks; ///< of a stage
+  /// (parameter, ranks, sharding) -> the first one in the table.
+  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute>, VariableOp> first;
+};
+
+} // namespace par
+
+#endif
