@@ -46,7 +46,9 @@ static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rul
       if (parts != **rule.blocks)
         return emitError(planLocation(rule.blocks->origin, module))
                << "blocks is " << **rule.blocks << ", and the graph takes dim " << dim << " of "
-               << variable.getSymName() << " apart into " << parts << (parts == 1 ? " part" : " parts");
+               << variable.getSymName() << " apart into " << parts
+               << (parts == 1 ? " part; without blocks its rows are cut as they lie, and what else a rank needs is gathered"
+                              : " parts");
     }
   variable.setShardingAttr(
       buildSharding(plan, rule, variable.getTensorType().getRank(), dimOf, module.getContext()));

@@ -9,10 +9,11 @@ using namespace mlir;
 
 namespace {
 
-/// A dim of `value` that all its users cut into equal parts.
+/// A dim of `value` that all its users cut into equal parts, or that its only one, `split`, makes dims of.
 struct Cut {
   Value value;
   int64_t dim = 0, parts = 0;
+  ReshapeOp split;
 };
 
 RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -41,6 +42,44 @@ std::optional<int64_t> cutDim(SliceOp slice) {
   return found;
 }
 
+/// The dim of a reshape's operand that begins where `dim` of its result does.
+std::optional<int64_t> beginsAt(ReshapeOp reshape, int64_t dim) {
+  ArrayRef<int64_t> from = tensorType(reshape.getOperand()).getShape(), to = tensorType(reshape).getShape();
+  int64_t wanted = ShapedType::getNumElements(to.take_front(dim)), before = 1;
+  for (auto [place, size] : llvm::enumerate(from)) {
+    if (before == wanted && size != 1)
+      return place;
+    before *= size;
+  }
+  return std::nullopt;
+}
+
+/// Where the parts that single elements of a dim are were made: (.., 3 h d) -> (.., 3, h, d), moved and taken apart, as
+/// torch.nn.MultiheadAttention and image transformers have it.
+std::optional<Cut> findSplit(SliceOp first, int64_t dim) {
+  Value value = first.getOperand();
+  int64_t parts = tensorType(value).getDimSize(dim);
+  for (Operation *user : value.getUsers())
+    if (auto slice = dyn_cast<SliceOp>(user); !slice || cutDim(slice) != dim || tensorType(slice).getDimSize(dim) != 1)
+      return std::nullopt;
+  while (Operation *op = value.getDefiningOp()) {
+    std::optional<int64_t> from;
+    if (auto transpose = dyn_cast<TransposeOp>(op))
+      from = transpose.getPermutation()[dim];
+    else if (auto reshape = dyn_cast<ReshapeOp>(op))
+      from = beginsAt(reshape, dim);
+    if (!from || !op->getOperand(0).hasOneUse())
+      return std::nullopt;
+    value = op->getOperand(0), dim = *from;
+    int64_t size = tensorType(value).getDimSize(dim);
+    if (size % parts)
+      return std::nullopt;
+    if (size > parts)
+      return Cut{value, dim, parts, cast<ReshapeOp>(op)};
+  }
+  return std::nullopt;
+}
+
 std::optional<Cut> findCut(SliceOp first) {
   std::optional<int64_t> dim = cutDim(first);
   if (!dim)
@@ -49,13 +88,16 @@ std::optional<Cut> findCut(SliceOp first) {
   int64_t size = tensorType(first).getDimSize(*dim), total = tensorType(value).getDimSize(*dim);
   if (size == 0 || total % size || total / size < 2)
     return std::nullopt;
+  if (size == 1)
+    if (std::optional<Cut> split = findSplit(first, *dim))
+      return split;
   for (Operation *user : value.getUsers()) {
     auto slice = dyn_cast<SliceOp>(user);
     if (!slice || cutDim(slice) != dim || tensorType(slice).getDimSize(*dim) != size ||
         slice.getStarts()[*dim] % size)
       return std::nullopt;
   }
-  return Cut{value, *dim, total / size};
+  return Cut{value, *dim, total / size, {}};
 }
 
 /// Follows one dim from a value back to the variables it comes from, and rebuilds what lies between with the dim
@@ -220,6 +262,10 @@ private:
 
 /// Every slice of the folded value becomes one part of the unfolded one.
 void replaceSlices(const Cut &cut, Value unfolded) {
+  if (ReshapeOp split = cut.split) { // row-major order is the same
+    split->setOperand(0, unfolded);
+    return;
+  }
   int64_t size = tensorType(cut.value).getDimSize(cut.dim) / cut.parts;
   for (Operation *user : llvm::make_early_inc_range(cut.value.getUsers())) {
     auto slice = cast<SliceOp>(user);

@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/plan.yaml | FileCheck %s
 // RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/blocks.yaml 2>&1 | FileCheck %s --check-prefix=BLOCKS
+// RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/whole.yaml 2>&1 | FileCheck %s --check-prefix=WHOLE
 // RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/nothing.yaml 2>&1 | FileCheck %s --check-prefix=NOTHING
 
 // RUN: par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/init.yaml | FileCheck %s --check-prefix=FANS
@@ -14,6 +15,7 @@
 // CHECK: par.variable @h.0.mlp.weight frozen : tensor<8x8xf32> sharding <[{}, {"dp"}{{ ?}}]>
 // CHECK: par.variable @h.1.mlp.weight parameter : tensor<8x8xf32> sharding <[{"dp", ?}, {"tp.0", "tp.1", ?}{{ ?}}]>
 // BLOCKS: blocks.yaml:3:42: error: blocks is 2, and the graph takes dim 1 of h.0.attn.weight apart into 3 parts
+// WHOLE: whole.yaml:2:38: error: blocks is 2, and the graph takes dim 0 of wte.weight apart into 1 part; without blocks its rows are cut as they lie, and what else a rank needs is gathered
 // NOTHING: nothing.yaml:1:9: error: pattern "attn.wieght" matches no parameter, module or value
 // NOTHING: note: nearest is "attn.weight" (1 parameter); write "attn.wieght?" if it may be absent
 
@@ -32,5 +34,8 @@ train: {init: {wte.weight: xavier, attn.weight: kaiming}}
 mesh: {tp: 4}
 shard:
   h.0.attn.weight: {-1: [tp], blocks:    2}
+//--- whole.yaml
+mesh: {tp: 4}
+shard: {wte.weight: {0: tp, blocks: 2}}
 //--- nothing.yaml
 shard: {attn.wieght: {0: none}}

@@ -68,3 +68,34 @@ par.step @predict(%x: tensor<5x6x1xf32>, %ids: tensor<5xi64>) -> tensor<5x4xf32>
   %c = par.multiply %a, %b : tensor<5x4xf32>
   par.return %c : tensor<5x4xf32>
 }
+
+// -----
+
+// A reshape makes a dim of the parts, which is moved and taken apart: torch.nn.MultiheadAttention.
+// CHECK: par.variable @w parameter : tensor<3x64x64xf32> stored tensor<192x64xf32>
+par.variable @w parameter : tensor<192x64xf32>
+par.step @predict(%x: tensor<5x8x64xf32>) -> (tensor<1x5x8x64xf32>, tensor<1x5x8x64xf32>) attributes {inputs = ["x"], outputs = ["q", "v"]} {
+  %w = par.read @w : tensor<192x64xf32>
+  // CHECK: %[[dot:.*]] = par.dot {{.*}} -> tensor<5x8x3x64xf32>
+  // CHECK: par.reshape %[[dot]] : tensor<5x8x3x64xf32> to tensor<1x5x8x3x64xf32>
+  %0 = par.dot %x, %w contracting [2] x [1] : (tensor<5x8x64xf32>, tensor<192x64xf32>) -> tensor<5x8x192xf32>
+  %1 = par.reshape %0 : tensor<5x8x192xf32> to tensor<1x5x8x3x64xf32>
+  %2 = par.transpose %1 [3, 1, 2, 0, 4] : tensor<1x5x8x3x64xf32> to tensor<3x5x8x1x64xf32>
+  %3 = par.reshape %2 : tensor<3x5x8x1x64xf32> to tensor<3x5x8x64xf32>
+  %q = par.slice %3 [0, 0, 0, 0] to [1, 5, 8, 64] by [1, 1, 1, 1] : tensor<3x5x8x64xf32> to tensor<1x5x8x64xf32>
+  %v = par.slice %3 [2, 0, 0, 0] to [3, 5, 8, 64] by [1, 1, 1, 1] : tensor<3x5x8x64xf32> to tensor<1x5x8x64xf32>
+  par.return %q, %v : tensor<1x5x8x64xf32>, tensor<1x5x8x64xf32>
+}
+
+// -----
+
+// Heads of which each is taken apart lie major: the variable is as it was.
+// CHECK: par.variable @w parameter : tensor<192x64xf32>{{$}}
+par.variable @w parameter : tensor<192x64xf32>
+par.step @predict(%x: tensor<8x64xf32>) -> tensor<8x4x1x16xf32> attributes {inputs = ["x"], outputs = ["q"]} {
+  %w = par.read @w : tensor<192x64xf32>
+  %0 = par.dot %x, %w contracting [1] x [1] : (tensor<8x64xf32>, tensor<192x64xf32>) -> tensor<8x192xf32>
+  %1 = par.reshape %0 : tensor<8x192xf32> to tensor<8x4x3x16xf32>
+  %q = par.slice %1 [0, 0, 0, 0] to [8, 4, 1, 16] by [1, 1, 1, 1] : tensor<8x4x3x16xf32> to tensor<8x4x1x16xf32>
+  par.return %q : tensor<8x4x1x16xf32>
+}

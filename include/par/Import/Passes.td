@@ -68,8 +68,8 @@ def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
   let summary = "gives a variable the dims that the graph takes apart";
   let description = [{
     Expects: Import's step.
-    Leaves: where a product with a variable is cut into equal parts (a fused query-key-value weight), the variable has
-    a dim for the parts, `stored` says its shape in files, and the parts are slices along that dim; sharding the last
+    Leaves: where a product with a variable is cut into equal parts (a fused query-key-value weight), by slices or by a
+    reshape whose new dim is taken apart, the variable has a dim for the parts, `stored` says its shape in files, and the parts are slices along that dim; sharding the last
     dim then shards every part. Elements keep their order, so name and bytes in checkpoints are unchanged. Where the
     variable has other uses nothing is changed.
     Fails: never.
