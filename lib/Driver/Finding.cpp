@@ -9,7 +9,8 @@ namespace par {
 static std::string inLines(const std::string &text) { return format::printable(text, "\n"); }
 
 void Finding::print(raw_ostream &os, StringRef tool) const {
-  os << (file.empty() ? tool : StringRef(file));
+  // A name of a file may hold what a terminal takes for commands.
+  os << (file.empty() ? tool.str() : format::printable(file));
   if (line > 0)
     os << ":" << line << ":" << column;
   os << ": " << (warning ? "warning" : "error") << ": " << inLines(message) << "\n" << shown;

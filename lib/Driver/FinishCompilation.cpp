@@ -5,6 +5,7 @@
 #include "KernelTable.h"
 #include "MemoryTable.h"
 
+#include "par/format/Printable.h"
 #include "par/verify/Verify.h"
 
 #include "llvm/Support/Format.h"
@@ -118,7 +119,7 @@ int Compilation::write(format::Bundle &bundle) {
   }
   sayTime("write");
   if (!quiet())
-    out << "wrote   " << folder << llvm::format(" in %.1f s\n", seconds());
+    out << "wrote   " << format::printable(folder) << llvm::format(" in %.1f s\n", seconds());
   return Done;
 }
 

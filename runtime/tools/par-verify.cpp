@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
+#include "par/format/Printable.h"
 #include "par/format/Process.h"
 #include "par/verify/Verify.h"
 
@@ -58,13 +59,13 @@ static int run(int argc, char **argv) {
     return std::fputs(kUsage, stderr), 2;
   std::error_code error;
   if (!std::filesystem::exists(folder + "/manifest.json", error) && !error)
-    return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", folder.c_str()), 1;
+    return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", par::format::printable(folder).c_str()), 1;
   Verdict verdict = verifyBundle(folder, options);
   if (uint64_t ranks = verdict.proof.ranks; ranks > 0 && options.rank && *options.rank >= ranks)
     return std::fprintf(stderr, "par-verify: error: --rank %u: %s has %llu ranks, the first is 0\n", unsigned(*options.rank),
                         folder.c_str(), static_cast<unsigned long long>(ranks)),
            2;
-  std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
+  std::string text = json ? formatJson(verdict, folder) : format(verdict, par::format::printable(folder));
   std::fwrite(text.data(), 1, text.size(), verdict || json ? stdout : stderr); // a zero would end it for fputs
   return verdict ? 0 : verdict.read ? 3 : 1;
 }
