@@ -7,6 +7,7 @@
 #include "par/Import/Passes.h"
 #include "par/Split/Passes.h"
 #include "par/Train/Passes.h"
+#include "par/format/Printable.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
@@ -89,6 +90,11 @@ void Compilation::warnOfMissingData() {
 
 bool Compilation::readModel() {
   std::string reason;
+  // The bundle names its model, and a name is printed wherever that is looked for.
+  if (llvm::any_of(options.model, format::isControl)) {
+    report(options.model, "the path of a model holds no control character; rename it");
+    return false;
+  }
   onnxModel = onnx::readModel(options.model, reason);
   if (!onnxModel) {
     report(options.model, reason);
