@@ -46,15 +46,16 @@ static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
 LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name,
                                             ReduceKind kind, uint64_t tag) {
   BufferOp to = bufferOf(op->getResult(index));
-  if (failed(checkReduction(op, kind, to.getTensorType())))
+  auto type = cast<RankedTensorType>(op->getResult(index).getType());
+  if (failed(checkReduction(op, kind, type)))
     return failure();
   format::Instruction &made = append(op, format::Op::Coll);
   made.operands = {operand(format::Access::ReadWrite, to)};
   made.comm = comm(name);
   made.coll = format::CollKind::AllReduce;
   made.reduction = reductionOf(kind);
-  made.type = dtypeOf(to.getTensorType().getElementType());
-  made.n = to.getTensorType().getNumElements();
+  made.type = dtypeOf(type.getElementType());
+  made.n = type.getNumElements();
   made.tag = tag;
   return success();
 }
@@ -80,17 +81,18 @@ LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &n
     if (!worksAlongDim0(op, i))
       return op->emitError() << "works along another dim than 0; -par-flatten-collectives must come before";
     BufferOp from = bufferOf(op->getOperand(i)), to = bufferOf(op->getResult(i));
-    int64_t given = from.getTensorType().getNumElements(), got = to.getTensorType().getNumElements();
+    auto gives = cast<RankedTensorType>(op->getOperand(i).getType()), gets = cast<RankedTensorType>(op->getResult(i).getType());
+    int64_t given = gives.getNumElements(), got = gets.getNumElements();
     format::Instruction &made = append(op, format::Op::Coll);
     made.operands = {operand(format::Access::Read, from), operand(format::Access::Write, to)};
     made.comm = comm(name);
-    made.type = dtypeOf(to.getTensorType().getElementType());
+    made.type = dtypeOf(gets.getElementType());
     made.tag = tag;
     if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
       made.coll = format::CollKind::ReduceScatter;
       made.reduction = reductionOf(scatter.getKind());
       made.n = got;
-      if (failed(checkReduction(op, scatter.getKind(), to.getTensorType())))
+      if (failed(checkReduction(op, scatter.getKind(), gets)))
         return failure();
     } else if (isa<AllGatherOp>(op)) {
       made.coll = format::CollKind::AllGather;
@@ -160,7 +162,7 @@ void ProgramEmitter::emitWaits(format::Block &block) const {
     size_t members = it.op == format::Op::Group ? it.n : 0;
     for (size_t m = n; grouped == 0 && m <= n + members; ++m)
       for (const format::Operand &operand : block.instructions[m].operands)
-        for (auto [done, queue] : writtenBeside.lookup(operand.buffer))
+        for (auto [done, queue] : writtenBeside.lookup(ownerOf(out, operand.buffer)))
           if (queue != it.queue)
             wait(it.queue, done);
     grouped = members ? members : grouped - (grouped > 0);
@@ -187,12 +189,12 @@ LogicalResult ProgramEmitter::emitSend(SendOp send) {
     return failure();
   for (auto [i, value] : llvm::enumerate(send.getOperands())) {
     beginGroup(send, i, send.getNumOperands());
-    BufferOp from = bufferOf(value);
+    auto type = cast<RankedTensorType>(value.getType());
     format::Instruction &made = append(send, format::Op::Send);
-    made.operands = {operand(format::Access::Read, from)};
+    made.operands = {operand(format::Access::Read, bufferOf(value))};
     made.comm = comm(*name);
-    made.type = dtypeOf(from.getTensorType().getElementType());
-    made.n = from.getTensorType().getNumElements();
+    made.type = dtypeOf(type.getElementType());
+    made.n = type.getNumElements();
     made.peer = {1};
     made.tag = tables.communicators.tagOf(Communicators::Scope::Transfer, send.getTag(), i);
   }
@@ -206,12 +208,12 @@ LogicalResult ProgramEmitter::emitRecv(RecvOp recv) {
     return failure();
   for (auto [i, value] : llvm::enumerate(recv.getResults())) {
     beginGroup(recv, i, recv.getNumResults());
-    BufferOp to = bufferOf(value);
+    auto type = cast<RankedTensorType>(value.getType());
     format::Instruction &made = append(recv, format::Op::Recv);
-    made.operands = {operand(format::Access::Write, to)};
+    made.operands = {operand(format::Access::Write, bufferOf(value))};
     made.comm = comm(*name);
-    made.type = dtypeOf(to.getTensorType().getElementType());
-    made.n = to.getTensorType().getNumElements();
+    made.type = dtypeOf(type.getElementType());
+    made.n = type.getNumElements();
     made.peer = {0};
     made.tag = tables.communicators.tagOf(Communicators::Scope::Transfer, recv.getTag(), i);
   }

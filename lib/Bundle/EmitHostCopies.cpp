@@ -50,7 +50,7 @@ private:
 } // namespace
 
 bool HostCopies::overlap(const format::Operand &mine, const format::Operand &theirs) const {
-  const format::Buffer &a = program.buffers[mine.buffer], &b = program.buffers[theirs.buffer];
+  const format::Buffer &a = program.buffers[ownerOf(program, mine.buffer)], &b = program.buffers[ownerOf(program, theirs.buffer)];
   if (a.space != b.space)
     return false;
   for (uint64_t one : a.at)

@@ -173,7 +173,7 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
       BufferOp sum = bufferOf(valueOf(launch, operand));
       format::Instruction &fill = append(launch, format::Op::Fill);
       fill.operands = {this->operand(format::Access::Write, sum)};
-      fill.n = sum.getTensorType().getNumElements();
+      fill.n = cast<RankedTensorType>(valueOf(launch, operand).getType()).getNumElements();
     }
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;
@@ -182,6 +182,16 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   for (uint64_t immediate : call->immediates)
     it.imms.push_back({static_cast<int64_t>(immediate), "", 1});
   return success();
+}
+
+/// What lies in front is there already.
+void ProgramEmitter::emitFill(LaunchOp launch) {
+  RankedTensorType before = getTensorType(launch.getOperand(0).getType()),
+                   after = getTensorType(launch.getResult(0).getType());
+  int64_t added = after.getNumElements() - before.getNumElements();
+  format::Instruction &fill = append(launch, format::Op::Fill);
+  fill.operands = {part(format::Access::Write, bufferOf(launch.getResult(0)), getBytes(before), after.clone({added}))};
+  fill.n = added;
 }
 
 LogicalResult ProgramEmitter::emitLaunch(LaunchOp launch) {
@@ -193,6 +203,10 @@ LogicalResult ProgramEmitter::emitLaunch(LaunchOp launch) {
     return emitMatmul(launch, kernel);
   if (implementation.starts_with("builtin:"))
     return emitBuiltin(launch, kernel);
+  if (implementation == "fill") {
+    emitFill(launch);
+    return success();
+  }
   return kernel.emitError() << "has the unknown implementation \"" << implementation << "\"";
 }
 

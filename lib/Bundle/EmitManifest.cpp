@@ -192,6 +192,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     if (!buffer.getDist())
       return buffer.emitError() << "does not say what it is a shard of (`as`)";
     format::Layout layout = layoutOf(cast<DistType>(*buffer.getDist()), stageOf(program));
+    if (std::vector<int64_t> held = shapeOf(buffer.getTensorType()); held > layout.local)
+      layout.local = held; // with room behind its rows
     if (held && !mergeLayout(tensor.layout, layout))
       return buffer.emitError()
              << "lies on this stage in other parts than on an earlier one: not supported yet";

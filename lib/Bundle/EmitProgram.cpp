@@ -117,12 +117,34 @@ format::Operand ProgramEmitter::operand(format::Access access, BufferOp buffer) 
   return made;
 }
 
-void ProgramEmitter::emitCopy(Operation *op, BufferOp from, BufferOp to) {
+format::Operand ProgramEmitter::part(format::Access access, BufferOp buffer, uint64_t offset, RankedTensorType type) {
+  format::Operand made = operand(access, buffer);
+  if (offset == 0 && type.getNumElements() == buffer.getTensorType().getNumElements())
+    return made;
+  std::string name = (buffer.getSymName() + "." + Twine(offset) + "." + Twine(getBytes(type))).str();
+  uint32_t known = out.findBuffer(name);
+  if (known == format::kNone) {
+    format::Buffer alias = out.buffers[made.buffer];
+    alias.name = name;
+    alias.shape = shapeOf(type);
+    alias.at.clear();
+    alias.tensor.clear();
+    alias.of = made.buffer;
+    alias.offset = offset;
+    known = out.buffers.size();
+    out.buffers.push_back(std::move(alias));
+  }
+  made.buffer = known;
+  return made;
+}
+
+void ProgramEmitter::emitCopy(StoreOp store, LoadOp load) {
+  BufferOp from = bufferOf(load), to = names.lookup<BufferOp>(store.getBuffer());
   if (from == to)
     return;
-  format::Instruction &copy = append(op, format::Op::Copy);
+  format::Instruction &copy = append(store, format::Op::Copy);
   copy.operands = {operand(format::Access::Read, from), operand(format::Access::Write, to)};
-  copy.n = from.getTensorType().getNumElements();
+  copy.n = load.getType().getNumElements();
 }
 
 LogicalResult ProgramEmitter::emitOp(Operation *op) {
@@ -130,12 +152,13 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return success();
   if (auto store = dyn_cast<StoreOp>(op)) {
     if (auto load = store.getOperand().getDefiningOp<LoadOp>())
-      emitCopy(op, bufferOf(load), names.lookup<BufferOp>(store.getBuffer()));
+      emitCopy(store, load);
     return success();
   }
   if (auto fetch = dyn_cast<FetchOp>(op)) {
     format::Instruction &made = append(op, format::Op::Fetch);
-    made.operands = {operand(format::Access::Read, bufferOf(fetch.getOperand()))};
+    RankedTensorType type = getTensorType(fetch.getOperand().getType());
+    made.operands = {part(format::Access::Read, bufferOf(fetch.getOperand()), 0, type)};
     made.name = fetch.getName();
     return success();
   }

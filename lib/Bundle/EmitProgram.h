@@ -28,6 +28,11 @@ struct BundleTables {
   llvm::StringMap<int32_t> provenanceIndex;
 };
 
+/// The buffer itself, or the one that it is a part of.
+inline uint32_t ownerOf(const format::Program &program, uint32_t buffer) {
+  return program.buffers[buffer].of == format::kNone ? buffer : program.buffers[buffer].of;
+}
+
 /// Turns one par.program into one program of the format.
 class ProgramEmitter {
 public:
@@ -48,11 +53,12 @@ private:
   mlir::LogicalResult emitGenerated(LaunchOp launch, KernelOp kernel);
   mlir::LogicalResult emitBuiltin(LaunchOp launch, KernelOp kernel);
   mlir::LogicalResult emitMatmul(LaunchOp launch, KernelOp kernel);
+  void emitFill(LaunchOp launch);
   mlir::LogicalResult emitCollective(mlir::Operation *op, const std::string &comm);
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
-  void emitCopy(mlir::Operation *op, BufferOp from, BufferOp to);
+  void emitCopy(StoreOp store, LoadOp load);
   mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm,
                                     ReduceKind kind, uint64_t tag);
   /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
@@ -70,6 +76,8 @@ private:
   /// Begins a group of `count` communications, if there are several.
   void beginGroup(mlir::Operation *op, size_t done, size_t count);
   format::Operand operand(format::Access access, BufferOp buffer) const;
+  /// Elements of a buffer from a byte on: an alias, if they are not the whole.
+  format::Operand part(format::Access access, BufferOp buffer, uint64_t offset, mlir::RankedTensorType type);
   uint32_t comm(const std::string &name);
   uint32_t event(const std::string &name);
   uint32_t queueNamed(llvm::StringRef name);

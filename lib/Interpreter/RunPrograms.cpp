@@ -149,7 +149,7 @@ LogicalResult ProgramRun::act(Walk &walk) {
     // Other values may take the bytes before the entry ends.
     if (BufferOp buffer = walk.storage.lookup(store.getBuffer()); isAccumulator(buffer))
       walk.accumulators[buffer] =
-          llvm::map_to_vector(shards, [&](const Tensor &shard) { return shard.withType(buffer.getTensorType()); });
+          llvm::map_to_vector(shards, [&](const Tensor &shard) { return seeAs(shard, buffer.getTensorType()); });
     walk.storage.store(store, walk.microbatch(), shards);
     return success();
   }
@@ -201,8 +201,9 @@ LogicalResult ProgramRun::finish(Walk &walk) {
     if (buffer.getKind() != BufferKind::state)
       continue;
     auto dist = cast<DistType>(*buffer.getDist());
+    RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), walk.mesh);
     FailureOr<Tensor> whole =
-        collect(buffer, walk.storage.peek(buffer), dist.getTensor(), dist.getSharding(), walk.mesh);
+        collect(buffer, walk.storage.peek(buffer, local), dist.getTensor(), dist.getSharding(), walk.mesh);
     if (failed(whole))
       return failure();
     outcome.written[buffer.getOf()->str()] = *whole;

@@ -43,6 +43,18 @@ static void forShard(ArrayRef<int64_t> whole, ArrayRef<int64_t> shard, ArrayRef<
   });
 }
 
+Tensor seeAs(const Tensor &tensor, RankedTensorType type) {
+  if (tensor.getSize() == type.getNumElements())
+    return tensor.withType(type);
+  Tensor seen(type);
+  for (int64_t i = 0, held = tensor.getSize(), end = seen.getSize(); i < end; ++i)
+    if (seen.isFloat())
+      seen.mutableFloats()[i] = i < held ? tensor.floats()[i] : paddingNan();
+    else
+      seen.mutableInts()[i] = i < held ? tensor.ints()[i] : poison;
+  return seen;
+}
+
 SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshAttr mesh) {
   SmallVector<Tensor> shards;
   RankedTensorType local = sharding.getLocalType(whole.getType(), mesh);

@@ -18,9 +18,9 @@ Storage::Slot &Storage::slotOf(BufferOp buffer, int64_t microbatch) {
   return slots[{buffer, slotNumber(buffer, microbatch)}];
 }
 
-/// The same elements under the shape of `type`.
+/// The first elements of every shard under the shape of `type`.
 static SmallVector<Tensor> seenAs(ArrayRef<Tensor> shards, RankedTensorType type) {
-  return llvm::map_to_vector(shards, [&](const Tensor &shard) { return shard.withType(type); });
+  return llvm::map_to_vector(shards, [&](const Tensor &shard) { return seeAs(shard, type); });
 }
 
 FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, int64_t microbatch) {
@@ -82,7 +82,9 @@ void Storage::store(StoreOp store, int64_t microbatch, ArrayRef<Tensor> shards) 
   slotOf(buffer, microbatch).stored = true;
 }
 
-ArrayRef<Tensor> Storage::peek(BufferOp buffer) { return slotOf(buffer, 0).shards; }
+SmallVector<Tensor> Storage::peek(BufferOp buffer, RankedTensorType type) {
+  return seenAs(slotOf(buffer, 0).shards, type);
+}
 
 LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, int64_t microbatch) {
   BufferOp buffer = byName.lookup(load.getBuffer());

@@ -20,8 +20,8 @@ public:
 
   /// Gives a slot its value before the entry begins.
   void fill(BufferOp buffer, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
-  /// Contents of a buffer without slots; empty where nothing stands.
-  llvm::ArrayRef<Tensor> peek(BufferOp buffer);
+  /// Contents of a buffer without slots, seen under a type; empty where nothing stands.
+  llvm::SmallVector<Tensor> peek(BufferOp buffer, mlir::RankedTensorType type);
   /// Fails with an error at `user` where the bytes of a value that `load` gave have changed since; only where
   /// Memory has placed the buffer.
   mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, int64_t microbatch);

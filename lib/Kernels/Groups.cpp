@@ -1,6 +1,7 @@
 #include "Groups.h"
 #include "AlignedRows.h"
 #include "JoinContracted.h"
+#include "par/Kernels/Fill.h"
 
 using namespace mlir;
 
@@ -100,6 +101,13 @@ void tieAccumulator(Group &group) {
       if (result.getType() == argument.getType() && group.tied.empty() && isStoredTo(result, load.getBuffer()))
         group.tied.push_back({result, argument});
   }
+}
+
+void fillInPlace(Group &group) {
+  if (group.body.size() != 1 || group.results.size() != 1 || !addsAtEnd(group.body.front()))
+    return;
+  group.implementation = "fill";
+  group.tied = {{group.results[0], group.arguments[0]}};
 }
 
 KernelOp buildKernel(OpBuilder &builder, const Group &group) {
@@ -233,6 +241,7 @@ void Former::dropUnread() {
         if (read.contains(result))
           group->results.push_back(result);
     tieAccumulator(*group);
+    fillInPlace(*group);
   }
 }
 

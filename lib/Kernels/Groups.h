@@ -54,6 +54,8 @@ std::unique_ptr<Group> formAttention(mlir::Operation *op, IsTaken isTaken, llvm:
 void arrangeAttention(BlockOp block);
 /// Lets a result take over an argument that is read here for the last time.
 void tieAccumulator(Group &group);
+/// Lets a result that is its argument with zeros behind it take over the argument, so that the zeros alone are written.
+void fillInPlace(Group &group);
 
 /// Forms the groups of all generated ops that no group computes yet: as many ops in one as share their loops. Linear in
 /// the number of ops.

@@ -1,5 +1,6 @@
 #include "Groups.h"
 #include "par/Kernels/Builtin.h"
+#include "par/Kernels/Fill.h"
 #include "par/Kernels/Matmul.h"
 #include "par/Kernels/Passes.h"
 
@@ -23,7 +24,7 @@ static LogicalResult verifyTied(KernelOp kernel) {
                                 << kernel.getArgumentTypes().size();
     if (argument < 0)
       continue;
-    if (kernel.getArgumentTypes()[argument] != kernel.getResultTypes()[index])
+    if (kernel.getArgumentTypes()[argument] != kernel.getResultTypes()[index] && kernel.getImplementation() != "fill")
       return kernel.emitError() << "ties result " << index << " of type " << kernel.getResultTypes()[index]
                                 << " to argument " << argument << " of type " << kernel.getArgumentTypes()[argument];
     if (!taken.insert(argument).second)
@@ -36,6 +37,11 @@ static LogicalResult verifyImplementation(KernelOp kernel) {
   StringRef implementation = kernel.getImplementation();
   if (implementation == "generated")
     return success();
+  if (implementation == "fill") {
+    if (!fillsUp(kernel))
+      return kernel.emitError() << "is to fill up a buffer in place, which its body does not";
+    return success();
+  }
   if (implementation == "library:matmul") {
     if (!describeMatmul(kernel))
       return kernel.emitError() << "is to be a product of the library, but no call computes its body";

@@ -1,3 +1,4 @@
+#include "Views.h"
 #include "par/Dialect/Beside.h"
 #include "par/Memory/Arena.h"
 #include "par/Memory/Passes.h"
@@ -14,20 +15,21 @@ namespace {
 /// Puts one block into the form where every result is stored at once and loaded where it is used.
 class Assigner {
 public:
-  Assigner(BlockOp block, SymbolTable &names, const SymbolTable &kernels)
-      : block(block), names(names), kernels(kernels), builder(block) {}
+  Assigner(BlockOp block, SymbolTable &names, const SymbolTable &kernels, const llvm::DenseSet<Operation *> &grown)
+      : block(block), names(names), kernels(kernels), grown(grown), builder(block) {}
 
   void run();
 
 private:
-  BufferOp makeScratch(Type type);
+  BufferOp makeScratch(RankedTensorType type);
   void assign(Operation *op);
   BufferOp chooseInPlace(Operation *op, unsigned operand, OpResult result);
   BufferOp chooseFresh(Operation *op, OpResult result);
   StoreOp findStore(Value value);
   StoreOp findStoreOfView(Value value);
+  RankedTensorType roomFor(Value value);
+  bool canFill(Operation *op, BufferOp buffer);
   bool isTouchedLater(Operation *from, BufferOp buffer, Operation *except);
-  bool isView(Operation *op);
   void see(Operation *view, LoadOp load);
   void assignView(Operation *op);
   void seeLoads();
@@ -36,6 +38,7 @@ private:
   BlockOp block;
   SymbolTable &names; ///< of the program
   const SymbolTable &kernels;
+  const llvm::DenseSet<Operation *> &grown; ///< buffers of state with room behind their elements
   OpBuilder builder;
   unsigned scratches = 0;
 };
@@ -55,12 +58,17 @@ BufferOp getBuffer(Value value, const SymbolTable &names) {
   return {};
 }
 
-BufferOp Assigner::makeScratch(Type type) {
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static bool fits(RankedTensorType type, BufferOp buffer) {
+  return type.getNumElements() <= buffer.getTensorType().getNumElements();
+}
+
+BufferOp Assigner::makeScratch(RankedTensorType type) {
   OpBuilder atProgram(block);
   std::string name = (block.getSymName() + ".t" + Twine(scratches++)).str();
   auto scratch = BufferOp::create(atProgram, block.getLoc(), StringRef(name), BufferKind::temp, StringAttr(),
-                                  /*sliced=*/false, SlotIndex::none, 1, cast<RankedTensorType>(type),
-                                  TypeAttr(), DenseI64ArrayAttr());
+                                  /*sliced=*/false, SlotIndex::none, 1, type, TypeAttr(), DenseI64ArrayAttr());
   names.insert(scratch);
   return scratch;
 }
@@ -76,15 +84,6 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
       operand = index;
   }
   return tied;
-}
-
-/// A kernel that gives its operand's elements in their order under another shape: the bytes are there already.
-bool Assigner::isView(Operation *op) {
-  auto launch = dyn_cast<LaunchOp>(op);
-  if (!launch || op->getNumOperands() != 1 || op->getNumResults() != 1)
-    return false;
-  auto kernel = cast<KernelOp>(kernels.lookup(launch.getKernelAttr().getAttr()));
-  return llvm::all_of(kernel.getBlock().without_terminator(), [](Operation &inner) { return isa<ReshapeOp>(inner); });
 }
 
 /// The load's buffer, seen under the view's shape, in place of what the view would make.
@@ -106,7 +105,7 @@ void Assigner::assignView(Operation *op) {
 /// Views of what other blocks have left: loads like others, so that what is overwritten is copied.
 void Assigner::seeLoads() {
   for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
-    if (isView(&op))
+    if (isView(&op, kernels))
       if (auto load = op.getOperand(0).getDefiningOp<LoadOp>())
         see(&op, load);
 }
@@ -115,7 +114,7 @@ void Assigner::seeLoads() {
 StoreOp Assigner::findStoreOfView(Value value) {
   StoreOp first;
   for (Operation *user : value.getUsers())
-    if (isView(user))
+    if (isView(user, kernels))
       if (StoreOp store = findStore(user->getResult(0)); store && (!first || store->isBeforeInBlock(first)))
         first = store;
   return first;
@@ -137,6 +136,35 @@ StoreOp Assigner::findStore(Value value) {
   SmallVector<int64_t> tied = getTiedOperands(use.getOwner(), kernels);
   auto taken = llvm::find(tied, static_cast<int64_t>(use.getOperandNumber()));
   return taken == tied.end() ? first : findStore(use.getOwner()->getResult(taken - tied.begin()));
+}
+
+/// What a value's buffer has to hold: more than the value, where what takes over its place adds to it.
+RankedTensorType Assigner::roomFor(Value value) {
+  RankedTensorType room = typeOf(value);
+  for (OpOperand &use : value.getUses()) {
+    SmallVector<int64_t> tied = getTiedOperands(use.getOwner(), kernels);
+    auto taken = llvm::find(tied, static_cast<int64_t>(use.getOperandNumber()));
+    if (taken == tied.end())
+      continue;
+    RankedTensorType more = roomFor(use.getOwner()->getResult(taken - tied.begin()));
+    if (more.getNumElements() > room.getNumElements())
+      room = more;
+  }
+  return room;
+}
+
+/// Whether an op may fill up a buffer of state, which has room for that: nobody stores to it before the result is used.
+bool Assigner::canFill(Operation *op, BufferOp buffer) {
+  if (!grown.contains(buffer) || !isFill(op, kernels) || !fits(typeOf(op->getResult(0)), buffer))
+    return false;
+  auto isBefore = [&](StoreOp store) {
+    Operation *writer = store.getOperand().getDefiningOp();
+    writer = isa_and_nonnull<LoadOp>(writer) ? store : writer;
+    return llvm::all_of(op->getUsers(), [&](Operation *user) { return writer && user->isBeforeInBlock(writer); });
+  };
+  return llvm::all_of(block.getOps<StoreOp>(), [&](StoreOp store) {
+    return store.getBuffer() != buffer.getSymName() || isBefore(store);
+  });
 }
 
 /// True if the buffer is loaded or stored behind `from`, or a value loaded from it before is used there.
@@ -195,7 +223,8 @@ BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult resul
   bool seenElsewhere = llvm::any_of(op->getOperands(), [&](Value other) {
     return other.getType() != old.getType() && other.getDefiningOp<LoadOp>() && getBuffer(other, names) == buffer;
   });
-  if ((scratch || same) && !seenElsewhere && !isTouchedLater(op, buffer, store))
+  bool free = ((scratch || same) && fits(typeOf(result), buffer)) || canFill(op, buffer);
+  if (free && !seenElsewhere && !isTouchedLater(op, buffer, store))
     return buffer;
   BufferOp target = chooseFresh(op, result);
   builder.setInsertionPoint(op);
@@ -209,21 +238,21 @@ BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult resul
 /// scratch.
 BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
   StoreOp store = findStore(result);
-  if (!store)
-    return makeScratch(result.getType());
-  BufferOp buffer = lookup(names, store.getBufferAttr());
+  BufferOp buffer = store ? lookup(names, store.getBufferAttr()) : BufferOp();
+  if (!buffer || !fits(typeOf(result), buffer))
+    return makeScratch(roomFor(result));
   for (Operation &other : *op->getBlock()) {
     auto load = dyn_cast<LoadOp>(other);
     auto write = dyn_cast<StoreOp>(other);
     bool between = op->isBeforeInBlock(&other) && other.isBeforeInBlock(store);
     if (write && write.getBuffer() == buffer.getSymName() && between)
-      return makeScratch(result.getType());
+      return makeScratch(roomFor(result));
     if (!load || load.getBuffer() != buffer.getSymName())
       continue;
     // Old bytes that this op itself or a later one still reads.
     for (Operation *user : load->getUsers())
       if (user == op || (op->isBeforeInBlock(user) && load->isBeforeInBlock(store)))
-        return makeScratch(result.getType());
+        return makeScratch(roomFor(result));
   }
   return buffer;
 }
@@ -257,7 +286,7 @@ void Assigner::run() {
     if (!isa<LoadOp>(op) && op.getNumResults() > 0)
       ops.push_back(&op);
   for (Operation *op : ops)
-    if (isView(op))
+    if (isView(op, kernels))
       assignView(op);
     else
       assign(op);
@@ -268,6 +297,8 @@ void Assigner::run() {
 
 namespace {
 struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
+  using AssignBuffersPassBase::AssignBuffersPassBase;
+
   /// Kernels that were views alone are launched no more.
   void eraseUnused() {
     llvm::DenseSet<Attribute> used;
@@ -279,10 +310,13 @@ struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
 
   void runOnOperation() override {
     SymbolTable kernels(getOperation());
+    llvm::DenseSet<Operation *> grown;
+    if (growState)
+      grown = growBuffersOfState(getOperation(), kernels);
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       SymbolTable names(program);
       for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
-        Assigner(block, names, kernels).run();
+        Assigner(block, names, kernels, grown).run();
     }
     eraseUnused();
   }

@@ -87,7 +87,9 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 } // namespace
 
 void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
-  manager.addPass(createAssignBuffersPass());
+  AssignBuffersPassOptions assign;
+  assign.growState = !options.offload; // copies between device and host are of a state's own rows
+  manager.addPass(createAssignBuffersPass(assign));
   if (options.offload)
     manager.addPass(createOffloadPass(*options.offload));
   PackMemoryPassOptions pack;

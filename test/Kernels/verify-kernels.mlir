@@ -75,3 +75,11 @@ par.stage @s0 <> ranks [0]
 par.fragment @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
   par.return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{is to fill up a buffer in place, which its body does not}}
+par.kernel @k(%a: tensor<4xf32>) -> tensor<6xf32> attributes {implementation = "fill", tied = array<i64: 0>} {
+  %0 = par.pad %a low [1] high [1] value 0.0 : f32 : tensor<4xf32> to tensor<6xf32>
+  par.return %0 : tensor<6xf32>
+}

@@ -211,12 +211,12 @@ def hold_memory(claims, title, bundle, ranks, microbatches, level):
     shard = sum(parts.values()) // ranks
     state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) in wanted)
     divided = lambda at: F32 * ((shard if level >= at else psi) + rest)
-    claims.equal(f"{title}: params", state("parameter"), divided(3))
+    padding = sum(parts.values()) - psi  # for which whole parameters that are updated in shares have room
+    claims.equal(f"{title}: params", state("parameter"), divided(3) + (F32 * padding if level in (1, 2) else 0))
     claims.equal(f"{title}: states", state("state"), 2 * divided(1))
     sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
     if microbatches > 1:
         claims.equal(f"{title}: grads", sums, divided(2))
-    padding = sum(parts.values()) - psi
     print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak {bundle.manifest['peak'][0]}")
 
 

@@ -152,9 +152,10 @@ def Par_WorldReduceOp : Par_Op<"world_reduce", [MemoryEffects<[MemRead, MemWrite
 def Par_KernelOp : Par_FunctionOp<"kernel", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "one launch's worth of work, with its meaning as a body of tensor ops";
   let description = [{
-    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME" or "library:NAME"; whichever it is,
-    the body says what it computes, and the interpreter runs that. `tied` gives for every result the argument whose
-    storage it takes over in place, or -1. Equal bodies are one kernel.
+    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME", "library:NAME", or "fill" (zeros behind the
+    operand, in place); whichever it is, the body says what it computes, and the interpreter runs that. `tied` gives for every
+    result the argument whose storage it takes over in place, or -1; the result of "fill" is larger than that. Equal bodies
+    are one kernel.
 
     Example:
     ```

@@ -41,6 +41,9 @@ mlir::FailureOr<Outcome> runEntry(mlir::ModuleOp module, llvm::StringRef name, c
 /// Value of a variable before the first step: of `variables`, else its own.
 Tensor initialValue(VariableOp variable, const Named &variables);
 
+/// The first elements of a tensor, under another type; what that has more is poisoned.
+Tensor seeAs(const Tensor &tensor, mlir::RankedTensorType type);
+
 /// Shards of a whole tensor, one a member rank of the mesh; padding poisoned. Of an unreduced float the
 /// members of a group hold 1/2, 1/4, ... of the value, so that only what is linear may work on them; of an
 /// unreduced integer the first holds all.

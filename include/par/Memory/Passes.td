@@ -9,7 +9,9 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
     Expects: programs whose blocks hold launches, communication, loads and stores (after Kernels). Leaves: every result
     is stored to one buffer at once and loaded from it where it is used; a result that its kernel makes in place, or that
     a collective reduces, shares its operand's buffer where nobody needs the old bytes, else these are copied first
-    (a load that is stored elsewhere is a copy). What kernels only reshape lies where it lay: others load it under that shape.
+    (a load that is stored elsewhere is a copy). What kernels only reshape, or take the first rows of, lies where it lay:
+    others load it under that shape. Where zeros are added behind all rows, these alone are written. With `grow-state`, state
+    has room for the rows that zeros are added to it for, or of which the first are stored to it.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -18,6 +20,7 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
     %2 = par.load @forward.t0 : tensor<4xf32>
     ```
   }];
+  let options = [Option<"growState", "grow-state", "bool", "true", "state may have room for more rows than its own">];
 }
 
 def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {

@@ -38,10 +38,10 @@ static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type ty
   auto buffer = program ? symbols.lookupSymbolIn<BufferOp>(program, name) : BufferOp();
   if (!buffer)
     return op->emitOpError() << "names " << name << ", which is no buffer of its program";
-  // The same elements may be seen under another shape.
+  // The first elements may be seen, under any shape.
   auto seen = cast<RankedTensorType>(type);
   RankedTensorType held = buffer.getTensorType();
-  if (held.getElementType() != seen.getElementType() || held.getNumElements() != seen.getNumElements())
+  if (held.getElementType() != seen.getElementType() || held.getNumElements() < seen.getNumElements())
     return op->emitOpError() << "has type " << type << ", the buffer " << held;
   return success();
 }
