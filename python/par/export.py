@@ -6,7 +6,7 @@ import os
 import pathlib
 import warnings
 
-from . import bags, casts, experts, failures, gradients, translations
+from . import attention, bags, casts, experts, failures, gradients, translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -40,7 +40,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
     """
     torch = _torch()
-    names, values = _named_inputs(module, inputs)
+    module = _unwrapped(torch, module)
+    names, values = _named_inputs(torch, module, inputs)
     dims = _dynamic_dims(names, values, dynamic)
     modes = {part: part.training for part in module.modules()}
     if not module.training:
@@ -90,22 +91,38 @@ def _torch():
     return torch
 
 
-def _named_inputs(module, inputs):
-    """Names and tensors in the order of forward's arguments; arguments left out stay out."""
-    parameters = [p.name for p in inspect.signature(module.forward).parameters.values()
-                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+def _unwrapped(torch, module):
+    """The user's own module, of one that torch.compile or data parallelism wraps."""
+    parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+    while isinstance(module, parallel) or hasattr(module, "_orig_mod"):
+        module = module.module if isinstance(module, parallel) else module._orig_mod
+    return module
+
+
+def _named_inputs(torch, module, inputs):
+    """Names and values in the order of forward's arguments; arguments left out stay out. What is no tensor is a constant."""
+    kinds = inspect.Parameter
+    signature = inspect.signature(module.forward).parameters.values()
+    parameters = [p.name for p in signature if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
     if isinstance(inputs, dict):
         unknown = [name for name in inputs if name not in parameters]
         if unknown:
             raise Error(f'forward of {type(module).__name__} has no argument "{unknown[0]}"', code=2,
-                        notes=["its arguments are " + ", ".join(parameters)])
-        names = [name for name in parameters if name in inputs]
-        return names, [inputs[name] for name in names]
-    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    if len(inputs) > len(parameters):
-        raise Error(f"{len(inputs)} inputs for forward of {type(module).__name__}, which takes {len(parameters)}",
-                    code=2)
-    return parameters[:len(inputs)], list(inputs)
+                        notes=["its arguments are " + ", ".join(str(p) for p in signature)])
+        inputs = {name: inputs[name] for name in parameters if name in inputs}
+    else:
+        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+        if len(inputs) > len(parameters):
+            raise Error(f"{len(inputs)} inputs for forward of {type(module).__name__}, which takes {len(parameters)}", code=2)
+        inputs = dict(zip(parameters, inputs))
+    for name, value in inputs.items():
+        if not isinstance(value, (torch.Tensor, bool, int, float, str, type(None))):
+            raise Error(f'input "{name}" is a {type(value).__name__}, and the inputs of a file are tensors', code=2,
+                        notes=["export a module whose forward takes each tensor as an argument and calls this one"])
+        if name in {*dict(module.named_parameters()), *dict(module.named_buffers())}:
+            raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file holds one of a '
+                        f'name', code=2, notes=["give forward's argument another name"])
+    return list(inputs), list(inputs.values())
 
 
 def _output_names(torch, module, names, values):
@@ -139,7 +156,7 @@ def _dynamic_dims(names, values, dynamic):
     dims = {}
     for name, value in zip(names, values):
         said = dynamic.get(name, {})
-        dims[name] = {}
+        dims[name] = {} if hasattr(value, "ndim") else None
         for dim, symbol in said.items() if isinstance(said, dict) else enumerate(said):
             if symbol is None:
                 continue
@@ -158,7 +175,7 @@ def _dynamic_shapes(torch, dims):
     if dims is None:
         return None
     symbols = {}
-    return {name: {dim: symbols.setdefault(symbol, torch.export.Dim(symbol)) for dim, symbol in said.items()}
+    return {name: said and {dim: symbols.setdefault(symbol, torch.export.Dim(symbol)) for dim, symbol in said.items()}
             for name, said in dims.items()}
 
 
@@ -179,42 +196,17 @@ def _without_gradients(module):
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = _dynamic_shapes(torch, dims)
     try:
-        with warnings.catch_warnings(), _without_gradients(module), _attention_as_exported(torch), bags.exportable(torch):
+        with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
             return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
-                                     input_names=names, output_names=outputs, opset_version=opset, verbose=False,
+                                     input_names=[name for name, value in zip(names, values) if isinstance(value, torch.Tensor)],
+                                     output_names=outputs, opset_version=opset, verbose=False,
                                      dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
     except Error:
         raise
     except Exception as reason:
         raise failures.as_error(torch, reason) from reason
-
-
-@contextlib.contextmanager
-def _attention_as_exported(torch):
-    """Within, attention takes the forms that the exporter knows. torch.nn.Transformer compares its masks with a causal one to
-    choose a faster kernel, which no export can decide: masks are applied as they are given. Queries of more than four dims
-    (windows of Twins) are those of four whose batch is the product of the first ones."""
-    functional, transformer = torch.nn.functional, torch.nn.modules.transformer
-    attention, detect = functional.scaled_dot_product_attention, transformer._detect_is_causal_mask
-
-    def of_four_dims(query, key, value, attn_mask=None, *more, **named):
-        if query.ndim <= 4:
-            return attention(query, key, value, attn_mask, *more, **named)
-        first = query.shape[:-3]
-        if attn_mask is not None and attn_mask.ndim > 3:
-            attn_mask = attn_mask.expand(*first, *attn_mask.shape[-3:]).flatten(0, -4)
-        flat = (each.expand(*first, *each.shape[-3:]).flatten(0, -4) for each in (query, key, value))
-        result = attention(*flat, attn_mask, *more, **named)
-        return result.reshape(*first, *result.shape[1:])
-
-    functional.scaled_dot_product_attention = of_four_dims
-    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: bool(is_causal)
-    try:
-        yield
-    finally:
-        functional.scaled_dot_product_attention, transformer._detect_is_causal_mask = attention, detect
 
 
 def _check(module, program, used):

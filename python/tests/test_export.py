@@ -82,6 +82,30 @@ class Exporter(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             onnx.checker.check_model(onnx.load(par.export(Named(), {"x": torch.ones(3, 2)}, f"{folder}/model.onnx")))
 
+    def test_what_is_no_tensor(self):
+        import onnx
+        import torch
+
+        class Flagged(torch.nn.Linear):
+            def forward(self, input, mask=None, twice=False, shift=None):
+                return super().forward(input) * (2 if twice else 1) + shift
+
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = {"input": torch.zeros(2, 4), "mask": None, "twice": True, "shift": torch.zeros(2, 3)}
+            model = onnx.load(par.export(torch.compile(Flagged(4, 3)), inputs, f"{folder}/model.onnx",
+                                         dynamic={"input": ["batch"], "shift": ["batch"]}))
+        self.assertEqual([value.name for value in model.graph.input], ["input", "shift"])
+        self.assertLess({"weight", "bias"}, {tensor.name for tensor in model.graph.initializer} | {""})
+        self.assertEqual(self.refused(Flagged(4, 3), input=(torch.zeros(2, 4),)).message,
+                         'input "input" is a tuple, and the inputs of a file are tensors')
+
+        class Called(torch.nn.Linear):
+            def forward(self, input, weight):
+                return super().forward(input) * weight
+
+        self.assertEqual(self.refused(Called(4, 3), input=torch.zeros(2, 4), weight=torch.zeros(2, 3)).message,
+                         'input "weight" is called as a parameter or buffer of Called, and a file holds one of a name')
+
     def refused(self, module, **inputs):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
             par.export(module, inputs, f"{folder}/model.onnx")

@@ -52,6 +52,7 @@ TEST(Optimizers, PlanAndDialectKnowTheSame) {
   EXPECT_EQ(sorted(named), kinds);
   EXPECT_EQ(sorted(planWords("train.optimizer")), kinds);
   EXPECT_EQ(sorted(planWords("train.optimizer.kind")), kinds);
+  EXPECT_EQ(sorted(planWords("train.groups.<pattern>.kind")), kinds);
 }
 
 // Each attribute is one setting, and each key of a setting is one of the plan's.
@@ -71,7 +72,8 @@ TEST(Optimizers, SettingsAreTheOpsAttributes) {
       EXPECT_TRUE(attributes.erase(other)) << std::string(kind.name) << " " << other;
     for (const OptimizerSetting &setting : kind.settings) {
       std::string name = std::string(kind.name) + "'s " + setting.attribute;
-      EXPECT_TRUE(keys.contains(std::string("train.optimizer.") + setting.key)) << name;
+      for (const char *room : {"train.optimizer.", "train.groups.<pattern>."})
+        EXPECT_TRUE(keys.contains(std::string(room) + setting.key)) << name << " in " << room;
       EXPECT_TRUE(attributes.erase(setting.attribute)) << name << " is no attribute of the op, or is there twice";
       Attribute value = update->getInherentAttr(setting.attribute).value_or(Attribute());
       ASSERT_TRUE(value) << name;
