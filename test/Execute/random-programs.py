@@ -271,8 +271,8 @@ def flow(mapping):
 class Case:
     """A model, its data, a plan and the plan of one rank that computes the same."""
 
-    def __init__(self, seed):
-        self.seed, self.choose = seed, random.Random(seed)
+    def __init__(self, seed, chunks=False):
+        self.seed, self.choose, self.chunks = seed, random.Random(seed), chunks
         choose = self.choose
         self.graph = graph = Graph(choose)
         self.trains = choose.random() < 0.6
@@ -321,6 +321,10 @@ class Case:
                 starts = sorted(choose.sample(range(1, len(self.graph.modules)), min(mesh["pp"], len(self.graph.modules)) - 1))
                 cuts = "[" + ", ".join(f'"^{self.graph.modules[at]}"' for at in starts) + "]"
             schedule = choose.choice([", schedule: 1f1b", ", schedule: gpipe"])
+            if self.chunks:
+                draws = random.Random(f"{self.seed} chunks")  # known seeds keep their plans
+                name, each = draws.choice([("interleaved", 2), ("interleaved", 3), ("zb-h1", 1), ("zb-v", 2), ("auto", 2), ("auto", 1)])
+                schedule, cuts = f", schedule: {name}", f"auto, stages: {each * mesh['pp']}"
             lines.append(f"pipeline: {{cuts: {cuts}{schedule if self.trains else ''}}}")
         rules = self.shards()
         return lines + (["shard:", *(f'  "{name}": {flow(rule)}' for name, rule in rules.items())] if rules else [])
@@ -441,6 +445,7 @@ def main():
     parser.add_argument("--timeout", type=int, default=120, help="seconds a program may take")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--phases", action="store_true", help="the interpreter holds every phase against the one before")
+    parser.add_argument("--chunks", action="store_true", help="several stages a rank, or backward in two parts")
     parser.add_argument("--verbose", action="store_true", help="prints what was refused")
     options = parser.parse_args()
     print(f"random-programs.py --count {options.count} --seed {options.seed}", flush=True)
@@ -451,7 +456,7 @@ def main():
         while time.monotonic() < until if options.seconds else done < options.count:
             seed = options.seed + done
             done += 1
-            case = Case(seed)
+            case = Case(seed, options.chunks)
             try:
                 sentence = play.run(case)
                 refused += bool(sentence)

@@ -164,11 +164,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", help="default: on the PATH",
                         default=pathlib.Path(shutil.which("par-compile") or ".").parent)
-    parser.add_argument("--case", action="append", choices=sorted(CASES))  # no closed form for -seq: its tensors move between dims
+    parser.add_argument("--case", action="append", choices=sorted(CASES))
+    # No closed form for -seq, whose tensors move between dims, and none yet for several stages a rank.
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-communication-") as work:
-        for case in options.case or [case for case in sorted(CASES) if not case.endswith("-seq")]:
+        for case in options.case or [case for case in sorted(CASES) if not case.endswith("-seq") and "stages:" not in CASES[case]]:
             check(Runs(options.bin, work), claims, case)
     print("\n".join(claims.failures) or "all equal their closed forms")
     sys.exit(1 if claims.failures else 0)

@@ -11,6 +11,8 @@ Only Python's standard library is used. Exit status 0 when everything holds.
 import argparse
 import json
 import math
+import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -38,6 +40,9 @@ CASES = {
                       "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\nrecompute: {each: h.*}\n",
     "tp2pp2dp2": MEGATRON + "mesh: {tp: 2, pp: 2, dp: 2}\nbatch: {microbatches: 4}\n"
                  "pipeline: {schedule: 1f1b, cuts: {h.*: even}}\nrecompute: none\n",
+    "pp2dp2-interleaved": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 4}\npipeline: {stages: 4, cuts: {h.*: even}}\n",
+    "pp2tp2-zb-v": MEGATRON + "mesh: {pp: 2, tp: 2}\nbatch: {microbatches: 4}\n"
+                   "pipeline: {stages: 4, schedule: zb-v, cuts: {h.*: even}}\n",
     "dp2tp2-seq": MEGATRON + "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard:\n  out(ln_1): {1: tp}\n",
     "dp2tp3-vocab": "mesh: {dp: 2, tp: 3}\nshard:\n  wte.weight: {0: tp}\n",
 }
@@ -124,7 +129,7 @@ class Trial:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--model", default="gpt2")
     parser.add_argument("--file", default="model.onnx")
     parser.add_argument("--case", default="one", choices=sorted(CASES))

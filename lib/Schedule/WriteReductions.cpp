@@ -1,0 +1,113 @@
+// stage_reduce in programs: what a device's stages have is combined there, then over the devices that want the whole.
+#include "ProgramWriter.h"
+
+using namespace mlir;
+
+namespace par {
+
+static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value left, Value right) {
+  switch (kind) {
+  case ReduceKind::sum:
+    return AddOp::create(builder, loc, left, right);
+  case ReduceKind::max:
+    return MaximumOp::create(builder, loc, left, right);
+  case ReduceKind::min:
+    return MinimumOp::create(builder, loc, left, right);
+  case ReduceKind::band:
+    return AndOp::create(builder, loc, left, right);
+  case ReduceKind::bor:
+    return OrOp::create(builder, loc, left, right);
+  case ReduceKind::product:
+    return MultiplyOp::create(builder, loc, left, right);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// Whether a reduction adds up what several stages of a device have. Floats are then added stage by stage, as where each
+/// stage has a device of its own, so that the sum has the same bits.
+static bool addsInOrder(const Activities &activities, const Activity &activity) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  return reduce.getKind() == ReduceKind::sum && activities.devicesOf(activity).size() < activity.stages.size() &&
+         isa<FloatType>(getTensorType(reduce.getOperands().front().getType()).getElementType());
+}
+
+/// What a device has of a reduction's operands, combined; or, to be added in order, each in its place, with zeros in
+/// those of other devices.
+Value ProgramWriter::combineLocally(OpBuilder &builder, const Activity &activity, unsigned device) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  Location loc = reduce.getLoc();
+  bool inOrder = addsInOrder(activities, activity);
+  Value local;
+  SmallVector<Value> places;
+  for (Value operand : reduce.getOperands()) {
+    bool here = activities.deviceOf(operand) == device;
+    RankedTensorType type = activities.localType(operand);
+    if (inOrder)
+      places.push_back(here ? buildReshape(builder, loc, load(builder, loc, operand), {1})
+                            : buildSplat(builder, loc, RankedTensorType::get({1}, type.getElementType()), 0));
+    else if (here)
+      local = local ? combine(builder, loc, reduce.getKind(), local, load(builder, loc, operand))
+                    : load(builder, loc, operand);
+  }
+  return inOrder ? ConcatOp::create(builder, loc, places, 0) : local;
+}
+
+/// The sum of a vector's elements, from the first one on.
+static Value addElements(OpBuilder &builder, Location loc, Value vector) {
+  Value sum;
+  for (int64_t at = 0; at < cast<RankedTensorType>(vector.getType()).getDimSize(0); ++at) {
+    Value one = buildReshape(builder, loc, SliceOp::create(builder, loc, vector, {at}, {at + 1}, {1}), {});
+    sum = sum ? AddOp::create(builder, loc, sum, one) : one;
+  }
+  return sum;
+}
+
+/// The ranks of the same position on these devices, one group a position.
+ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devices) {
+  SmallVector<Attribute> groups;
+  for (size_t member = 0; member < activities.ranksOf(devices.front()).size(); ++member) {
+    SmallVector<int64_t> ranks;
+    for (unsigned device : devices)
+      ranks.push_back(activities.ranksOf(device)[member]);
+    groups.push_back(builder.getDenseI64ArrayAttr(ranks));
+  }
+  return builder.getArrayAttr(groups);
+}
+
+/// Devices that want the result reduce it among themselves, each rank with those of its position; before that,
+/// the others send the first one what they have, so that nobody is given what it does not want.
+void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned device) {
+  auto reduce = cast<StageReduceOp>(activity.ops.front());
+  Location loc = reduce.getLoc();
+  int64_t tag = tags[&activity - activities.list.data()];
+  SmallVector<Value> needed = activities.resultsOf(activity);
+  SmallVector<unsigned> wanting, others;
+  for (unsigned other : activities.devicesOf(activity))
+    (llvm::any_of(needed, [&](Value value) { return activities.deviceOf(value) == other; }) ? wanting : others)
+        .push_back(other);
+  if (wanting.empty())
+    return;
+  Value local = combineLocally(builder, activity, device);
+  for (auto [index, other] : llvm::enumerate(others)) {
+    int64_t own = tag + 1 + index;
+    if (other == device)
+      SendOp::create(builder, loc, local, activities.ranksOf(wanting.front()), own);
+    if (device != wanting.front())
+      continue;
+    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), activities.ranksOf(other), own);
+    local = combine(builder, loc, reduce.getKind(), local, received.getResult(0));
+  }
+  if (!llvm::is_contained(wanting, device))
+    return;
+  if (wanting.size() > 1)
+    local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
+                                  groupRanks(builder, wanting), tag)
+                .getResult(0);
+  if (addsInOrder(activities, activity))
+    local = addElements(builder, loc, local);
+  for (Value result : reduce.getResults())
+    if (activities.deviceOf(result) == device && llvm::is_contained(needed, result))
+      store(builder, loc, result, local);
+}
+
+} // namespace par
