@@ -3,6 +3,7 @@
 #include "MatrixOffsets.h"
 #include "ZeroRows.h"
 #include "par/core/Failure.h"
+#include "par/format/SignalsHeld.h"
 
 #include <algorithm>
 #include <dnnl.hpp>
@@ -38,6 +39,7 @@ public:
   void run(const float *a, const float *b, const float *bias, float *c, void *) const override {
     char transA = call.transA ? 'T' : 'N', transB = call.transB ? 'T' : 'N';
     auto alpha = static_cast<float>(call.alpha), beta = static_cast<float>(call.beta);
+    format::SignalsHeld held;
     for (const MatrixOffsets &at : offsets) {
       if (bias)
         addBias(c + at.c, bias);
@@ -119,6 +121,7 @@ public:
       arguments.emplace(DNNL_ARG_BIAS, memory(bias, ptrBias));
     if (workspaceBytes() > 0)
       arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratchpad, workspace));
+    format::SignalsHeld held;
     primitive.execute(stream, arguments);
     stream.wait();
   }

@@ -1,6 +1,7 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
 #include "ConvolutionProduct.h"
 #include "FilterBlocks.h"
+#include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
 
 #include <dnnl.hpp>
@@ -81,6 +82,7 @@ struct Prepared {
 
 void Prepared::run(void *const *ptr) const {
   std::byte *memory = convolutionScratch(bytes);
+  format::SignalsHeld held;
   dnnl::stream stream(engine());
   std::unordered_map<int, dnnl::memory> arguments;
   auto plain = [&](const Side &side, void *data) { return dnnl::memory(side.plain, engine(), data); };

@@ -1,5 +1,7 @@
 #include "ConvolutionProduct.h"
 
+#include "par/format/SignalsHeld.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <dnnl.h>
@@ -13,6 +15,7 @@ namespace {
 /// Row-major C[m, n] = op(A) op(B) + beta C.
 void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
               float beta, float *c) {
+  format::SignalsHeld held;
   dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
 }
 

@@ -1,0 +1,37 @@
+// Threads that a library starts get no signals.
+#pragma once
+
+#include <csignal>
+
+extern "C" int omp_get_max_threads() __attribute__((weak));
+
+namespace par::format {
+
+/// While a library computes that may start threads (oneDNN's by OpenMP): those inherit what its caller blocks, for good.
+/// Handlers must not run on them, since products keep values far below their stack pointer and these threads have no
+/// stack of their own for signals, as comm::useSignalStack() gives one to ours. A signal that comes meanwhile goes to
+/// another thread, or waits for the end of the product. Where the library has one thread nothing is held.
+class SignalsHeld {
+public:
+  SignalsHeld() : holds(!omp_get_max_threads || omp_get_max_threads() > 1) {
+    if (!holds)
+      return;
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+      sigaddset(&handled, signal);
+    pthread_sigmask(SIG_BLOCK, &handled, &before);
+  }
+  ~SignalsHeld() {
+    if (holds)
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  SignalsHeld(const SignalsHeld &) = delete;
+  SignalsHeld &operator=(const SignalsHeld &) = delete;
+
+private:
+  bool holds;
+  sigset_t before;
+};
+
+} // namespace par::format
