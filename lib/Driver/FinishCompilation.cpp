@@ -30,7 +30,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   kernels = std::move(*compiled);
   sayTime("codegen");
   std::string reason;
-  std::optional<BundleOptions> bundling = bundleOptions(model, options.model, facts, reason);
+  std::optional<BundleOptions> bundling = bundleOptions(model, *onnxModel, facts, reason);
   if (!bundling) {
     report(options.model, "cannot be read again: " + reason);
     return std::nullopt;

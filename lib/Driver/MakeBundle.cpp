@@ -67,22 +67,14 @@ static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
   return schedule;
 }
 
-std::optional<BundleOptions> bundleOptions(const ModelPlan &model, StringRef path, const StepFacts &facts,
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::Model &read, const StepFacts &facts,
                                            std::string &reason) {
-  auto file = format::MappedPlainFile::open(path.str());
-  if (!file) {
-    reason = file.message();
+  std::optional<onnx::FileFacts> file = onnx::factsOfFile(read, reason);
+  if (!file)
     return std::nullopt;
-  }
   const Plan &plan = model.plan;
   BundleOptions options;
-  std::string_view bytes = file->bytes();
-  options.model = {path.str(), bytes.size(), // as it was named: where par-run looks first
-                   format::sha256(bytes)};
-  if (format::Status status = file->stillWhole(); !status) {
-    reason = status.message();
-    return std::nullopt;
-  }
+  options.model = {read.path, file->size, file->sha256}; // as it was named: where par-run looks first
   llvm::raw_string_ostream os(options.plan);
   plan.print(os, /*origins=*/true);
   // Ranks compare the plan and the model that it was completed for.

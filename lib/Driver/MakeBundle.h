@@ -6,6 +6,9 @@
 #include "par/Bundle/Bundle.h"
 
 namespace par {
+namespace onnx {
+struct Model;
+} // namespace onnx
 
 /// What of the bundle has to be read off the module while it still holds steps: call it after Import.
 struct StepFacts {
@@ -18,9 +21,9 @@ struct StepFacts {
 };
 StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 
-/// Everything of the options that plan, model file and module say. Fails where the model cannot be hashed;
-/// `reason` then says why.
-std::optional<BundleOptions> bundleOptions(const ModelPlan &model, llvm::StringRef path,
+/// Everything of the options that plan, model file and module say. Fails where the model's file has become shorter
+/// since it was read; `reason` then says so.
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::Model &read,
                                            const StepFacts &facts, std::string &reason);
 
 /// Notes in the manifest what the files of data beside the model are, each in which a tensor has its source and that is

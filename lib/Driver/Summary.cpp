@@ -1,7 +1,6 @@
 #include "Summary.h"
 
 #include "par/Import/Provenance.h"
-#include "par/format/Printable.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,7 +49,7 @@ void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
     addTies(parameter, ties);
   }
   double millions = double(elements) / 1e6;
-  os << "model   " << format::printable(names.model) << ": " << names.nodes.size() << " nodes, " << count << " parameters ("
+  os << "model   " << names.model << ": " << names.nodes.size() << " nodes, " << count << " parameters ("
      << llvm::format(millions < 10 ? "%.2f M" : "%.1f M", millions);
   if (model.plan.train && kept == 0)
     os << ", all trained";

@@ -17,6 +17,8 @@ public:
   /// Throws std::runtime_error with the reason.
   static std::shared_ptr<const FileBytes> open(const std::string &path, uint64_t limit, bool &compressed);
   std::string_view view() const { return content; }
+  /// As they stand in the file, compressed or not.
+  std::string_view raw() const { return mapped.bytes(); }
   /// For who has used the bytes: throws std::runtime_error if the file has become shorter meanwhile.
   void checkWhole() const;
 

@@ -5,6 +5,7 @@
 #include "onnx-ml.pb.h"
 #include "par/Onnx/Model.h"
 #include "par/format/Printable.h"
+#include "par/format/Sha256.h"
 
 #include <algorithm>
 #include <cstring>
@@ -326,6 +327,17 @@ std::optional<Model> readModel(const std::string &path, std::string &error, uint
     convertGraph(proto.graph(), model);
     model.bytes->checkWhole();
     return model;
+  } catch (const std::exception &failure) {
+    error = failure.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<FileFacts> factsOfFile(const Model &model, std::string &error) {
+  try {
+    FileFacts facts{model.bytes->raw().size(), format::sha256(model.bytes->raw())};
+    model.bytes->checkWhole();
+    return facts;
   } catch (const std::exception &failure) {
     error = failure.what();
     return std::nullopt;

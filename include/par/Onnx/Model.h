@@ -165,6 +165,15 @@ inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
 /// `limit` are read, and protobuf takes fewer than 2 GiB.
 std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
+/// What tells a model's file from others.
+struct FileFacts {
+  uint64_t size;
+  std::string sha256; ///< 64 lower-case hex digits
+};
+
+/// Of the file that was read, not of what bears its name by now. Returns nothing and sets `error` where it has become shorter.
+std::optional<FileFacts> factsOfFile(const Model &model, std::string &error);
+
 /// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or none.
 std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error);
 
