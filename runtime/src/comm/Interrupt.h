@@ -13,6 +13,7 @@
 #define PAR_SRC_COMM_INTERRUPT_H
 
 #include "comm/Board.h"
+#include "par/format/SignalsHeld.h"
 
 #include <array>
 #include <csignal>
@@ -21,7 +22,7 @@
 namespace par::comm {
 
 /// The signals that ask a job to end.
-inline constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
+using format::endingSignals;
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP in this process asks the job to end, and a second SIGINT
 /// or SIGTERM ends the process at once. `rank`: which one this process is, -1 where it is par-run with all of

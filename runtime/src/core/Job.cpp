@@ -290,13 +290,13 @@ Job prepareJob(const RunOptions &options) {
   checkHypers(job);
   if (!options.exportTo.empty())
     checkExport(job);
+  bool rankZero = hasRankZero(job);
   if (!options.save.empty()) {
     checkSave(options.save);
-    if (job.trains() && !options.dryRun && hasRankZero(job))
+    if (job.trains() && !options.dryRun && rankZero)
       job.saves = std::make_shared<SaveFolder>(options.save);
   }
-  uint64_t first = 0, last = 0;
-  for (const std::string &path : {options.output, options.metrics, readTraceSpec(options.trace, first, last)})
+  for (const std::string &path : {options.output, options.metrics, options.trace})
     if (!path.empty())
       checkFolder(path);
   const format::Manifest &manifest = job.bundle.manifest;
@@ -307,7 +307,7 @@ Job prepareJob(const RunOptions &options) {
     job.world = std::make_shared<sim::World>(
         static_cast<uint32_t>(manifest.ranks.size()),
         sim::Options{options.simSeed.value_or(1), options.interleavings.value_or(20)});
-  openInitialValues(job, hasRankZero(job));
+  openInitialValues(job, rankZero);
   boundThreads(job);
   openData(job);
   checkOutputs(job);

@@ -100,6 +100,24 @@ const std::string &notEmpty(const std::string &flag, const std::string &what, co
   return text;
 }
 
+/// F, or F:A-B.
+void takeTrace(RunOptions &options, const std::string &spec) {
+  options.trace = notEmpty("--trace", "a file", spec);
+  size_t colon = spec.rfind(':'), dash = spec.rfind('-');
+  bool ranged = colon != std::string::npos && dash != std::string::npos && dash > colon + 1 && dash + 1 < spec.size() &&
+                spec.find_first_not_of("0123456789-", colon + 1) == std::string::npos;
+  if (!ranged)
+    return;
+  auto number = [&](size_t from, size_t to, uint64_t &value) {
+    auto [end, error] = std::from_chars(spec.data() + from, spec.data() + to, value);
+    return error == std::errc() && end == spec.data() + to;
+  };
+  if (!number(colon + 1, dash, options.traceFirst) || !number(dash + 1, spec.size(), options.traceLast) ||
+      options.traceFirst > options.traceLast)
+    refuse(Message::flagBad, "--trace", "F or F:A-B, steps A to B", spec);
+  options.trace.resize(colon);
+}
+
 #define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
 #define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
 #define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
@@ -153,7 +171,7 @@ const std::vector<Flag> &flags() {
       {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
-      {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", NAMED("--trace", "a file", trace)},
+      {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
       {"--set", "K=V", "lr, clip or seed", takeSet},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {

@@ -2,20 +2,14 @@
 
 #include "par/core/Failure.h"
 
-#include <charconv>
 #include <filesystem>
+#include <set>
 
 namespace par::core {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A file, and how a message calls it: "--text", "the bundle".
-struct Place {
-  std::string flag;
-  fs::path path;
-};
 
 /// Where a path leads, as far as it is there.
 fs::path whereTo(const fs::path &path) {
@@ -24,10 +18,16 @@ fs::path whereTo(const fs::path &path) {
   return error ? path : place;
 }
 
+/// A file, and how a message calls it: "--text", "the bundle".
+struct Place {
+  std::string flag;
+  fs::path path, real = whereTo(path);
+};
+
 /// One file under two names, hard links too.
-bool isSame(const fs::path &a, const fs::path &b) {
+bool isSame(const Place &a, const Place &b) {
   std::error_code error;
-  return fs::equivalent(a, b, error) || whereTo(a) == whereTo(b);
+  return a.real == b.real || fs::equivalent(a.path, b.path, error);
 }
 
 /// A pipe or a device.
@@ -38,9 +38,8 @@ bool isStream(const fs::path &path) {
 
 std::vector<Place> outputsOf(const RunOptions &options) {
   std::vector<Place> places;
-  uint64_t first = 0, last = 0;
   for (const auto &[flag, path] : {std::pair<const char *, std::string>{"--metrics", options.metrics},
-                                   {"--trace", readTraceSpec(options.trace, first, last)},
+                                   {"--trace", options.trace},
                                    {"--output", options.output},
                                    {"--export", options.exportTo}})
     if (!path.empty() && !isStream(path))
@@ -67,12 +66,13 @@ void addStore(std::vector<Place> &places, const std::string &flag, const WeightS
 void addModel(std::vector<Place> &places, const format::Manifest &manifest, const std::string &bundle) {
   std::error_code ignored;
   fs::path named = manifest.model.name, beside = fs::absolute(bundle, ignored).parent_path();
-  for (const fs::path &model : {named, beside / named.filename()}) {
-    places.push_back({"the model", model});
-    for (const format::Tensor &tensor : manifest.tensors)
-      if (tensor.source && (places.back().path.filename() != tensor.source->file))
-        places.push_back({"the model", model.parent_path() / tensor.source->file});
-  }
+  std::set<fs::path> files{named.filename()};
+  for (const format::Tensor &tensor : manifest.tensors)
+    if (tensor.source)
+      files.insert(tensor.source->file);
+  for (const fs::path &folder : {named.parent_path(), beside})
+    for (const fs::path &file : files)
+      places.push_back({"the model", folder / file});
 }
 
 std::vector<Place> inputsOf(const Job &job) {
@@ -100,7 +100,7 @@ std::vector<Place> inputsOf(const Job &job) {
 bool isOfSaves(const fs::path &path, const fs::path &saves) {
   std::string name = path.filename().string();
   return (name == ".lock" || name.find_first_not_of("0123456789") == std::string::npos) &&
-         isSame(path.has_parent_path() ? path.parent_path() : fs::path("."), saves);
+         isSame({"", path.has_parent_path() ? path.parent_path() : fs::path(".")}, {"", saves});
 }
 
 } // namespace
@@ -110,32 +110,17 @@ void checkOutputs(const Job &job) {
   if (!outputs.empty())
     inputs = inputsOf(job);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto &[flag, path] = outputs[i];
+    const auto &[flag, path, real] = outputs[i];
     for (const Place &input : inputs)
       // The weights that went on from there may take their name, once they are whole.
-      if (isSame(path, input.path) && !(flag == "--export" && input.flag == "--weights"))
+      if (isSame(outputs[i], input) && !(flag == "--export" && input.flag == "--weights"))
         throw Failure::at(path.string(), Message::outputIsRead, flag, input.flag).exitsWith(exitUsage);
     for (size_t j = 0; j < i; ++j)
-      if (isSame(path, outputs[j].path))
+      if (isSame(outputs[i], outputs[j]))
         throw Failure::at(path.string(), Message::outputsAlike, outputs[j].flag, flag).exitsWith(exitUsage);
     if (!job.options.save.empty() && isOfSaves(path, job.options.save))
       throw Failure::at(path.string(), Message::outputIsSave, flag).exitsWith(exitUsage);
   }
-}
-
-std::string readTraceSpec(const std::string &spec, uint64_t &first, uint64_t &last) {
-  size_t colon = spec.rfind(':'), dash = spec.rfind('-');
-  bool ranged = colon != std::string::npos && dash != std::string::npos && dash > colon + 1 && dash + 1 < spec.size() &&
-                spec.find_first_not_of("0123456789-", colon + 1) == std::string::npos;
-  if (!ranged)
-    return spec;
-  auto number = [&](size_t from, size_t to, uint64_t &value) {
-    auto [end, error] = std::from_chars(spec.data() + from, spec.data() + to, value);
-    return error == std::errc() && end == spec.data() + to;
-  };
-  if (!number(colon + 1, dash, first) || !number(dash + 1, spec.size(), last) || first > last)
-    throw Failure::at("par-run", Message::flagBad, "--trace", "F or F:A-B, steps A to B", spec).exitsWith(exitUsage);
-  return spec.substr(0, colon);
 }
 
 } // namespace par::core

@@ -10,7 +10,4 @@ namespace par::core {
 /// device is lost to nobody.
 void checkOutputs(const Job &job);
 
-/// The file of --trace's F or F:A-B, whose steps go into `first` and `last`. Throws Failure.
-std::string readTraceSpec(const std::string &spec, uint64_t &first, uint64_t &last);
-
 } // namespace par::core

@@ -69,8 +69,8 @@ private:
 /// Collects the instructions of some steps and writes them as one Perfetto trace.
 class Trace {
 public:
-  /// `spec` is F or F:A-B. Where it `writes`, which one rank does, the file is made now. Throws Failure.
-  Trace(const std::string &spec, bool writes);
+  /// Where it `writes`, which one rank does, the file is made now. Throws Failure.
+  Trace(const RunOptions &options, bool writes);
   /// Before the run of a step: its times are kept if it is one of those.
   void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }
   void add(Session &session, uint64_t step, const format::Program &program);
@@ -80,9 +80,9 @@ public:
 private:
   bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
 
-  uint64_t first = 1, last = 10;
   std::string path, events;
   std::optional<StreamWriter> out;
+  uint64_t first, last;
 };
 
 /// "14.2 MiB".

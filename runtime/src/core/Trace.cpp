@@ -1,4 +1,3 @@
-#include "OutputPlaces.h"
 #include "Progress.h"
 
 #include <nlohmann/json.hpp>
@@ -7,7 +6,8 @@ namespace par::core {
 
 using json = nlohmann::ordered_json;
 
-Trace::Trace(const std::string &spec, bool writes) : path(readTraceSpec(spec, first, last)) {
+Trace::Trace(const RunOptions &options, bool writes)
+    : path(options.trace), first(options.traceFirst), last(options.traceLast) {
   if (writes && !path.empty())
     out.emplace(path);
 }

@@ -18,7 +18,7 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options.trace, control.rank() == 0),
+        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options, control.rank() == 0),
         writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save,
                options.keep) {}
 

@@ -33,6 +33,7 @@ struct RunOptions {
   std::string evalData;
   // results
   std::string save, exportTo, output, metrics, trace;
+  uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false;

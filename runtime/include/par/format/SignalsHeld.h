@@ -1,11 +1,15 @@
 // Threads that a library starts get no signals.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 extern "C" int omp_get_max_threads() __attribute__((weak));
 
 namespace par::format {
+
+/// That ask a job to end.
+inline constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
 
 /// While a library computes that may start threads (oneDNN's by OpenMP): those inherit what its caller blocks, for good.
 /// Handlers must not run on them, since products keep values far below their stack pointer and these threads have no
@@ -18,7 +22,8 @@ public:
       return;
     sigset_t handled;
     sigemptyset(&handled);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    sigaddset(&handled, SIGPIPE);
+    for (int signal : endingSignals)
       sigaddset(&handled, signal);
     pthread_sigmask(SIG_BLOCK, &handled, &before);
   }
