@@ -34,6 +34,7 @@ private:
   RunOp run;
   FragmentOp fragment, weight;
   llvm::DenseSet<Operation *> awaited;         ///< ops that reach another stage
+  llvm::DenseMap<Operation *, bool> cheap;     ///< what isCheap() found; chains share operands at every step
   SmallVector<unsigned> first, later;          ///< results of either part
   llvm::SetVector<Value> residuals;            ///< what the first part makes and the second takes
   IRMapping mapping;                           ///< into the weight part
@@ -68,7 +69,12 @@ void BackwardSplitter::findAwaited() {
 /// What fuses into its readers and is made of what both parts have, so that it is made again rather than kept.
 bool BackwardSplitter::isCheap(Value value) {
   Operation *source = value.getDefiningOp();
-  return !source || (getCost(source).fusable && llvm::all_of(source->getOperands(), [&](Value operand) { return isCheap(operand); }));
+  if (!source)
+    return true;
+  if (auto known = cheap.find(source); known != cheap.end())
+    return known->second;
+  bool is = getCost(source).fusable && llvm::all_of(source->getOperands(), [&](Value operand) { return isCheap(operand); });
+  return cheap[source] = is;
 }
 
 /// A value of the first part in the second: made again there, or an argument.
