@@ -167,7 +167,7 @@ class Trial:
         if any(code not in good for code in codes):
             self.faults.append(("wrong", f"exit {codes}, expected {sorted(good)}: {said!r}"))
         named = re.search(rf"{self.name} came to (par-run|rank \d+) \(pid {self.pid}\)", said)
-        did = re.search(r"before the first step: the job ended|the job ended after step \d+; (nothing was saved|last save )"
+        did = re.search(r"before the first step: the job ended|the job ended after step \d+; (nothing was saved|last save |wrote )"
                         r"|after the job had ended", said)
         if any(code != 0 for code in codes) and not (named and did):
             self.faults.append(("unnamed", f"exit {codes}, says {said!r}, and the signal was {self.name} to pid {self.pid}"))

@@ -35,6 +35,7 @@ public:
   void at(std::string_view instruction) override { board[me].instruction.set(instruction); }
   void entry(std::string_view name) override { board[me].entry.set(name); }
   void saved(std::string_view path) override { board.saved.set(path); }
+  void wrote(std::string_view path) override { board.wrote.set(path); }
   [[noreturn]] void fail(int code, std::string_view message) override;
 
   const std::string &bundleName() const { return bundle; }

@@ -125,6 +125,8 @@ public:
   Signal signal() const;
   /// The newest complete save, "" if none.
   SharedText<256> saved;
+  /// The newest file of results that is whole, "" if none.
+  SharedText<256> wrote;
   /// par-run's parent process where it started the ranks; 0 where a launcher did.
   std::atomic<int32_t> parent{0};
   std::atomic<int64_t> parentBeat{0};

@@ -108,7 +108,7 @@ public:
 private:
   void reap();
   void judge();
-  void lose(uint32_t rank, std::string_view how, double seconds);
+  void lose(uint32_t rank, std::string_view how, double seconds, int code = exitRankLost);
   void endLingering();
   std::vector<int> living() const;
   double silence(uint32_t rank) const { return double(now() - job.board[rank].beat.load()) / 1e9; }
@@ -153,7 +153,8 @@ void Parent::reap() {
     if (job.board[rank].finished.load() && WIFEXITED(status))
       largest = std::max(largest, WEXITSTATUS(status));
     else if (!job.board.aborted())
-      lose(rank, howEnded(status), silence(rank));
+      // A rank that cannot come back to its caller, whose mapped file has gone, has said so and ended with 1.
+      lose(rank, howEnded(status), silence(rank), WIFEXITED(status) && WEXITSTATUS(status) == 1 ? 1 : exitRankLost);
   }
 }
 
@@ -167,11 +168,11 @@ void Parent::judge() {
   }
 }
 
-void Parent::lose(uint32_t rank, std::string_view how, double seconds) {
+void Parent::lose(uint32_t rank, std::string_view how, double seconds, int code) {
   std::string line = errorLine(job.launch.bundle, lostRank(job.board, rank, how, seconds));
   if (job.board.claim())
     printLine(line);
-  job.board.abort(exitRankLost, line);
+  job.board.abort(code, line);
 }
 
 // Ranks leave by themselves when the job ends; one that is stopped cannot.

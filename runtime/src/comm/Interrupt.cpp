@@ -168,13 +168,20 @@ int64_t par::comm::askedToEnd() {
   return firstAsked.load();
 }
 
+/// What is left of a job: the signal may have come when its results were being written.
+static std::string keptBy(Board &board) {
+  std::string saved = board.saved.get(), wrote = board.wrote.get();
+  if (saved.empty())
+    return wrote.empty() ? "nothing was saved" : "wrote " + wrote;
+  return "last save " + saved + (wrote.empty() ? "" : "; wrote " + wrote);
+}
+
 int par::comm::interruptCode(Board &board, const std::string &bundle) {
   Signal signal = board.signal();
   if (!signal.number)
     return 0;
   uint64_t last = board.lastStep();
-  std::string saved = board.saved.get(), name(nameOf(signal.number)), who = whoGot(signal);
-  std::string kept = saved.empty() ? "nothing was saved" : "last save " + saved;
+  std::string name(nameOf(signal.number)), who = whoGot(signal), kept = keptBy(board);
   if (signal.number != SIGPIPE && board.claim())
     printLine(prefixed(bundle, last ? say(Sentence::signalledAfter, name, who, last - 1, kept)
                                     : say(Sentence::signalledBefore, name, who)));

@@ -82,9 +82,11 @@ std::vector<format::Source> placesOf(const Tensor &tensor) {
 }
 
 /// Throws Failure where the copies cannot hold the weights or would lie on the model.
-std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::string &bundle,
-                                  const fs::path &path) {
+std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::string &bundle, const fs::path &path,
+                                  bool checkData) {
   fs::path model = findCompiledModel(manifest, bundle, Message::exportMissing, Message::exportChanged);
+  if (checkData)
+    checkCompiledData(manifest, path.string(), model.string(), Message::exportDataChanged);
   std::vector<ModelCopy> copies{{model, path, model.filename()}};
   std::map<std::string, std::string> beside; // and a tensor that lies there
   for (const Tensor &tensor : manifest.tensors) {
@@ -154,17 +156,20 @@ void exportWeights(Session &session, const std::string &path) {
   writer.sync();
   control.barrier("exported");
   part.giveName();
+  if (control.rank() == 0)
+    control.wrote(path);
   control.barrier("export done");
 }
 
-void checkModelExport(const format::Manifest &manifest, const std::string &bundle, const std::string &path) {
-  planCopies(manifest, bundle, path);
+void checkModelExport(const format::Manifest &manifest, const std::string &bundle, const std::string &path,
+                      bool checkData) {
+  planCopies(manifest, bundle, path, checkData);
 }
 
 void exportModel(Session &session, const std::string &bundle, const std::string &path) {
   comm::Control &control = session.jobControl();
   const format::Manifest &manifest = session.manifest();
-  std::vector<ModelCopy> copies = planCopies(manifest, bundle, path);
+  std::vector<ModelCopy> copies = planCopies(manifest, bundle, path, control.rank() == 0);
   std::vector<PartFile> parts;
   for (const ModelCopy &copy : copies) {
     std::error_code error; // making the file says it
@@ -190,6 +195,8 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   control.barrier("exported");
   for (size_t i = parts.size(); i-- > 0;) // the model last: what bears its name finds its weights
     parts[i].giveName();
+  if (control.rank() == 0)
+    control.wrote(path);
   control.barrier("export done");
 }
 

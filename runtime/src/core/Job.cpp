@@ -165,9 +165,9 @@ void checkFolder(const std::string &path) {
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
 }
 
-void checkExport(const Job &job) {
+void checkExport(const Job &job, bool checkData) {
   if (job.options.exportTo.ends_with(".onnx"))
-    checkModelExport(job.bundle.manifest, job.name, job.options.exportTo);
+    checkModelExport(job.bundle.manifest, job.name, job.options.exportTo, checkData);
   checkFolder(job.options.exportTo);
 }
 
@@ -288,9 +288,9 @@ Job prepareJob(const RunOptions &options) {
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);
   checkHypers(job);
-  if (!options.exportTo.empty())
-    checkExport(job);
   bool rankZero = hasRankZero(job);
+  if (!options.exportTo.empty())
+    checkExport(job, rankZero);
   if (!options.save.empty()) {
     checkSave(options.save);
     if (job.trains() && !options.dryRun && rankZero)

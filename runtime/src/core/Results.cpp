@@ -42,7 +42,7 @@ void forEachMoved(std::span<const int64_t> whole, size_t dim, int64_t begin, int
 
 ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples,
                            comm::Control &control)
-    : manifest(manifest), control(control), part(path, control) {
+    : manifest(manifest), path(path), control(control), part(path, control) {
   std::vector<ArrayHeader> headers;
   for (const format::Output &output : manifest.outputs) {
     headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
@@ -87,6 +87,8 @@ void ResultWriter::finish() {
   writer->sync();
   control.barrier("results written");
   part.giveName();
+  if (control.rank() == 0)
+    control.wrote(path);
   control.barrier("results done");
 }
 

@@ -24,6 +24,7 @@ public:
 
 private:
   const format::Manifest &manifest;
+  std::string path;
   comm::Control &control;
   PartFile part;
   std::vector<std::vector<int64_t>> shapes; ///< of each array

@@ -181,9 +181,9 @@ WeightStore openConstants(const format::Manifest &manifest, const std::string &b
   return store;
 }
 
-/// Throws Failure where a file of data that was there when the model was compiled is another one now.
-static void checkUnchanged(const std::vector<format::File> &data, const fs::path &model, const std::string &bundle) {
-  for (const format::File &noted : data) {
+void checkCompiledData(const format::Manifest &manifest, const std::string &blamed, const std::string &model,
+                       Message changed) {
+  for (const format::File &noted : manifest.data) {
     fs::path path = besideModel(model, noted.name);
     std::error_code failure;
     if (!fs::exists(path, failure))
@@ -192,7 +192,7 @@ static void checkUnchanged(const std::vector<format::File> &data, const fs::path
     if (!file)
       throw Failure::at(path.string(), Message::cannotOpen, file.message());
     auto refuse = [&](const std::string &difference) {
-      throw Failure::at(bundle, Message::dataChanged, path.string(), model.string(), difference);
+      throw Failure::at(blamed, changed, path.string(), model, difference);
     };
     if (file->size() != noted.size)
       refuse(grouped(file->size()) + " bytes, not " + grouped(noted.size));
@@ -219,7 +219,7 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
   store.place = model.string();
   if (checkData)
-    checkUnchanged(manifest.data, model, bundle);
+    checkCompiledData(manifest, bundle, model.string(), Message::dataChanged);
   std::map<std::string, std::shared_ptr<MappedFile>> open;
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.source || tensor.kind == TensorKind::Copy)

@@ -241,6 +241,16 @@ TEST(Failures, RankEndsByItself) {
   EXPECT_EQ(threads.errors(), "job.par: error: no luck\n");
 }
 
+// A rank whose process ends among steps is lost; one that ended with 1 has named the file that went from under it, and
+// the job's code is that of any other bad file.
+TEST(Failures, RankVanishes) {
+  for (int code : {1, 3}) {
+    Process job({kJob, "-n", "4", "--vanish", std::to_string(code) + "@2"});
+    EXPECT_EQ(job.wait(10), code == 1 ? 1 : 4);
+    expectMatch(job.errors(), lostPattern(2, "ended with exit code " + std::to_string(code)));
+  }
+}
+
 // Ctrl-C finishes the step on all ranks and exits 130. SIGTERM to all processes, as schedulers send it, does
 // too.
 TEST(Failures, Interrupt) {

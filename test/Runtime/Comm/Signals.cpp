@@ -48,6 +48,19 @@ TEST(Signals, AmongSteps) {
     }
 }
 
+// What was written all the same is said.
+TEST(Signals, AfterResultsWereWritten) {
+  Process started(job("shm", {"--wrote", "o.safetensors"}));
+  ASSERT_TRUE(started.sees("pid", 4));
+  usleep(100'000);
+  started.signal(SIGTERM);
+  EXPECT_EQ(started.wait(10), 143) << started.errors();
+  EXPECT_TRUE(std::regex_match(started.errors(),
+                               std::regex("job\\.par: SIGTERM came to [^:]+: the job ended after step [0-9]+; "
+                                          "(last save ckpt/[0-9]+; )?wrote o\\.safetensors\n")))
+      << started.errors();
+}
+
 // A rank that gets the signal is named.
 TEST(Signals, ToOneRank) {
   for (int signal : {SIGTERM, SIGHUP}) {

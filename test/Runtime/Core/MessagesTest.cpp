@@ -348,7 +348,9 @@ static format::Bundle noting(format::Bundle bundle, const std::string &content) 
 
 TEST_F(Mistakes, ofDataBesideTheModel) {
   format::Bundle bundle = toy::training();
-  std::string real = folder / "real", link = folder / "squares.onnx", data = folder / "squares.bin";
+  std::string real = folder / "real", link = folder / "squares.onnx", data = folder / "squares.bin",
+              exported = folder / "copy/of.onnx";
+  std::filesystem::create_directory(folder / "copy");
   std::filesystem::create_directory(real);
   std::ofstream(real + "/squares.onnx") << "model";
   std::filesystem::create_symlink("real/squares.onnx", link);
@@ -367,6 +369,9 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
     EXPECT_EQ(run({noted, "--text", text(), "--steps", "1"}), 1);
     expectSays(noted + ": error: no weights: " + real + "/squares.bin, the external data of " + link +
                ", is not what it was when that was compiled (" + difference + "); compile it again, or give --weights FILE");
+    EXPECT_EQ(run({noted, "--text", text(), "--steps", "1", "--init", "--export", exported}), 1);
+    expectSays(exported + ": error: --export to .onnx needs " + real + "/squares.bin, the external data of " + link +
+               ", as it was compiled (" + difference + "); export to .safetensors");
     EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << err;
   };
   refusesData(std::string(256, '<'), "other content"); // numbers of 0.01

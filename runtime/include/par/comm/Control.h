@@ -76,6 +76,8 @@ public:
 
   /// Tells the host the newest complete save ("ckpt/100"), for the message of a dead rank.
   virtual void saved(std::string_view path) = 0;
+  /// Tells the host of a file of results that is whole ("out.safetensors"), for the message of a job that a signal ended.
+  virtual void wrote(std::string_view path) = 0;
 
   /// Ends the job everywhere with this exit code; `message` is printed once, by the host. Throws Aborted.
   [[noreturn]] virtual void fail(int code, std::string_view message) = 0;

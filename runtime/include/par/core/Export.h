@@ -9,8 +9,10 @@ namespace par::core {
 /// rectangles.
 void exportWeights(Session &session, const std::string &path);
 
-/// Throws Failure where exportModel would: hours of training must not end in that.
-void checkModelExport(const format::Manifest &manifest, const std::string &bundle, const std::string &path);
+/// Throws Failure where exportModel would: hours of training must not end in that. With `checkData` the model's data is
+/// read too, up to 1 GiB of each file, which one process of a host does for all.
+void checkModelExport(const format::Manifest &manifest, const std::string &bundle, const std::string &path,
+                      bool checkData);
 
 /// Collective. Writes the model file that `bundle` was compiled from to `path`, with the weights as they are now;
 /// files of weights beside the model are written beside `path`. Throws Failure if the model is not there or not the

@@ -117,6 +117,7 @@ struct MessageText {
   M(unknownFlag, "unknown flag \"{}\"{}")                                                                              \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
   M(exportChanged, "--export to .onnx needs the model that was compiled; {} is another one ({})")                      \
+  M(exportDataChanged, "--export to .onnx needs {}, the external data of {}, as it was compiled ({}); export to .safetensors") \
   M(exportDataMissing, "--export to .onnx needs {} too, where \"{}\" lies, and it is not there; export to .safetensors")     \
   M(exportOnModel, "is the model that was compiled, or its weights; give --export another name or folder")             \
   M(exportNoPlace, "cannot hold {}: {} was compiled without its weights or is compressed; export to .safetensors")     \

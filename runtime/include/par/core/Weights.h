@@ -82,6 +82,11 @@ std::string describeNaN(const WeightStore &store);
 /// it is another one.
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed);
+/// Throws Failure of the file `blamed` with `changed` (about data, model and what differs) where a file of data that was
+/// there when `model` was compiled is another one now; those that are not there, whoever needs them misses. Reads up to
+/// 1 GiB of each.
+void checkCompiledData(const format::Manifest &manifest, const std::string &blamed, const std::string &model,
+                       Message changed);
 /// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside what
 /// it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);

@@ -2,7 +2,8 @@
 //   par-test-job [-n N] [--comm inproc|shm] [--rank R --world N --master H:P] [--ranks N] [--steps N]
 //   [--timeout S]
 //                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
-//                [--forget-barrier RANK]
+//                [--forget-barrier RANK] [--vanish CODE@RANK]   (ends its process without a word in step 3)
+//                [--wrote FILE]                (says after the last step that FILE is whole)
 //                [--processes N] [--files N]   (limits of the system, to run out of)
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
@@ -27,9 +28,9 @@ struct Options {
   Launch launch;
   uint64_t steps = UINT64_MAX;
   std::string plan = "3f9c2aaa", otherPlan;
-  int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1;
-  int exitCode = 0, busy = 0, linger = 0, chatty = -1;
-  std::string thrown, failure;
+  int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1, vanishingRank = -1;
+  int exitCode = 0, vanishCode = 0, busy = 0, linger = 0, chatty = -1;
+  std::string thrown, failure, wrote;
 };
 
 /// "VALUE@RANK".
@@ -81,6 +82,10 @@ Options read(int argc, char **argv) {
       o.thrown = splitRank(value, o.throwRank);
     else if (flag == "--forget-barrier")
       o.forgetfulRank = std::atoll(value.c_str());
+    else if (flag == "--vanish")
+      o.vanishCode = std::atoi(splitRank(value, o.vanishingRank).c_str());
+    else if (flag == "--wrote")
+      o.wrote = value;
     else if (flag == "--busy")
       o.busy = std::atoi(value.c_str());
     else if (flag == "--linger")
@@ -158,11 +163,15 @@ int rankMain(Control &control, const Options &o) {
   uint64_t step = 1;
   for (; step <= o.steps && control.startStep(step); ++step) {
     runStep(control, *endpoint, step);
+    if (int64_t(control.rank()) == o.vanishingRank && step == 3)
+      _exit(o.vanishCode);
     if (control.rank() == 0 && o.chatty >= 0)
       writeOutput(o.chatty, std::string(999, 'x') + "\n");
     if (control.rank() == 0 && step % 20 == 0)
       control.saved("ckpt/" + std::to_string(step));
   }
+  if (control.rank() == 0 && !o.wrote.empty())
+    control.wrote(o.wrote);
   std::string last = control.broadcast("last step", std::to_string(step - 1));
   if (last != std::to_string(step - 1))
     throw std::runtime_error("rank 0 ended after step " + last + ", this one after " +
