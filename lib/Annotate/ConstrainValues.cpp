@@ -41,6 +41,7 @@ private:
   SmallVector<Value> inputsOf(const ResolvedShard &rule);
   LogicalResult checkDims(Value value, int64_t rank, const ResolvedShard &rule);
   LogicalResult constrain(Value value, const ResolvedShard &rule, bool usersInside);
+  LogicalResult constrainInput(const ResolvedShard &rule);
   LogicalResult constrainOutput(const ResolvedShard &rule);
 
   StepOp step;
@@ -133,6 +134,19 @@ LogicalResult Constrainer::constrainOutput(const ResolvedShard &rule) {
   return success();
 }
 
+/// An argument of the step, or what it reads of the call before in that input's place.
+LogicalResult Constrainer::constrainInput(const ResolvedShard &rule) {
+  StringRef wanted = model.names.inputs[rule.index].name;
+  for (auto [name, argument] : llvm::zip(*step.getInputs(), step.getBlock().getArguments()))
+    if (cast<StringAttr>(name).getValue() == wanted)
+      return constrain(argument, rule, /*usersInside=*/true);
+  for (auto read : step.getBlock().getOps<ReadOp>())
+    if (auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+        read.getVariable() == wanted && variable.getKind() == VariableKind::carried)
+      return constrain(read, rule, /*usersInside=*/true);
+  return success();
+}
+
 LogicalResult Constrainer::apply(const ResolvedShard &rule) {
   switch (rule.kind) {
   case ResolvedShard::ModuleOutput:
@@ -150,10 +164,7 @@ LogicalResult Constrainer::apply(const ResolvedShard &rule) {
     return constrain(inputs[rule.input], rule, /*usersInside=*/true);
   }
   case ResolvedShard::GraphInput:
-    for (auto [name, argument] : llvm::zip(*step.getInputs(), step.getBlock().getArguments()))
-      if (cast<StringAttr>(name).getValue() == model.names.inputs[rule.index].name)
-        return constrain(argument, rule, /*usersInside=*/true);
-    return success();
+    return constrainInput(rule);
   case ResolvedShard::GraphOutput:
     return constrainOutput(rule);
   default:

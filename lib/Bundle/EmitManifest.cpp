@@ -69,6 +69,7 @@ static format::TensorKind kindOf(VariableKind kind) {
   case VariableKind::buffer:
     return format::TensorKind::Buffer;
   case VariableKind::counter:
+  case VariableKind::carried: // from its rule on, in no file of weights
     return format::TensorKind::Counter;
   case VariableKind::constant:
     return format::TensorKind::Constant;

@@ -187,7 +187,10 @@ bool Compilation::import() {
   if (!module)
     return false;
   PassManager manager(context.get());
-  buildImportPipeline(manager);
+  CarryStatePassOptions carry;
+  for (const CarriedPair &pair : importing.carry)
+    carry.pairs.push_back(pair.output + "=" + pair.input);
+  buildImportPipeline(manager, carry);
   MoveBatchFirstPassOptions first;
   first.microbatches = **model.plan.batch.microbatches;
   manager.addPass(createMoveBatchFirstPass(first));

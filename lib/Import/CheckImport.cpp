@@ -13,19 +13,20 @@ namespace {
 LogicalResult checkVariable(VariableOp variable) {
   VariableKind kind = variable.getKind();
   if (kind != VariableKind::parameter && kind != VariableKind::buffer && kind != VariableKind::frozen &&
-      kind != VariableKind::counter && kind != VariableKind::hyper && kind != VariableKind::constant)
+      kind != VariableKind::counter && kind != VariableKind::hyper && kind != VariableKind::constant &&
+      kind != VariableKind::carried)
     return variable.emitOpError("is of kind ") << stringifyVariableKind(kind) << ", which Import does not make";
   if (variable.getSharding() || variable.getAt())
     return variable.emitOpError("is sharded or placed after Import");
   return success();
 }
 
-/// Moving statistics are written where they are computed.
+/// Moving statistics and what is carried are written where they are computed.
 bool movesBuffer(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
   auto variable =
       write ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr()) : VariableOp();
-  return variable && variable.getKind() == VariableKind::buffer;
+  return variable && (variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::carried);
 }
 
 LogicalResult checkStep(StepOp step) {

@@ -98,8 +98,9 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
 
 } // namespace
 
-void buildImportPipeline(OpPassManager &manager) {
+void buildImportPipeline(OpPassManager &manager, const CarryStatePassOptions &carry) {
   // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
+  manager.addPass(createCarryStatePass(carry));
   manager.addPass(createIgnoreCutPositionsPass());
   manager.addPass(createUnfoldDimsPass());
   manager.addPass(createCheckImportPass());

@@ -48,6 +48,7 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
       if (input.value)
         options.values[name] = **input.value;
     }
+  options.carry = resolveCarries(plan, names, errors);
   options.batchNormGroups = countBatchNormGroups(plan);
   options.seed = *plan.seed;
   options.train = plan.train.has_value();

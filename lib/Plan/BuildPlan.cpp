@@ -42,6 +42,9 @@ Plan PlanBuilder::run() {
   target(plan.target);
   meshAndDims(plan);
   inputs(plan);
+  if (const PlanNode *node = root.at("carry"))
+    for (const PlanEntry &entry : node->entries)
+      plan.carry.push_back({pattern(entry.key, entry.origin), pattern(entry.value.text, entry.value.origin)});
   batch(plan);
   if (const PlanEntry *entry = root.find("train"))
     train(plan.train.emplace(), entry->origin);

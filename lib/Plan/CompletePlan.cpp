@@ -74,6 +74,8 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   PlanBatch &batch = plan.batch;
   int64_t over = plan.axesSize(*batch.over);
   int64_t p = plan.axisSize(*plan.pipeline.over);
+  if (!batch.microbatches->has_value() && !plan.carry.empty())
+    batch.microbatches = {1, plan.carry.front().output.origin};
   if (!batch.microbatches->has_value() && plan.pipeline.ordered)
     batch.microbatches = {*plan.pipeline.ordered, plan.pipeline.schedule.origin};
   if (!batch.microbatches->has_value()) {

@@ -94,6 +94,10 @@ public:
     line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);
     boolean(1, "deterministic", plan.collectives.deterministic);
+    if (!plan.carry.empty())
+      open(0, "carry");
+    for (const PlanCarry &carry : plan.carry)
+      line(1, patternText(carry.output), patternText(carry.input), carry.output.origin);
     if (*plan.batchNorm != "microbatch")
       line(0, "batch_norm", *plan.batchNorm, plan.batchNorm.origin);
     if (!forHash)

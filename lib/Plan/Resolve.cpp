@@ -173,6 +173,7 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
   for (const PlanInput &input : plan.inputs)
     if (matchPattern(input.name.pattern, names).inputs.empty() && !input.name.pattern.optional())
       reportNothing(input.name, names, errors);
+  resolveCarries(plan, names, errors);
   resolveTrained(plan, names, errors);
   if (plan.train) {
     checkLoss(plan.train->loss, names, errors);

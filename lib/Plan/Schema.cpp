@@ -151,7 +151,8 @@ static const PlanKey runKeys[] = {
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},
   {"moe", "!", "", "dispatch with static capacity"},
-  {"carry", "!", "", "outputs that become inputs of the next call"},
+  {"carry", "<map>", "{}", "outputs that become inputs of the next call"},
+  {"carry.<pattern>", "<pattern>", "", "the inputs that they become, wildcard by wildcard"},
   {"seed", "<int>", "0", "of dropout, initial weights and data order"},
 };
 // clang-format on

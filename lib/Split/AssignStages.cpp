@@ -69,7 +69,7 @@ SmallVector<Operation *> Stages::collect() {
   return ops;
 }
 
-/// True if nothing that is trained flows into the op.
+/// True if nothing that is trained or carried flows into the op.
 bool Stages::isFree(Operation *op) {
   if (isa<StageReduceOp, CotangentOp>(op))
     return false;
@@ -79,7 +79,8 @@ bool Stages::isFree(Operation *op) {
       continue;
     if (auto read = dyn_cast<ReadOp>(source)) {
       VariableKind kind = variableOf(read).getKind();
-      if (kind == VariableKind::parameter || kind == VariableKind::state || kind == VariableKind::copy)
+      if (kind == VariableKind::parameter || kind == VariableKind::state || kind == VariableKind::copy ||
+          kind == VariableKind::carried)
         return false;
     } else if (auto loop = dyn_cast<LoopOp>(source)) {
       Value inner =

@@ -68,6 +68,11 @@ static bool readsData(ReadOp read) {
          variable.getKind() == VariableKind::constant;
 }
 
+bool isCarried(ReadOp read) {
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+  return variable.getKind() == VariableKind::carried;
+}
+
 /// Whether the result is an unreduced sum where these operands are and the others are not.
 static bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
@@ -125,7 +130,13 @@ LogicalResult BatchTimes::classify(Operation *op) {
     after |= time.time == Time::After;
   }
   joined.dataOnly &= !joined.between;
-  if (auto read = dyn_cast<ReadOp>(op)) {
+  if (auto read = dyn_cast<ReadOp>(op); read && isCarried(read)) {
+    joined.time = Time::Sliced;
+    joined.dim = read.getBatch();
+    if (microbatches > 1)
+      return op->emitError() << "carries a value from call to call, which " << microbatches
+                             << " microbatches would change in turn; say batch.microbatches: 1";
+  } else if (read) {
     joined.dataOnly = readsData(read);
   } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
     // Its value is the seed's, whatever becomes of the loss.

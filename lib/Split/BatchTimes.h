@@ -36,6 +36,9 @@ struct BatchFactor {
   int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
 };
 
+/// Whether the variable is what one call hands to the next: data, as an input is.
+bool isCarried(ReadOp read);
+
 /// Where an op is needed.
 enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
 

@@ -36,6 +36,7 @@ private:
   void emitLoop(LoopOp loop);
   void emitReduce(StageReduceOp reduce);
   void emitWrite(WriteOp write);
+  void emitCarried(WriteOp write, Value value, int64_t stage);
   void handOn(Value old);
   std::set<int64_t> usersOf(Value old);
   std::string nameOf(const OpGroup &group);
@@ -262,6 +263,22 @@ void Former::emitReduce(StageReduceOp reduce) {
     handOn(old);
 }
 
+/// What is carried is written on each stage that reads it, and nowhere else.
+void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
+  std::set<int64_t> readers;
+  for (auto read : write->getBlock()->getOps<ReadOp>())
+    if (read.getVariable() == write.getVariable())
+      readers.merge(usersOf(read));
+  if (readers.empty())
+    readers.insert(stage);
+  for (int64_t reader : readers) {
+    Value there = value;
+    if (reader != stage)
+      there = TransferOp::create(builder, write.getLoc(), distType(write.getOperand().getType(), reader), value);
+    WriteOp::create(builder, write.getLoc(), there, write.getVariable());
+  }
+}
+
 /// Writes the owner; copies on other stages get the new value by a transfer.
 void Former::emitWrite(WriteOp write) {
   Value old = write.getOperand();
@@ -269,6 +286,8 @@ void Former::emitWrite(WriteOp write) {
   Value value = at(old, stage);
   if (!value)
     return; // an input or a variable written back as it is
+  if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() == VariableKind::carried)
+    return emitCarried(write, value, stage);
   WriteOp::create(builder, write.getLoc(), value, write.getVariable());
   for (auto copy : module.getOps<VariableOp>()) {
     if (copy.getKind() != VariableKind::copy || copy.getOf() != write.getVariable())

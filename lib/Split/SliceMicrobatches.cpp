@@ -80,7 +80,7 @@ void Slicer::open(Loop &loop) {
 }
 
 void Slicer::yieldFrom(Loop &loop, Value old, YieldKind kind) {
-  if (llvm::none_of(loop.yields, [&](auto &yield) { return yield.first == old; }))
+  if (!llvm::is_contained(loop.yields, std::pair(old, kind)))
     loop.yields.push_back({old, kind});
 }
 
@@ -304,11 +304,14 @@ void Slicer::close(Loop &loop) {
   loop.op = LoopOp::create(builder, step.getLoc(), types, count, slices, builder.getArrayAttr(labels));
   loop.op.getBody().push_back(loop.body);
   for (auto [yield, result] : llvm::zip(loop.yields, loop.op.getResults())) {
-    Value value = result;
-    stacked[yield.first] = result;
-    if (yield.second == YieldKind::stack || collected.contains(yield.first))
-      value = joinSlices(yield.first, result);
-    outside[yield.first] = value;
+    auto [old, kind] = yield;
+    bool apart = kind == YieldKind::stack || collected.contains(old);
+    if (apart || !stacked.contains(old))
+      stacked[old] = result;
+    if (!apart)
+      outside[old] = result;
+    else if (!llvm::is_contained(loop.yields, std::pair(old, YieldKind::sum)) || collected.contains(old))
+      outside[old] = joinSlices(old, result);
   }
 }
 
@@ -357,13 +360,14 @@ LogicalResult Slicer::addInputs(Block &fresh) {
   return success();
 }
 
-/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for.
+/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for. Of what is written, one
+/// microbatch's is the whole.
 void Slicer::yieldWhatLeaves(Block &old) {
-  auto leaves = [&](Value value) {
+  auto leaves = [&](Value value, bool carries) {
     BatchTime time = times.of(value);
     if (times.isDataSum(value))
       return yieldFrom(dataLoop, value, YieldKind::sum);
-    if (time.time == Time::Sum || (time.time == Time::Sliced && time.dim < 0))
+    if (time.time == Time::Sum || (time.time == Time::Sliced && (time.dim < 0 || carries)))
       return yieldFrom(mainLoop, value, YieldKind::sum);
     if (time.time == Time::Sliced)
       return yieldFrom(mainLoop, value, collected.contains(value) ? YieldKind::sum : YieldKind::stack);
@@ -375,7 +379,7 @@ void Slicer::yieldWhatLeaves(Block &old) {
     bool outer = op.hasTrait<OpTrait::IsTerminator>() || (times.placesOf(&op) & Behind);
     for (Value operand : op.getOperands())
       if (outer || (times.placesOf(&op) && times.isDataSum(operand)))
-        leaves(operand);
+        leaves(operand, count == 1 && isa<WriteOp>(op));
   }
 }
 

@@ -87,7 +87,7 @@ class Par_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Par_Dialect, i
 def Par_VariableKind : Par_Enum<"VariableKind", [
     I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"state", 1>, I32EnumAttrCase<"copy", 2>,
     I32EnumAttrCase<"buffer", 3>, I32EnumAttrCase<"counter", 4>, I32EnumAttrCase<"hyper", 5>,
-    I32EnumAttrCase<"frozen", 6>, I32EnumAttrCase<"constant", 7>]>;
+    I32EnumAttrCase<"frozen", 6>, I32EnumAttrCase<"constant", 7>, I32EnumAttrCase<"carried", 8>]>;
 def Par_VariableKindAttr : Par_EnumAttr<Par_VariableKind, "variable_kind">;
 
 def Par_ReduceKind : Par_Enum<"ReduceKind", [

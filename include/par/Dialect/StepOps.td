@@ -20,7 +20,8 @@ def Par_VariableOp : Par_Op<"variable", [Symbol]> {
   let description = [{
     One table for parameters, optimizer state, compute copies, buffers, counters, hyper parameters, frozen weights and
     constants: checkpoint, initialisation and manifest come from it alone. A `constant` is a table that is known when
-    compiling and nothing writes: its `value` stands in the bundle. `of` names the parameter that a state or copy belongs
+    compiling and nothing writes: its `value` stands in the bundle. What is `carried` is an output of one call and the
+    input of the next, from zeros on. `of` names the parameter that a state or copy belongs
     to. `stored` is the shape under which users and checkpoints know it, if the graph unfolded it (same elements in
     row-major order). `sharding` is what the plan asked for (Annotate), open dims included; `at` lists where it lives
     after Propagate, one `!par.dist` type a stage, the first one the owner. `init` is an initialisation rule
@@ -100,13 +101,15 @@ def Par_ReadOp : Par_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface
   let summary = "value of a variable, before this step's writes";
   let description = [{
     `behind` d: the value before the last d writes (asynchronous schedules). Every read of a step sees the value from
-    before the step, wherever it stands.
+    before the step, wherever it stands. `batch` d: dim d is the step's batch (what is carried from call to call), -1: none is.
 
-    Example: `%w = par.read @w : tensor<64xf32>`, `%w = par.read @w : !par.dist<tensor<64xf32>, @s0, [{} ]>`
+    Example: `%w = par.read @w : tensor<64xf32>`, `%w = par.read @w : !par.dist<tensor<64xf32>, @s0, [{} ]>`,
+    `%k = par.read @past.key batch 0 : tensor<8x4x128x64xf32>`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$behind);
+  let arguments = (ins FlatSymbolRefAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$behind,
+                       DefaultValuedAttr<I64Attr, "-1">:$batch);
   let results = (outs Par_Value:$result);
-  let assemblyFormat = "$variable (`behind` $behind^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$variable (`behind` $behind^)? (`batch` $batch^)? attr-dict `:` type($result)";
 }
 
 def Par_WriteOp : Par_Op<"write", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite]>]> {

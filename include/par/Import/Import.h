@@ -53,6 +53,8 @@ struct ImportOptions {
   std::map<std::string, StaticTensor> known;
   /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or none.
   std::map<std::string, std::vector<HeldTensor>> held;
+  /// Outputs that become inputs of the next call: what par-carry-state is told.
+  std::vector<CarriedPair> carry;
   /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;

@@ -11,8 +11,8 @@ namespace par {
 #define GEN_PASS_REGISTRATION
 #include "par/Import/Passes.h.inc"
 
-/// What follows the reading of the file: unfolding, and the gate.
-void buildImportPipeline(mlir::OpPassManager &manager);
+/// What follows the reading of the file: what is carried from call to call, unfolding, and the gate.
+void buildImportPipeline(mlir::OpPassManager &manager, const CarryStatePassOptions &carry = {});
 
 } // namespace par
 

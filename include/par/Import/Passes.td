@@ -88,13 +88,48 @@ def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
   }];
 }
 
+def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
+  let summary = "makes variables of outputs that are inputs of the next call";
+  let description = [{
+    Expects: Import's step.
+    Leaves: for each pair output=input a variable that is `carried`, named as the input, which is read where the input was
+    and written where the output was returned; neither is an argument or a result of @predict any more. It starts from zeros.
+    A cache, a recurrent state, or the token that comes next so stay where they are from call to call.
+    Fails: where there is no @predict, it has no such input or output, both are not of one type, or an output is an input as it
+    came in.
+
+    Example: `par-opt --par-carry-state="pairs=sum=before"` makes of
+    ```
+    par.step @predict(%x: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {inputs = ["x", "before"], outputs = ["y", "sum"]} {
+      %0 = par.add %x, %b : tensor<4xf32>
+      %1 = par.negate %0 : tensor<4xf32>
+      par.return %1, %0 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    this:
+    ```
+    par.variable @before carried : tensor<4xf32>
+    par.step @predict(%x: tensor<4xf32>) -> tensor<4xf32> attributes {inputs = ["x"], outputs = ["y"]} {
+      %b = par.read @before batch 0 : tensor<4xf32>
+      %0 = par.add %x, %b : tensor<4xf32>
+      %1 = par.negate %0 : tensor<4xf32>
+      par.write %0 to @before : tensor<4xf32>
+      par.return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"pairs", "pairs", "std::string", "what is carried, output=input">,
+  ];
+}
+
 def CheckImportPass : Pass<"par-check-import", "::mlir::ModuleOp"> {
   let summary = "gate of Import";
   let description = [{
     Expects: what Import leaves.
     Leaves: it unchanged.
-    Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes;
-    variables are parameters, buffers or frozen, unsharded and unplaced; every tensor op's location names an ONNX node.
+    Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes but of
+    buffers and what is carried; variables are of kinds that Import makes, unsharded and unplaced; every tensor op's location names an ONNX node.
 
     Example: `par.stage @s0 <> ranks [0]` is refused: stages are Annotate's.
   }];

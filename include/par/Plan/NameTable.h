@@ -128,6 +128,21 @@ struct ParameterTie {
 /// and the other is not.
 std::vector<ParameterTie> tieParameters(const Plan &plan, NameTable &names, PlanErrors &errors);
 
+/// An output that becomes an input of the next call.
+struct CarriedPair {
+  std::string output, input;
+};
+
+/// What `carry` says: each output that its pattern matches, with the input whose name has the same text in place of the
+/// wildcards:
+///
+///     carry: {present.**: past.**}
+///     present.0.key -> past.0.key, present.0.value -> past.0.value, ...
+///
+/// Errors where a pattern matches nothing or an output has no such input, where an input gets two outputs or a value of
+/// `inputs`, and where the plan trains or cuts the batch into microbatches.
+std::vector<CarriedPair> resolveCarries(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
 /// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
 /// par-compile calls once after Import, so that all of it is said in one go.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);

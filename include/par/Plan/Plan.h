@@ -50,6 +50,11 @@ struct PlanInput {
   std::optional<Said<std::string>> value;            ///< zeros, ones, iota or a number
 };
 
+/// The outputs that `output` matches become, of the next call, the inputs that `input` matches.
+struct PlanCarry {
+  SaidPattern output, input;
+};
+
 struct PlanBatch {
   Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
   Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
@@ -202,6 +207,7 @@ struct Plan {
   std::vector<std::pair<std::string, Said<std::string>>> within; ///< axis, level of the machine that its ranks must not leave
   std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
+  std::vector<PlanCarry> carry;
   PlanBatch batch;
   std::optional<PlanTrain> train; ///< none: inference
   PlanPrecision precision;

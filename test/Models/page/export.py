@@ -2,6 +2,7 @@
 """Exports the models on which the plans of docs/plan.md §2 are run, without their weights: export.py --out FOLDER. Needs torch.
 
 gpt2    the names that the page speaks of, twelve layers as its cuts want them, as small as eight ranks allow
+decoder decoder/export.py --size page --structure decoder
 parts   what the page's other plans name: `embedding`, `layers`, `experts.w1` and `.w2` (stacked), `fc`
 """
 import argparse
