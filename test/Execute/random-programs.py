@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Random small graphs under random plans, through par-compile and par-run as programs: one rank's result is the oracle.
 
-    random-programs.py [--bin FOLDER] [--count N] [--seed S] [--seconds N] [--keep FOLDER] [--phases]
+    random-programs.py [--bin FOLDER] [--count N] [--seed S] [--seconds N] [--keep FOLDER] [--phases] [--carry]
 
 Each case is a model in ONNX (one or several inputs, an encoder and a decoder that reads it, tables of every size, experts,
 constants, outputs that are inputs, parameters, constants or numbers), a plan (mesh, shardings, cuts, microbatches, schedule,
 recompute, optimizer; or none of training), and data. The bundle of the plan and that of one rank are run: losses and weights,
 or what they predict, are the same. With --phases the interpreter holds every phase of the plan against the one before instead
-(par-compile --check-phases). A plan or model that the compiler refuses with a located sentence is counted, not failed;
+(par-compile --check-phases). With --carry models predict, and hand a state on from call to call, which the plan carries; one rank
+gives what it gives where each call's state is taken out and fed to the next. A plan or model that the compiler refuses with a located sentence is counted, not failed;
 a crash, a hang, exit 70, a difference and a failure of par-run are. A case that fails is printed with its seed and what was
 said, and kept in FOLDER. The last line counts; exit status 1 if one failed. Python's standard library only.
 """
 import argparse
+import math
 import pathlib
 import random
 import re
@@ -30,8 +32,8 @@ from runs import Failed, Runs, largest, read_safetensors, write_safetensors  # n
 class Graph:
     """Lines for encode.py, and what a plan can say of them. Every hidden value is f32[batch, length, width]."""
 
-    def __init__(self, choose):
-        self.choose, self.count = choose, 0
+    def __init__(self, choose, carries=False):
+        self.choose, self.count, self.carries = choose, 0, carries
         self.lines, self.module = ["opset 20"], ""
         self.parameters, self.modules, self.inputs, self.outputs = [], [], {}, []
         self.batch = choose.choice([4, 4, 8])
@@ -222,7 +224,11 @@ class Graph:
             x = self.emit("Mul", x, self.input("scale", "f32", least=0.5, most=1.0, batched=False))
         if self.choose.random() < 0.15:
             x = self.emit("Add", x, self.input("shared", "f32", self.width, least=-1, most=1.0, batched=False))
+        if self.carries:
+            x = self.emit("Add", x, self.input("state", "f32", self.length, self.width, least=-1))
         x = self.layers(x, "h", self.choose.randint(1, 3), self.length, mask, memory, source)
+        if self.carries:
+            x = self.emit("Mul", x, self.emit("Cos", self.input("place", "f32", least=0, batched=False)))
         self.hidden, self.memory = x, memory
         self.enter("head")
         if table and self.choose.random() < 0.5:
@@ -253,6 +259,11 @@ class Graph:
             (self.emit("Exp", table), f"f32[{','.join(map(str, at))}]"),
         ]
 
+    def carried_outputs(self):
+        """What a call hands to the next, and as which input of it."""
+        one = self.constant("f32", [], [1])
+        return {self.emit("Tanh", self.hidden): "state", self.emit("Add", "place", one): "place"}
+
     def add_outputs(self, wanted):
         for value, text in wanted:
             if value not in self.outputs:
@@ -271,16 +282,22 @@ def flow(mapping):
 class Case:
     """A model, its data, a plan and the plan of one rank that computes the same."""
 
-    def __init__(self, seed, chunks=False):
+    def __init__(self, seed, chunks=False, carries=False):
         self.seed, self.choose, self.chunks = seed, random.Random(seed), chunks
         choose = self.choose
-        self.graph = graph = Graph(choose)
-        self.trains = choose.random() < 0.6
+        self.graph = graph = Graph(choose, carries)
+        self.trains = choose.random() < 0.6 and not carries
         logits = graph.build()
+        self.carried = graph.carried_outputs() if carries else {}
         extra = graph.more_outputs(logits)
+        if carries:  # results of several calls stand one behind the other where the batch is dim 0
+            extra = [output for output in extra if f"[{graph.length},{'batch' if graph.symbolic else graph.batch}" not in output[1]]
         train = []
         if not self.trains:
             graph.add_outputs(choose.sample(extra, choose.randint(1, 4)))
+            for value, name in self.carried.items():
+                batch = [f"{'batch' if graph.symbolic else graph.batch}"] if name == "state" else []
+                graph.add_outputs([(value, f"f32[{','.join(batch + list(map(str, graph.inputs[name][1])))}]")])
         elif choose.random() < 0.5:
             graph.add_outputs([extra[0]] + choose.sample(extra[1:], choose.randint(0, 2)) if choose.random() < 0.3 else [extra[0]])
             train.append(f"loss: {{kind: cross_entropy, output: {logits}}}")
@@ -298,7 +315,7 @@ class Case:
         self.model = encode(graph.lines)
         self.mesh = choose.choice(MESHES)
         ways = self.mesh.get("dp", 1)
-        self.microbatches = choose.choice([m for m in (1, 1, 2, 4) if graph.batch % (m * ways) == 0] or [1])
+        self.microbatches = 1 if carries else choose.choice([m for m in (1, 1, 2, 4) if graph.batch % (m * ways) == 0] or [1])
         self.optimizer = choose.choice(["sgd", "sgd", "momentum", "adamw"])
         if self.trains:
             train.append(f"optimizer: {{kind: {self.optimizer}, lr: {choose.choice(['1e-2', '1e-3'])}}}")
@@ -307,6 +324,14 @@ class Case:
             if choose.random() < 0.2:
                 train.append("freeze: [" + ", ".join(f'"^{name}"' for name, _ in choose.sample(graph.parameters, 1)) + "]")
         tail = [f"train: {{{', '.join(train)}}}"] if self.trains else []
+        # A dim as large as the batch is taken for it unless the plan says otherwise.
+        alike = [name for name, (_, shape, _, _, batched) in graph.inputs.items() if not batched and shape[:1] == [graph.batch]]
+        if alike:
+            tail.append(f"inputs: {{{', '.join(f'{name}: {{batch: none}}' for name in alike)}}}")
+        self.fed = f"batch: {{size: {graph.batch}, microbatches: 1}}\n"  # the same without a carried state
+        self.fed += "\n".join(tail)
+        if carries:
+            tail.append(f"carry: {flow(self.carried)}")
         self.one = "\n".join([f"batch: {{size: {graph.batch}, microbatches: 1}}", *tail]) + "\n"
         self.plan = "\n".join(self.lines_of_plan() + tail) + "\n"
 
@@ -342,9 +367,11 @@ class Case:
 
     def write_data(self, path):
         choose = random.Random(f"{self.seed} data")
-        rows = self.graph.batch * choose.choice([1, 2]) + (0 if self.trains else choose.choice([0, 0, 1]))
+        rows = self.graph.batch * choose.choice([1, 2]) + (0 if self.trains or self.carried else choose.choice([0, 0, 1]))
         arrays = {}
         for name, (kind, shape, least, most, batched) in self.graph.inputs.items():
+            if name in self.carried.values():
+                continue
             whole, size = ([rows] if batched else []) + shape, 1
             for n in whole:
                 size *= n
@@ -354,6 +381,7 @@ class Case:
                 draw = lambda: float(choose.random() < 0.8)  # noqa: E731
             arrays[name] = (whole, [draw() for _ in range(size)])
         write_safetensors(path, arrays)
+        self.arrays, self.calls = arrays, rows // self.graph.batch
 
 
 class Difference(Exception):
@@ -402,6 +430,31 @@ class Play:
             raise Difference(f"losses {losses} and {found}")
         if noise == 1:
             apart(whole, part, 5e-5, "weights" if case.trains else "output")
+        if case.carried:
+            self.hold_fed(case, whole)
+
+    def hold_fed(self, case, carried):
+        """The model without `carry`, each call given by hand what the one before has handed on: with the batch once a call."""
+        bundle, graph, data = self.runs.compile(self.model, case.fed), case.graph, self.work / "call.safetensors"
+        state = {name: ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1]) for name in case.carried.values()}
+        state = {name: (shape, [0.0] * math.prod(shape)) for name, shape in state.items()}
+        calls = []
+        for call in range(case.calls):
+            arrays = dict(state)
+            for name, (shape, numbers) in case.arrays.items():
+                each = len(numbers) // shape[0] * graph.batch if graph.inputs[name][4] else len(numbers)
+                begin = call * each if graph.inputs[name][4] else 0
+                arrays[name] = ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1], numbers[begin:begin + each])
+            write_safetensors(data, arrays)
+            self.runs.run(self.runs.binaries / "par-run", bundle, "--data", data, "--output", self.work / "out.safetensors")
+            found = read_safetensors(self.work / "out.safetensors", ("F32", "I64"))
+            state = {name: found.pop(value) for value, name in case.carried.items()}
+            calls.append(found)
+        for name, (_, numbers) in carried.items():
+            each = [number for found in calls for number in found[name][1]]
+            # What no input reaches is there once.
+            whole = each if len(each) == len(numbers) else each[:len(numbers)]
+            apart({name: ([], whole)}, {name: ([], numbers)}, 5e-5, "fed by hand,")
 
     def run(self, case):
         """"" if all is well, or the sentence with which the compiler refuses."""
@@ -446,6 +499,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--phases", action="store_true", help="the interpreter holds every phase against the one before")
     parser.add_argument("--chunks", action="store_true", help="several stages a rank, or backward in two parts")
+    parser.add_argument("--carry", action="store_true", help="a state is handed on from call to call")
     parser.add_argument("--verbose", action="store_true", help="prints what was refused")
     options = parser.parse_args()
     print(f"random-programs.py --count {options.count} --seed {options.seed}", flush=True)
@@ -456,7 +510,7 @@ def main():
         while time.monotonic() < until if options.seconds else done < options.count:
             seed = options.seed + done
             done += 1
-            case = Case(seed, options.chunks)
+            case = Case(seed, options.chunks, options.carry)
             try:
                 sentence = play.run(case)
                 refused += bool(sentence)
