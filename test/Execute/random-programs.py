@@ -226,9 +226,12 @@ class Graph:
             x = self.emit("Add", x, self.input("shared", "f32", self.width, least=-1, most=1.0, batched=False))
         if self.carries:
             x = self.emit("Add", x, self.input("state", "f32", self.length, self.width, least=-1))
+            turn = self.emit("Cos", self.input("place", "f32", least=0, batched=False))
+            x = self.emit("Mul", x, turn)
         x = self.layers(x, "h", self.choose.randint(1, 3), self.length, mask, memory, source)
         if self.carries:
-            x = self.emit("Mul", x, self.emit("Cos", self.input("place", "f32", least=0, batched=False)))
+            # On another stage than before, maybe, where it is computed once more or sent.
+            x = self.emit("Mul", x, turn if self.choose.random() < 0.5 else self.emit("Cos", "place"))
         self.hidden, self.memory = x, memory
         self.enter("head")
         if table and self.choose.random() < 0.5:
