@@ -116,6 +116,19 @@ static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
                       [&](Value operand) { return getStage(operand.getDefiningOp()) == getStage(op); });
 }
 
+LogicalResult BatchTimes::classifyRead(ReadOp read) {
+  BatchTime &time = times[read];
+  time.dataOnly = isCarried(read) || readsData(read);
+  if (!isCarried(read))
+    return success();
+  time.time = Time::Sliced;
+  time.dim = read.getBatch();
+  if (microbatches > 1)
+    return read->emitError() << "carries a value from call to call, which " << microbatches
+                             << " microbatches would change in turn; say batch.microbatches: 1";
+  return success();
+}
+
 LogicalResult BatchTimes::classify(Operation *op) {
   BatchTime joined;
   bool sliced = false, sum = false, after = false;
@@ -130,14 +143,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
     after |= time.time == Time::After;
   }
   joined.dataOnly &= !joined.between;
-  if (auto read = dyn_cast<ReadOp>(op); read && isCarried(read)) {
-    joined.time = Time::Sliced;
-    joined.dim = read.getBatch();
-    if (microbatches > 1)
-      return op->emitError() << "carries a value from call to call, which " << microbatches
-                             << " microbatches would change in turn; say batch.microbatches: 1";
-  } else if (read) {
-    joined.dataOnly = readsData(read);
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    return classifyRead(read);
   } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
     // Its value is the seed's, whatever becomes of the loss.
     joined = of(cotangent.getSeed());

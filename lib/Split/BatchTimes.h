@@ -60,6 +60,7 @@ public:
 private:
   mlir::LogicalResult classifyAll(StepOp step);
   mlir::LogicalResult classify(mlir::Operation *op);
+  mlir::LogicalResult classifyRead(ReadOp read);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
   mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
   void place(StepOp step);
