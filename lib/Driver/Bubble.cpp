@@ -36,10 +36,11 @@ std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundl
   if (stages <= 1)
     return "";
   const std::string &name = *plan.pipeline.schedule;
+  const std::string shown = plan.train ? name : "forward"; // of which the closed forms are the same
   SlotTimes times = averageTimes(bundle, simulation, microbatches, stages / devices);
   if (const Schedule *schedule = findSchedule(name); schedule && schedule->bubble)
     if (auto bubble = schedule->bubble({devices, stages / devices, static_cast<unsigned>(microbatches)}, times))
-      return formatv("{0}, m = {1}: closed form {2:f1} %", name, microbatches, 100 * *bubble);
+      return formatv("{0}, m = {1}: closed form {2:f1} %", shown, microbatches, 100 * *bubble);
   auto problem = OrderTableProblem::make(name, stages, devices, microbatches);
   if (!problem) {
     consumeError(problem.takeError());
@@ -53,7 +54,7 @@ std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundl
     consumeError(table.takeError());
     return "";
   }
-  return formatv("{0}, m = {1}: its table {2:f1} %", name, microbatches, table->bubblePermille() / 10.0);
+  return formatv("{0}, m = {1}: its table {2:f1} %", shown, microbatches, table->bubblePermille() / 10.0);
 }
 
 } // namespace par

@@ -209,7 +209,7 @@ def hold_memory(claims, title, bundle, ranks, microbatches, level):
         hold_spread(claims, title, bundle, parts)
     rest, psi = sum(whole.values()), sum(bundle.parameters[name] for name in parts)
     shard = sum(parts.values()) // ranks
-    state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) in wanted)
+    state = lambda *wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b.get("tensor")) in wanted)
     divided = lambda at: F32 * ((shard if level >= at else psi) + rest)
     padding = sum(parts.values()) - psi  # for which whole parameters that are updated in shares have room
     claims.equal(f"{title}: params", state("parameter"), divided(3) + (F32 * padding if level in (1, 2) else 0))
