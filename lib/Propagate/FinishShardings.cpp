@@ -197,10 +197,13 @@ void Propagation::finishFragment(FragmentOp fragment) {
     meetSums(op);
     deferReductions(op);
   }
+}
+
+void Propagation::finishResults(FragmentOp fragment) {
   SmallVector<Attribute> results;
   for (Value result : fragment.getTerminator()->getOperands())
-    results.push_back(makeSharding(context, layoutOf(result).dims, unreduced.lookup(result)));
-  fragment.setResultShardingsAttr(ArrayAttr::get(context, results));
+    results.push_back(makeSharding(step.getContext(), layoutOf(result).dims, unreduced.lookup(result)));
+  fragment.setResultShardingsAttr(ArrayAttr::get(step.getContext(), results));
 }
 
 void Propagation::setStepType(Value value, ArrayRef<StringAttr> sums) {
@@ -283,6 +286,9 @@ void Propagation::placeVariables() {
 void Propagation::finish() {
   for (auto [run, fragment] : runs)
     finishFragment(fragment);
+  carrySums();
+  for (auto [run, fragment] : runs)
+    finishResults(fragment);
   finishStep();
   placeVariables();
 }

@@ -40,6 +40,13 @@ int64_t priorityOfRule(llvm::StringRef text);
 /// The rules of an option by the parameter that each is for: what stands behind the `=`.
 llvm::StringMap<llvm::StringRef> rulesByName(llvm::ArrayRef<std::string> rules);
 
+/// How far one sum is carried: values up to those that their users reduce, and the bytes that these reductions move.
+struct CarriedSum {
+  Axes axes;
+  llvm::SmallVector<mlir::Value> values;
+  int64_t bytes = 0;
+};
+
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
@@ -98,6 +105,13 @@ private:
   // What the fixpoint says, written down (FinishShardings.cpp).
   void finish();
   void finishFragment(FragmentOp fragment);
+  void finishResults(FragmentOp fragment);
+  // Sums that are reduced where they have become small (CarrySums.cpp).
+  std::optional<llvm::SmallVector<mlir::Value>> readersOf(FragmentOp fragment, unsigned result);
+  bool carryUse(mlir::OpOperand &use, CarriedSum &carried);
+  bool carry(mlir::Value value, CarriedSum &carried);
+  llvm::SmallVector<std::pair<mlir::Value, Axes>> listReducedSums();
+  void carrySums();
   void setStepType(mlir::Value value, llvm::ArrayRef<mlir::StringAttr> unreduced);
   void finishStep();
   void reduceBehind(LoopOp loop);

@@ -10,7 +10,8 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
     that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
     par.reshard; summands that are sums over the same axes are added before they are reduced. What a par.constrain lets be a sum of
-    parts stays one up to its uses. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says, by
+    parts stays one up to its uses. Other sums go through ops that are linear in them, from forward into backward too, to values
+    that are smaller or cut over the same axes, where reducing those moves at most three quarters of the bytes. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says, by
     priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule carries axes on from
     dim to dim until nothing changes. Last, parameters, accumulated gradients and states
     are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
