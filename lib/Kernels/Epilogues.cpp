@@ -289,10 +289,8 @@ static void absorbRows(BlockOp block, llvm::DenseMap<Operation *, Group *> &grou
       continue;
     absorbed.insert(group.get());
     groupOf.erase(op);
-    for (Group *reader : by) {
-      reader->clones.insert(op);
-      reader->close([&](Operation *other) { return groupOf.contains(other); });
-    }
+    for (Group *reader : by)
+      reader->absorb(op, [&](Operation *other) { return groupOf.contains(other); });
   }
   llvm::erase_if(groups, [&](const std::unique_ptr<Group> &group) { return absorbed.contains(group.get()); });
 }

@@ -74,6 +74,14 @@ void Group::close(IsTaken isTaken) {
   arguments = read.takeVector();
 }
 
+void Group::absorb(Operation *op, IsTaken isTaken) {
+  clones.insert(op);
+  for (Operation *each : body)
+    if (!llvm::is_contained(ops, each))
+      clones.insert(each);
+  close(isTaken);
+}
+
 /// True if the value, perhaps reduced over ranks on the way, is stored to the buffer.
 static bool isStoredTo(Value value, StringRef buffer) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {

@@ -28,6 +28,9 @@ struct Group {
 
   /// Computes `body` and `arguments`; what other groups compute is read from them.
   void close(IsTaken isTaken);
+  /// Computes `op` for itself too. What it computed so far it goes on to, also where a group has been made since for somebody who
+  /// reads that: what that group reads may be a result of this one.
+  void absorb(mlir::Operation *op, IsTaken isTaken);
 };
 
 /// True for ops that cost nothing inside a kernel: each kernel that reads their result computes it anew.

@@ -367,8 +367,10 @@ void emitThreads(func::FuncOp function, const KernelPlan &plan, const LaunchPlan
     target.setArgAttr(operand, LLVM::LLVMDialect::getAlignAttrName(),
                       builder.getI64IntegerAttr(operandAlignment));
   }
-  auto threads = builder.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads())});
-  target.setPassthroughAttr(builder.getArrayAttr({threads}));
+  SmallVector<Attribute> limits{builder.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads())})};
+  if (launch.oneBlock)
+    limits.push_back(builder.getStrArrayAttr({"nvvm.minctasm", "1"}));
+  target.setPassthroughAttr(builder.getArrayAttr(limits));
   ThreadEmitter(function, plan, launch, buffers, target).emit();
 }
 

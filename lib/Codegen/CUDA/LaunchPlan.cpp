@@ -223,6 +223,7 @@ codegen::PlanOptions planOptions() {
 
 LaunchPlan chooseLaunch(const KernelPlan &plan, bool sparing) {
   LaunchPlan launch;
+  launch.oneBlock = sparing;
   for (int64_t size : plan.rowLoops)
     launch.rows *= size;
   for (const Nest &nest : plan.nests)
