@@ -21,19 +21,36 @@ static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t rank) {
   return 0;
 }
 
-/// The mesh of every stage: all axes but that of the pipeline, of prime sizes.
-static MeshAttr stageMesh(const Plan &plan, MLIRContext *context) {
+/// The mesh of a stage: all axes but that of the pipeline, of prime sizes. Where stages have meshes of their own, each has all axes
+/// of all, refined alike: what a stage lacks of an axis has size 1 there, so that one sharding is of all stages.
+static MeshAttr stageMesh(const Plan &plan, PlanMesh mesh, MLIRContext *context) {
   SmallVector<StringAttr> names;
   SmallVector<int64_t> sizes;
-  for (const auto &[axis, size] : plan.mesh) {
+  for (const std::string &axis : plan.axes())
+    if (llvm::none_of(mesh, [&](const auto &own) { return own.first == axis; }))
+      mesh.push_back({axis, {1, Origin()}});
+  for (const auto &[axis, size] : mesh) {
     if (axis == *plan.pipeline.over)
       continue;
-    for (auto &[name, prime] : refineAxis(axis, *size)) {
+    for (auto &[name, prime] : refineAxis(axis, *size, plan.axisSize(axis))) {
       names.push_back(StringAttr::get(context, name));
       sizes.push_back(prime);
     }
   }
   return MeshAttr::get(context, names, sizes);
+}
+
+/// The ranks of each device: those of a coordinate on the pipeline's axis, or one mesh behind the other.
+static std::vector<SmallVector<int64_t>> membersOf(const Plan &plan) {
+  std::vector<SmallVector<int64_t>> members(plan.numDevices());
+  int64_t next = 0;
+  for (auto [device, mesh] : llvm::enumerate(*plan.pipeline.meshes))
+    for (int64_t rank = 0, end = ranksOf(mesh); rank < end; ++rank)
+      members[device].push_back(next++);
+  if (plan.pipeline.meshes->empty())
+    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
+      members[coordinateOn(plan, *plan.pipeline.over, rank)].push_back(rank);
+  return members;
 }
 
 namespace {
@@ -47,18 +64,19 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
       return failure();
     }
     const Plan &plan = model.plan;
-    MeshAttr mesh = stageMesh(plan, &getContext());
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    std::vector<SmallVector<int64_t>> members(plan.axisSize(*plan.pipeline.over));
-    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
-      members[coordinateOn(plan, *plan.pipeline.over, rank)].push_back(rank);
-    Location loc = planLocation(plan.pipeline.stages.origin, module);
+    std::vector<SmallVector<int64_t>> members = membersOf(plan);
+    const Origin &said = plan.pipeline.meshes->empty() ? plan.pipeline.stages.origin : plan.pipeline.meshes.origin;
+    Location loc = planLocation(said, module);
     auto order = OrderTableProblem::make(*plan.pipeline.schedule, *plan.pipeline.stages, members.size(),
                                          **plan.batch.microbatches);
     if (!order)
       return emitError(loc) << llvm::toString(order.takeError());
-    for (unsigned stage = 0; stage < order->stages; ++stage)
-      StageOp::create(builder, loc, "s" + std::to_string(stage), mesh, members[order->deviceOf(stage)]);
+    for (unsigned stage = 0; stage < order->stages; ++stage) {
+      unsigned device = order->deviceOf(stage);
+      const PlanMesh &mesh = plan.pipeline.meshes->empty() ? plan.mesh : (*plan.pipeline.meshes)[device];
+      StageOp::create(builder, loc, "s" + std::to_string(stage), stageMesh(plan, mesh, &getContext()), members[device]);
+    }
     return success();
   }
 };

@@ -52,9 +52,19 @@ class CutProblemBuilder {
 public:
   CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight)
       : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight) {
-    devices = std::max<int64_t>(1, plan.axisSize(*plan.pipeline.over));
+    devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
+    // Where stages have meshes of their own, figures are of one rank, and the solver divides them; what crosses comes to the one
+    // that shares the batch out least.
+    for (auto [stage, mesh] : llvm::enumerate(*plan.pipeline.meshes)) {
+      int64_t shares = 1;
+      for (const auto &[axis, size] : mesh)
+        shares *= llvm::is_contained(*plan.batch.over, axis) ? *size : 1;
+      over = stage == 0 ? shares : std::min(over, shares);
+      problem.width.push_back(ranksOf(mesh));
+      ranks = 1;
+    }
     microbatches = **plan.batch.microbatches;
   }
 
@@ -161,7 +171,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
     return hardware.takeError();
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
-    auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.axisSize(*plan.pipeline.over),
+    auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.numDevices(),
                                 **plan.batch.microbatches);
     if (!counts)
       return counts.takeError();

@@ -84,12 +84,21 @@ FailureOr<std::string> Communicators::between(Operation *op, ArrayRef<int64_t> o
   return name;
 }
 
-std::string Communicators::overGroups(ArrayAttr groups) {
-  unsigned index = llvm::find(worlds, groups) - worlds.begin();
-  std::string name = index == 0 ? "stages" : "stages." + std::to_string(index);
-  if (index < worlds.size())
+std::string Communicators::overParts(ArrayAttr groups) {
+  auto stageWith = [&](int64_t rank) {
+    return StageOp(*llvm::find_if(stages, [&](StageOp stage) { return llvm::is_contained(stage.getRanks(), rank); })).getSymName();
+  };
+  ArrayRef<int64_t> first = cast<DenseI64ArrayAttr>(groups[0]).asArrayRef();
+  std::string stem = (stageWith(first.front()) + ">" + stageWith(first.back())).str();
+  return overListed(groups, stem, exchanges[stem]);
+}
+
+std::string Communicators::overListed(ArrayAttr groups, StringRef stem, SmallVector<ArrayAttr> &known) {
+  unsigned index = llvm::find(known, groups) - known.begin();
+  std::string name = index == 0 ? stem.str() : (stem + "." + Twine(index)).str();
+  if (index < known.size())
     return name;
-  worlds.push_back(groups);
+  known.push_back(groups);
   format::Communicator made{name, {}};
   for (auto group : groups.getAsRange<DenseI64ArrayAttr>())
     made.groups.push_back({group.asArrayRef().begin(), group.asArrayRef().end()});

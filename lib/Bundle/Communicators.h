@@ -4,6 +4,8 @@
 #include "par/Dialect/Par.h"
 #include "par/format/Manifest.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <map>
 
 namespace par {
@@ -21,7 +23,9 @@ public:
   mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own,
                                        llvm::ArrayRef<int64_t> peers, bool sends);
   /// Groups of world ranks as an op lists them: "stages", "stages.1".
-  std::string overGroups(mlir::ArrayAttr groups);
+  std::string overGroups(mlir::ArrayAttr groups) { return overListed(groups, "stages", worlds); }
+  /// Groups whose members, of one stage and then of another, send in parts: "s0>s1", "s0>s1.1".
+  std::string overParts(mlir::ArrayAttr groups);
 
   /// A communication that programs agree on by the op's tag and the operand's number.
   enum class Scope { Transfer, World };
@@ -33,6 +37,7 @@ public:
 
 private:
   bool has(llvm::StringRef name) const;
+  std::string overListed(mlir::ArrayAttr groups, llvm::StringRef stem, llvm::SmallVector<mlir::ArrayAttr> &known);
   std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);
 
@@ -40,6 +45,7 @@ private:
   std::vector<format::Communicator> table;
   std::map<std::tuple<Scope, int64_t, unsigned>, uint64_t> tags;
   llvm::SmallVector<mlir::ArrayAttr> worlds;
+  llvm::StringMap<llvm::SmallVector<mlir::ArrayAttr>> exchanges; ///< by stem
   uint64_t nextTag = 1;
 };
 

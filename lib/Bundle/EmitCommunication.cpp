@@ -1,6 +1,8 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
 
+#include "par/Dialect/Parts.h"
+
 #include <set>
 
 using namespace mlir;
@@ -199,6 +201,23 @@ LogicalResult ProgramEmitter::emitSend(SendOp send) {
     made.tag = tables.communicators.tagOf(Communicators::Scope::Transfer, send.getTag(), i);
   }
   return success();
+}
+
+/// All parts of a value have one tag: a rank has one part at most for another.
+void ProgramEmitter::emitParts(Operation *op, ValueRange parts, ArrayRef<int64_t> peers, ArrayAttr groups, int64_t tag) {
+  std::string name = tables.communicators.overParts(groups);
+  bool sends = isa<SendPartsOp>(op);
+  for (auto [i, value] : llvm::enumerate(parts)) {
+    beginGroup(op, i, parts.size());
+    auto type = cast<RankedTensorType>(value.getType());
+    format::Instruction &made = append(op, sends ? format::Op::Send : format::Op::Recv);
+    made.operands = {part(sends ? format::Access::Read : format::Access::Write, bufferOf(value), 0, type)};
+    made.comm = comm(name);
+    made.type = dtypeOf(type.getElementType());
+    made.n = type.getNumElements();
+    made.peer = {static_cast<uint32_t>(peers[i])};
+    made.tag = tables.communicators.tagOf(Communicators::Scope::Transfer, tag, 0);
+  }
 }
 
 LogicalResult ProgramEmitter::emitRecv(RecvOp recv) {

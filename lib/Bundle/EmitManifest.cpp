@@ -16,6 +16,18 @@ static StageOp stageOf(ProgramOp program) {
   return program->getParentOfType<ModuleOp>().lookupSymbol<StageOp>(program.getFirstStage().getAttr());
 }
 
+/// Factors of one axis stand side by side, in order: a stage may have only some of them.
+static std::vector<format::MeshAxis>::iterator placeOf(StringRef axis, std::vector<format::MeshAxis> &mesh) {
+  StringRef whole = axis.rsplit('.').first;
+  auto place = mesh.end();
+  for (auto other = mesh.begin(); other != mesh.end(); ++other)
+    if (StringRef(other->name).rsplit('.').first == whole && StringRef(other->name) < axis)
+      place = std::next(other);
+    else if (StringRef(other->name).rsplit('.').first == whole && place == mesh.end())
+      place = other;
+  return place;
+}
+
 /// The axes of all stages, and one that says which stage a rank is of.
 LogicalResult ManifestEmitter::emitRanks() {
   SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
@@ -26,7 +38,7 @@ LogicalResult ManifestEmitter::emitRanks() {
          llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
       auto same = llvm::find_if(out.mesh, [&](const format::MeshAxis &known) { return known.name == axis; });
       if (same == out.mesh.end())
-        out.mesh.push_back({axis.str(), static_cast<uint32_t>(size)});
+        out.mesh.insert(placeOf(axis.getValue(), out.mesh), {axis.str(), static_cast<uint32_t>(size)});
       else
         same->size = std::max<uint32_t>(same->size, size);
     }
@@ -277,10 +289,20 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
     out.inputs.push_back(std::move(input));
     return success();
   }
-  if (same->microbatched != input.microbatched || same->type != input.type ||
-      !mergeLayout(same->layout, input.layout))
+  if (same->microbatched != input.microbatched || same->type != input.type || same->shape != input.shape)
     return buffer.emitError() << "takes input \"" << input.name
-                              << "\" in other parts than another stage or step does: not supported yet";
+                              << "\" in other microbatches than another stage or step does: not supported yet";
+  // Stages of different meshes have layouts of their own; a rank has it one way.
+  uint32_t rank = stage.getRanks().front();
+  auto isOf = [&](const format::Layout &layout) { return format::rectangleOf(layout, rank) != nullptr; };
+  if (isOf(same->layout) || llvm::any_of(same->more, isOf)) {
+    if (!mergeLayout(isOf(same->layout) ? same->layout : *llvm::find_if(same->more, isOf), input.layout))
+      return buffer.emitError() << "takes input \"" << input.name << "\" in other parts than another step does: not supported yet";
+    return success();
+  }
+  auto merges = [&](format::Layout &layout) { return mergeLayout(layout, input.layout); };
+  if (!merges(same->layout) && llvm::none_of(same->more, merges))
+    same->more.push_back(std::move(input.layout));
   return success();
 }
 

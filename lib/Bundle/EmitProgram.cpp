@@ -1,5 +1,6 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
+#include "par/Dialect/Parts.h"
 #include "par/Dialect/Space.h"
 #include "par/Import/Provenance.h"
 
@@ -168,6 +169,14 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     return emitSend(send);
   if (auto recv = dyn_cast<RecvOp>(op))
     return emitRecv(recv);
+  if (auto send = dyn_cast<SendPartsOp>(op)) {
+    emitParts(op, send.getOperands(), send.getPeers(), send.getGroups(), send.getTag());
+    return success();
+  }
+  if (auto recv = dyn_cast<RecvPartsOp>(op)) {
+    emitParts(op, recv.getResults(), recv.getPeers(), recv.getGroups(), recv.getTag());
+    return success();
+  }
   if (auto reduce = dyn_cast<WorldReduceOp>(op))
     return emitWorldReduce(reduce);
   if (auto done = dyn_cast<DoneOp>(op)) {

@@ -58,6 +58,7 @@ private:
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
+  void emitParts(mlir::Operation *op, mlir::ValueRange parts, llvm::ArrayRef<int64_t> peers, mlir::ArrayAttr groups, int64_t tag);
   void emitCopy(StoreOp store, LoadOp load);
   mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm,
                                     ReduceKind kind, uint64_t tag);

@@ -1,6 +1,7 @@
 #include "OpShards.h"
 #include "par/Dialect/Attention.h"
 #include "par/Dialect/Beside.h"
+#include "par/Dialect/Parts.h"
 
 using namespace mlir;
 
@@ -65,6 +66,10 @@ void ParDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "par/Dialect/BesideOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "par/Dialect/PartsOps.cpp.inc"
       >();
 }
 

@@ -31,7 +31,7 @@ static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &si
 
 std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle,
                                    const Simulation &simulation) {
-  unsigned stages = *plan.pipeline.stages, devices = plan.axisSize(*plan.pipeline.over);
+  unsigned stages = *plan.pipeline.stages, devices = plan.numDevices();
   int64_t microbatches = **plan.batch.microbatches;
   if (stages <= 1)
     return "";

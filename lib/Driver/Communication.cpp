@@ -32,8 +32,8 @@ std::string axesOf(StringRef comm) {
 /// Collects what one rank of a role communicates in one run of an entry.
 class TrafficCounter {
 public:
-  TrafficCounter(const format::Bundle &bundle, const format::Program &program, StringRef stageAxis)
-      : bundle(bundle), program(program), stageAxis(stageAxis) {}
+  TrafficCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis)
+      : bundle(bundle), program(program), stageAxis(std::move(stageAxis)) {}
 
   std::vector<Traffic> run(uint32_t entry) {
     for (const format::Run &run : program.entries[entry].runs) {
@@ -66,7 +66,7 @@ private:
       Traffic &traffic = joined[{instruction.comm, kind}];
       StringRef comm = program.comms[instruction.comm].name;
       bool crosses = comm.contains('>') || comm.split('.').first == "stages";
-      traffic.axis = crosses ? stageAxis.str() : axesOf(comm);
+      traffic.axis = crosses ? stageAxis : axesOf(comm);
       if (instruction.op == format::Op::Coll && instruction.queue != 0)
         traffic.beside = program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
@@ -84,7 +84,7 @@ private:
 
   const format::Bundle &bundle;
   const format::Program &program;
-  StringRef stageAxis;
+  std::string stageAxis;
   std::map<std::tuple<std::string, std::string, uint64_t, std::string>, Traffic> sorts;
 };
 
@@ -144,7 +144,7 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
     if (index == format::kNone)
       continue;
     std::map<std::pair<std::string, std::string>, std::vector<Traffic>> mine;
-    for (Traffic &traffic : TrafficCounter(bundle, program, *model.plan.pipeline.over).run(index))
+    for (Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis()).run(index))
       mine[{traffic.axis, traffic.kind}].push_back(traffic);
     for (auto &[sort, list] : mine)
       // Of equals the first stage.
@@ -210,7 +210,7 @@ void explainCommunication(const format::Bundle &bundle, StringRef entry, const M
       else if (is_contained(*model.plan.batch.over, sort.first))
         os << "  why    " << model.plan.batch.over.origin.comment() << ": batch.over is " << sort.first
            << ", so what sums over the batch is summed over its ranks\n";
-      else if (sort.first == *model.plan.pipeline.over)
+      else if (sort.first == model.plan.stageAxis())
         os << "  why    " << model.plan.pipeline.cuts.origin.comment() << ": pipeline.cuts lie between\n";
     }
 }

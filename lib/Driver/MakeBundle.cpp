@@ -85,8 +85,7 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::M
   options.inputLimits = facts.inputLimits;
   options.unsignedValues = facts.unsignedValues;
   options.outputBatchDims = facts.outputBatchDims;
-  if (!plan.pipeline.over->empty())
-    options.stageAxis = *plan.pipeline.over;
+  options.stageAxis = plan.stageAxis();
   options.batch = **plan.batch.size;
   options.seed = *plan.seed;
   // What plans call a weight that the exporter computed is no name of PyTorch's, unless it is that of the transposed one.

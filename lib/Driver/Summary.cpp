@@ -99,11 +99,21 @@ static std::string optimizersOf(const PlanTrain &train) {
   return llvm::join(kinds, " + ");
 }
 
+/// `: pp 2 x dp 2`
+static void printAxes(const PlanMesh &mesh, StringRef before, llvm::raw_ostream &os) {
+  for (auto [index, axis] : llvm::enumerate(mesh))
+    os << (index ? " x " : before) << axis.first << " " << *axis.second;
+}
+
 void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   const Plan &plan = model.plan;
   os << "plan    " << *plan.ranks << (*plan.ranks == 1 ? " rank" : " ranks");
-  for (auto [index, axis] : llvm::enumerate(plan.mesh))
-    os << (index ? " x " : ": ") << axis.first << " " << *axis.second;
+  printAxes(plan.mesh, ": ", os);
+  for (auto [index, mesh] : llvm::enumerate(*plan.pipeline.meshes)) {
+    printAxes(mesh, index ? " + " : ": ", os);
+    if (mesh.empty())
+      os << (index ? " + " : ": ") << "one rank";
+  }
   int64_t stages = *plan.pipeline.stages;
   os << "; " << stages << (stages == 1 ? " stage" : " stages");
   if (stages > 1 && plan.train)

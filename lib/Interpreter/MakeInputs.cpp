@@ -1,3 +1,4 @@
+#include "par/Dialect/Parts.h"
 #include "par/Interpreter/Interpreter.h"
 
 #include "llvm/ADT/Hashing.h"
@@ -74,6 +75,11 @@ private:
       user->getParentOfType<ModuleOp>().walk([&](RecvOp recv) {
         if (recv.getTag() == send.getTag())
           follow(recv.getResult(use.getOperandNumber()));
+      });
+    } else if (auto parts = dyn_cast<SendPartsOp>(user)) {
+      user->getParentOfType<ModuleOp>().walk([&](RecvPartsOp recv) {
+        if (recv.getTag() == parts.getTag())
+          llvm::for_each(recv.getResults(), [&](Value part) { follow(part); });
       });
     } else if (isa<RunOp, ExecOp, LaunchOp>(user)) {
       auto callee = user->getAttrOfType<FlatSymbolRefAttr>(isa<LaunchOp>(user) ? "kernel" : "fragment");

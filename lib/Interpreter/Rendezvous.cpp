@@ -50,6 +50,49 @@ static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender) {
   return false;
 }
 
+/// The operand that rank `from` sends to a rank; -1 if none.
+static int64_t sentTo(SendPartsOp send, int64_t from, int64_t rank) {
+  for (unsigned part = 0; part < send.getNumOperands(); ++part)
+    if (send.getPeerOf(from, part) == rank)
+      return part;
+  return -1;
+}
+
+static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
+  auto send = cast<SendPartsOp>(*sender.next);
+  auto recv = cast<RecvPartsOp>(*receiver.next);
+  for (auto [member, rank] : llvm::enumerate(receiver.program.getRanks()))
+    for (unsigned part = 0; part < recv.getNumResults(); ++part) {
+      int64_t peer = recv.getPeerOf(rank, part), from = memberOf(sender.program, peer);
+      int64_t sent = from < 0 ? -1 : sentTo(send, peer, rank);
+      if (sent < 0 || sender.microbatch() != receiver.microbatch() ||
+          send.getOperand(sent).getType() != recv.getResult(part).getType()) {
+        InFlightDiagnostic error = recv.emitError() << "takes part " << part << " for rank " << rank << " in microbatch "
+                                                    << receiver.microbatch() << ", which rank " << peer
+                                                    << " does not send, tag " << recv.getTag();
+        error.attachNote(send.getLoc()) << "the parts are sent here";
+        return error;
+      }
+      receiver.values[member][recv.getResult(part)] = sender.values[from].lookup(send.getOperand(sent));
+    }
+  return success();
+}
+
+static FailureOr<bool> meetParts(MutableArrayRef<Walk> walks, Walk &sender) {
+  auto send = cast<SendPartsOp>(*sender.next);
+  for (Walk &receiver : walks) {
+    auto recv = receiver.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*receiver.next);
+    if (!recv || recv.getTag() != send.getTag())
+      continue;
+    if (failed(deliverParts(sender, receiver)))
+      return failure();
+    sender.step();
+    receiver.step();
+    return true;
+  }
+  return false;
+}
+
 /// The roles with a rank in the groups, if all stand at the reduction of that tag; none if one does not yet.
 static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldReduceOp reduce) {
   SmallVector<Walk *> members;
@@ -116,6 +159,8 @@ FailureOr<bool> meet(MutableArrayRef<Walk> walks) {
     FailureOr<bool> met = false;
     if (isa<SendOp>(*walk.next))
       met = meetReceive(walks, walk);
+    else if (isa<SendPartsOp>(*walk.next))
+      met = meetParts(walks, walk);
     else if (isa<WorldReduceOp>(*walk.next))
       met = meetReduce(walks, walk);
     if (failed(met) || *met)

@@ -3,6 +3,8 @@
 
 #include "Storage.h"
 
+#include "par/Dialect/Parts.h"
+
 #include <set>
 
 namespace par::interp {
@@ -17,7 +19,7 @@ struct Walk {
 
   int64_t microbatch() { return entry.getMicrobatches()[run]; }
   bool done() { return run >= entry.getBlocks().size(); }
-  bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, WorldReduceOp>(*next); }
+  bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(*next); }
   /// Goes to the first op of the next block that has one.
   void enter() {
     for (; !done(); ++run) {

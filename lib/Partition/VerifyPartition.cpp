@@ -37,6 +37,7 @@ struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> 
 } // namespace
 
 void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &options) {
+  manager.addPass(createNestTransfersPass());
   PartitionFragmentsPassOptions priced;
   priced.hardware = options.hardware;
   manager.addPass(createPartitionFragmentsPass(priced));

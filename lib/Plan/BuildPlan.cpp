@@ -40,7 +40,8 @@ Plan PlanBuilder::run() {
   Plan plan;
   plan.par = integer("par", 1);
   target(plan.target);
-  meshAndDims(plan);
+  mesh(plan);
+  dims(plan);
   inputs(plan);
   if (const PlanNode *node = root.at("carry"))
     for (const PlanEntry &entry : node->entries)
@@ -109,44 +110,6 @@ void PlanBuilder::target(PlanTarget &target) {
   target.isa = word("target.isa", "native");
 }
 
-/// Twice what the largest published clusters have.
-static constexpr int64_t mostRanks = 1 << 18;
-
-void PlanBuilder::meshAndDims(Plan &plan) {
-  int64_t product = 1;
-  Origin meshOrigin;
-  std::string shape;
-  if (const PlanEntry *mesh = root.find("mesh"))
-    for (const PlanEntry &axis : mesh->value.entries) {
-      const PlanNode *size = axis.value.kind == PlanNode::Map ? axis.value.at("size") : &axis.value;
-      if (!size) {
-        errors.error(axis.value.origin, PlanMessage::missingSize, axis.key);
-        continue;
-      }
-      if (const PlanNode *within = axis.value.at("within"))
-        plan.within.push_back({axis.key, {within->text, within->origin}});
-      plan.mesh.push_back({axis.key, {toInt(*size), size->origin}});
-      meshOrigin = size->origin;
-      // A product that overflows is far above the limit.
-      if (__builtin_mul_overflow(product, toInt(*size), &product))
-        product = INT64_MAX;
-      shape += (shape.empty() ? "" : " x ") + axis.key + " " + size->text;
-    }
-  if (product > mostRanks) {
-    errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", mostRanks, shape);
-    for (auto &[name, size] : plan.mesh)
-      size.value = 1; // what follows counts ranks
-    product = 1;
-  }
-  plan.ranks = integer("ranks", product);
-  if (plan.ranks.given() && *plan.ranks != product)
-    errors.error(plan.ranks.origin, PlanMessage::ranksDiffer, *plan.ranks, product,
-                 shape.empty() ? "no axes: one rank" : shape);
-  if (const PlanEntry *dims = root.find("dims"))
-    for (const PlanEntry &dim : dims->value.entries)
-      plan.dims.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
-}
-
 static void collectElements(const PlanNode &node, std::vector<std::string> &elements) {
   if (node.kind == PlanNode::Scalar)
     elements.push_back(node.text);
@@ -189,7 +152,7 @@ void PlanBuilder::batch(Plan &plan) {
   plan.batch.microbatchSize = optionalInteger("batch.microbatch_size");
   if (const PlanNode *node = root.at("batch.over"))
     plan.batch.over = {toAxes(*node), node->origin};
-  else if (llvm::any_of(plan.mesh, [](const auto &axis) { return axis.first == "dp"; }))
+  else if (llvm::is_contained(plan.axes(), "dp"))
     plan.batch.over = {{"dp"}, Origin()};
 }
 
@@ -288,8 +251,10 @@ void PlanBuilder::pipeline(Plan &plan) {
     pipeline.over = {over->isWord("none") ? "" : over->text, over->origin};
   else if (llvm::any_of(plan.mesh, [](const auto &axis) { return axis.first == "pp"; }))
     pipeline.over = {"pp", Origin()};
-  int64_t width = plan.axisSize(*pipeline.over);
+  int64_t width = plan.numDevices();
   pipeline.stages = integer("pipeline.stages", width);
+  if (!pipeline.meshes->empty() && *pipeline.stages != width)
+    errors.error(pipeline.stages.origin, PlanMessage::meshesCount, width, *pipeline.stages);
   // A stage without an axis to lie on is an error of its own.
   pipeline.schedule = word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
   if (pipeline.schedule.given() && !plan.train)
@@ -297,10 +262,16 @@ void PlanBuilder::pipeline(Plan &plan) {
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
     errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin,
                  PlanMessage::axisTwoRoles, *pipeline.over, "batch.over", "pipeline.over");
-  if (pipeline.over->empty() && *pipeline.stages > 1)
+  const Schedule *schedule = findSchedule(*pipeline.schedule);
+  if (!pipeline.meshes->empty() && schedule && !fits(*schedule, width, width))
+    errors.error(pipeline.schedule.origin, PlanMessage::meshesSchedule, *pipeline.schedule,
+                 stagesNeeded(*schedule, width, ""));
+  else if (!pipeline.meshes->empty())
+    ; // as many stages as meshes
+  else if (pipeline.over->empty() && *pipeline.stages > 1)
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  "a mesh axis to lie on (pipeline.over)", *pipeline.stages);
-  else if (const Schedule *schedule = findSchedule(*pipeline.schedule); schedule && !fits(*schedule, *pipeline.stages, width))
+  else if (schedule && !fits(*schedule, *pipeline.stages, width))
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  stagesNeeded(*schedule, width, *pipeline.over), *pipeline.stages);
   if (OrderTableProblem::isPath(*pipeline.schedule))
@@ -383,20 +354,6 @@ void PlanBuilder::recompute(Plan &plan) {
     plan.recompute.kind.value = PlanRecompute::Each;
     plan.recompute.each = pattern(each->value.text, each->value.origin);
   }
-}
-
-int64_t Plan::axisSize(StringRef axis) const {
-  for (const auto &[name, size] : mesh)
-    if (name == axis)
-      return *size;
-  return 1;
-}
-
-int64_t Plan::axesSize(ArrayRef<std::string> axes) const {
-  int64_t product = 1;
-  for (const std::string &axis : axes)
-    product *= axisSize(axis);
-  return product;
 }
 
 /// Error 11: said before "not supported yet", because another number of stages is wrong in any compiler.

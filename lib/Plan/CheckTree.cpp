@@ -94,6 +94,12 @@ bool isListOf(const PlanNode &node, bool (*item)(const PlanNode &)) {
   return node.kind == PlanNode::List && !node.items.empty() && llvm::all_of(node.items, item);
 }
 
+/// Axes and their sizes; none of them is one rank.
+bool isMesh(const PlanNode &node) {
+  return node.kind == PlanNode::Map &&
+         llvm::all_of(node.entries, [](const PlanEntry &axis) { return isInt(axis.value); });
+}
+
 /// Numbers in lists of any depth; an input may be empty.
 bool isElements(const PlanNode &node) {
   return node.kind == PlanNode::List &&
@@ -119,6 +125,11 @@ public:
     if (const PlanEntry *mesh = root.find("mesh"))
       for (const PlanEntry &axis : mesh->value.entries)
         axes.push_back(axis.key);
+    if (const PlanNode *meshes = root.at("pipeline.meshes"))
+      for (const PlanNode &mesh : meshes->items)
+        for (const PlanEntry &axis : mesh.entries)
+          if (!llvm::is_contained(axes, axis.key))
+            axes.push_back(axis.key);
   }
 
   /// `table` is the path in the table of keys, `place` the path as the user wrote it.
@@ -277,6 +288,8 @@ private:
     if (alternative == "<patterns>")
       return value.kind == PlanNode::List &&
              llvm::all_of(value.items, [](const PlanNode &item) { return item.kind == PlanNode::Scalar; });
+    if (alternative == "<meshes>")
+      return isListOf(value, isMesh);
     if (alternative == "<axes>")
       return scalar || isListOf(value, [](const PlanNode &item) { return item.kind == PlanNode::Scalar; });
     return scalar; // <text>, <axis>, <symbol>, <pattern>
@@ -298,6 +311,11 @@ private:
       checkAxes(value, place);
     if (alternative == "<number>")
       checkFits(value, place);
+    if (alternative == "<meshes>")
+      for (const PlanNode &mesh : value.items)
+        for (const PlanEntry &axis : mesh.entries)
+          if (int64_t size; !StringRef(axis.value.text).getAsInteger(10, size) && size < 1)
+            errors.error(axis.value.origin, PlanMessage::tooSmall, (place + "." + axis.key).str(), 1, axis.value.text);
     checkLeast(key, value, place);
   }
 
@@ -375,6 +393,7 @@ private:
         {"<list>", "a list"},
         {"<axis>", "an axis"},
         {"<axes>", "one axis or a list"},
+        {"<meshes>", "a list of mappings of axes to sizes"},
         {"<symbol>", "a symbol"},
         {"<pattern>", "a pattern"},
         {"<patterns>", "a list of patterns"},

@@ -73,7 +73,7 @@ static constexpr int64_t mostSamples = int64_t(1) << 40;
 static bool splitBatch(Plan &plan, PlanErrors &errors) {
   PlanBatch &batch = plan.batch;
   int64_t over = plan.axesSize(*batch.over);
-  int64_t p = plan.axisSize(*plan.pipeline.over);
+  int64_t p = plan.numDevices();
   if (!batch.microbatches->has_value() && !plan.carry.empty())
     batch.microbatches = {1, plan.carry.front().output.origin};
   if (!batch.microbatches->has_value() && plan.pipeline.ordered)

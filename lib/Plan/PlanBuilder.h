@@ -68,7 +68,9 @@ private:
   }
   void precision(PlanPrecision &precision);
   void target(PlanTarget &target);
-  void meshAndDims(Plan &plan);
+  void mesh(Plan &plan);
+  void stageMeshes(Plan &plan, const PlanNode &list);
+  void dims(Plan &plan);
   void inputs(Plan &plan);
   void batch(Plan &plan);
   void train(PlanTrain &train, const Origin &origin);

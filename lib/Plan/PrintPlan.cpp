@@ -50,6 +50,11 @@ std::string axesText(const PlanAxes &axes) {
   return axes.size() == 1 ? axes[0] : "[" + llvm::join(axes, ", ") + "]";
 }
 
+std::string meshText(const PlanMesh &mesh) {
+  auto axes = llvm::map_range(mesh, [](const auto &axis) { return quoted(axis.first) + ": " + std::to_string(*axis.second); });
+  return "{" + llvm::join(axes, ", ") + "}";
+}
+
 std::string patternsText(ArrayRef<SaidPattern> patterns) {
   return "[" + llvm::join(llvm::map_range(patterns, patternText), ", ") + "]";
 }
@@ -340,6 +345,10 @@ private:
     const PlanPipeline &pipeline = plan.pipeline;
     open(0, "pipeline");
     line(1, "over", pipeline.over->empty() ? "none" : *pipeline.over, pipeline.over.origin);
+    if (!pipeline.meshes->empty()) {
+      auto meshes = llvm::map_range(*pipeline.meshes, [](const PlanMesh &mesh) { return meshText(mesh); });
+      line(1, "meshes", "[" + llvm::join(meshes, ", ") + "]", pipeline.meshes.origin);
+    }
     integer(1, "stages", pipeline.stages);
     switch (*pipeline.cuts) {
     case PlanPipeline::AutoCuts:

@@ -201,10 +201,10 @@ private:
                   errors.error(where, PlanMessage::axisPartial, axis, dim, name);
                 });
       const std::vector<int64_t> *shape = shapeOf(shard);
-      if (shape && (*shape)[dim] < plan.axesSize(*axes))
+      if (shape && (*shape)[dim] < plan.mostShards(*axes))
         found(axes.origin, PlanMessage::dimSmaller, dim, shard, [this, axes, dim, size = (*shape)[dim]](StringRef name) {
           errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
-                       formatv("{0} (axis \"{1}\")", plan.axesSize(*axes), llvm::join(*axes, "\" x \"")).str());
+                       formatv("{0} (axis \"{1}\")", plan.mostShards(*axes), llvm::join(*axes, "\" x \"")).str());
         });
     }
   }
@@ -288,18 +288,26 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameT
       return llvm::any_of(shard.dims, [&](const auto &dim) { return llvm::is_contained(*dim.second, axis); });
     });
   };
-  int64_t inner = *plan.ranks; // ranks that share one coordinate on the axes up to here
-  for (const auto &[axis, size] : plan.mesh) {
-    int64_t outer = inner;
-    inner /= std::max<int64_t>(1, *size);
-    if (*size <= 1 || used(axis))
-      continue;
-    std::vector<int64_t> first, repeated;
-    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
-      (rank % outer / inner == 0 ? first : repeated).push_back(rank);
-    bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron") && recipeMeets("megatron", names);
-    errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
-                 rankList(first), tensor ? " or use [megatron]" : "");
+  auto check = [&](const PlanMesh &mesh, int64_t begin, int64_t ranks) {
+    int64_t inner = ranks; // ranks that share one coordinate on the axes up to here
+    for (const auto &[axis, size] : mesh) {
+      int64_t outer = inner;
+      inner /= std::max<int64_t>(1, *size);
+      if (*size <= 1 || used(axis))
+        continue;
+      std::vector<int64_t> first, repeated;
+      for (int64_t rank = 0; rank < ranks; ++rank)
+        (rank % outer / inner == 0 ? first : repeated).push_back(begin + rank);
+      bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron") && recipeMeets("megatron", names);
+      errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
+                   rankList(first), tensor ? " or use [megatron]" : "");
+    }
+  };
+  check(plan.mesh, 0, *plan.ranks);
+  int64_t begin = 0;
+  for (const PlanMesh &mesh : *plan.pipeline.meshes) {
+    check(mesh, begin, ranksOf(mesh));
+    begin += ranksOf(mesh);
   }
 }
 

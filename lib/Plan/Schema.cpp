@@ -128,7 +128,7 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline", "<map>", "{}", "stages"},
   {"pipeline.over", "<axis>", "(pp if in the mesh)", "axis along which stages lie"},
   {"pipeline.stages", "<int>", "(size of over)", "number of stages"},
-  {"pipeline.meshes", "!", "", "one mesh per stage"},
+  {"pipeline.meshes", "<meshes>", "", "one mesh per stage, instead of mesh and over"},
   {"pipeline.cuts", "auto|<patterns>|<map>", "auto", "where stages begin"},
   {"pipeline.cuts.<pattern>", "even|<ints>", "", "matches per stage"},
   {"pipeline.schedule", "<table>|!dualpipev|!pipedream|!pipedream-2bw", "1f1b", "order of forward and backward, or the path of a table"},

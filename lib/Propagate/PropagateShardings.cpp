@@ -103,6 +103,14 @@ void Propagation::join() {
   });
 }
 
+/// The most shards that axes make on any stage: values of several stages that must lie alike are cut alike.
+int64_t Propagation::mostShards(ArrayRef<StringAttr> axes) {
+  int64_t most = 1;
+  for (StageOp stage : stages)
+    most = std::max(most, stage.getMesh().getSize(axes));
+  return most;
+}
+
 /// Appends axes to a dim where that is allowed; true if something changed.
 bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   Layout &layout = layoutOf(value);
@@ -113,7 +121,7 @@ bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   bool changed = false;
   for (StringAttr axis : axes.drop_front(now.size())) {
     bool used = llvm::any_of(layout.dims, [&](const Axes &other) { return llvm::is_contained(other, axis); });
-    int64_t shards = mesh.getSize(now) * mesh.getSize(axis);
+    int64_t shards = mostShards(now) * mostShards(axis);
     if (used || !mesh.getSize(axis) || getTensorType(value.getType()).getDimSize(dim) < shards)
       break;
     now.push_back(axis);

@@ -98,6 +98,7 @@ private:
   bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
   bool spreadLoop(LoopOp loop);
+  int64_t mostShards(llvm::ArrayRef<mlir::StringAttr> axes);
   bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
   Layout &layoutOf(mlir::Value value);
   MeshAttr meshOf(mlir::Value value);
@@ -132,6 +133,7 @@ private:
   StepOp step;
   mlir::ModuleOp module;
   mlir::SymbolTable symbols{module};
+  llvm::SmallVector<StageOp> stages{module.getOps<StageOp>()};
   llvm::StringMap<ShardingAttr> &inputs;
   const PropagateOptions &options;
   Axes batch;

@@ -70,6 +70,7 @@ void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &opti
                                                 options.stateAxes, options.minSize, options.gatherOnce}));
   manager.addPass(createExpandCompositesPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
                                               options.stateAxes, options.minSize, options.gatherOnce}));
+  manager.addPass(createDropAbsentAxesPass());
   manager.addPass(createVerifyPropagatePass());
 }
 

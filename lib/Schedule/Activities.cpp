@@ -208,7 +208,9 @@ void Activities::addRun(RunOp run, LoopOp loop) {
   auto at = llvm::find_if(stages, [&](StageOp stage) { return stage.getSymName() == fragment.getStage(); });
   unsigned stage = at - stages.begin();
   Activity &activity = append(Activity::Kind::Compute, nameOn(name, stage), loop, stage);
-  activity.slot = slotOf(fragment.getKind());
+  // What changes the layout of what is made or received runs in the slots in which that is.
+  int64_t source = fragment.getKind() == FragmentKind::reduce ? producer(run.getOperands().front()) : -1;
+  activity.slot = source >= 0 ? list[source].slot : slotOf(fragment.getKind());
   activity.ops = ahead.lookup(run);
   activity.ops.push_back(run);
   for (Operation *op : activity.ops)
@@ -232,6 +234,7 @@ void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
   if (found == list.end()) {
     std::string name = (StageOp(stages[from]).getSymName() + ".to." + StageOp(stages[to]).getSymName()).str();
     append(Activity::Kind::Transfer, name, loop, {from, to});
+    list[index].slot = origin >= 0 ? list[origin].slot : SlotKind::Forward;
   }
   list[index].ops.push_back(transfer);
   producers[transfer.getResult()] = index;

@@ -1,4 +1,5 @@
 #include "ProgramWriter.h"
+#include "par/Dialect/ExchangeSides.h"
 #include "par/Schedule/Passes.h"
 
 using namespace mlir;
@@ -52,17 +53,27 @@ static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const S
 static LogicalResult checkInput(ModuleOp module, ArrayRef<StageOp> stages) {
   if (stages.empty())
     return module.emitError() << "has no par.stage; Annotate makes at least one";
-  for (StageOp stage : stages)
-    if (stage.getRanks().size() != StageOp(stages.front()).getRanks().size())
-      return stage.emitError() << "has " << stage.getRanks().size() << " ranks, @"
-                               << StageOp(stages.front()).getSymName() << " has "
-                               << StageOp(stages.front()).getRanks().size()
-                               << ": stages of different size are not supported yet by Schedule";
-  for (ArrayRef<StageOp> alike : getStagesByRanks(module))
+  auto devices = getStagesByRanks(module);
+  for (ArrayRef<StageOp> alike : devices)
     for (StageOp stage : alike)
       if (stage.getMesh() != StageOp(alike.front()).getMesh())
         return stage.emitError() << "has mesh " << stage.getMesh() << ", @" << StageOp(alike.front()).getSymName()
                                  << " on the same ranks " << StageOp(alike.front()).getMesh();
+  for (StageOp stage : stages)
+    if (StageOp first = stages.front(); stage.getMesh() != first.getMesh() && devices.size() < stages.size())
+      return stage.emitError() << "has mesh " << stage.getMesh() << ", @" << first.getSymName() << " " << first.getMesh()
+                               << ": stages of different meshes with several stages on the same ranks are not supported yet by "
+                                  "Schedule";
+  WalkResult transfers = module.walk([](TransferOp transfer) -> WalkResult {
+    DistType from = transfer.getOperand().getType(), to = transfer.getType();
+    MeshAttr here = getMesh(transfer, from.getStage()), there = getMesh(transfer, to.getStage());
+    if (here == there || findExchange(to.getTensor(), from.getSharding(), here, to.getSharding(), there))
+      return success();
+    return transfer.emitError() << "crosses to another mesh, and shards there are not made up of those here; "
+                                   "-par-nest-transfers must come before";
+  });
+  if (transfers.wasInterrupted())
+    return failure();
   for (FragmentOp fragment : module.getOps<FragmentOp>())
     if (!fragment.getLocal())
       return fragment.emitError() << "is not local; Schedule stands behind Partition";

@@ -13,8 +13,7 @@ ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &orde
     : activities(activities), order(order), buffers(buffers) {
   for (const Activity &activity : activities.list) {
     tags.push_back(tag);
-    if (activity.isCommunication())
-      tag += activity.kind == Activity::Kind::Reduce ? activities.devicesOf(activity).size() : 1;
+    tag += countTags(activity);
   }
 }
 
@@ -131,7 +130,9 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
   if (activity.kind == Activity::Kind::Transfer)
-    writeTransfer(inner, activity, device);
+    isApart(activity) ? writeExchange(inner, activity, device) : writeTransfer(inner, activity, device);
+  else if (activity.kind == Activity::Kind::Reduce && isApart(activity))
+    writeReduceApart(inner, activity, device);
   else if (activity.kind == Activity::Kind::Reduce)
     writeReduce(inner, activity, device);
   else

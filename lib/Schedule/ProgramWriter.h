@@ -30,6 +30,21 @@ private:
                   Variant variant);
   void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);
   void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  /// A value on its way from one stage to another with another mesh.
+  struct Crossing {
+    DistType from, to;
+    StageOp here, there;
+    int64_t tag;
+  };
+  Crossing crossingOf(DistType from, DistType to, int64_t tag) const;
+  void sendParts(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, Crossing crossing);
+  mlir::Value recvParts(mlir::OpBuilder &builder, mlir::Location loc, Crossing crossing);
+  /// Whether its stages have different meshes.
+  bool isApart(const Activity &activity) const;
+  int64_t countTags(const Activity &activity) const;
+  void writeExchange(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  void writeReduceApart(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  static mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value left, mlir::Value right);
   mlir::Value combineLocally(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   mlir::ArrayAttr groupRanks(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> devices);
   void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);

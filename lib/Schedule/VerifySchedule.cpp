@@ -1,4 +1,5 @@
 #include "par/Dialect/Par.h"
+#include "par/Dialect/Parts.h"
 #include "par/Schedule/Passes.h"
 
 using namespace mlir;
@@ -147,7 +148,7 @@ public:
   }
 
 private:
-  static bool isCommunication(Operation &op) { return isa<SendOp, RecvOp, WorldReduceOp>(op); }
+  static bool isCommunication(Operation &op) { return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op); }
 
   LogicalResult access(Walk &walk) {
     auto slotOf = [&](StringRef name) {
@@ -195,6 +196,11 @@ private:
         peer->step();
         return true;
       }
+      if (auto send = dyn_cast<SendPartsOp>(*walk.next)) {
+        auto met = meetParts(walk, send);
+        if (failed(met) || *met)
+          return met;
+      }
       if (auto reduce = dyn_cast<WorldReduceOp>(*walk.next)) {
         SmallVector<Walk *> members = membersOf(reduce);
         if (members.empty())
@@ -205,6 +211,35 @@ private:
       }
     }
     return false;
+  }
+
+  /// Lets a send_parts and its receive pass, if that stands there.
+  FailureOr<bool> meetParts(Walk &walk, SendPartsOp send) {
+    for (Walk &peer : walks) {
+      auto recv = peer.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*peer.next);
+      if (!recv || recv.getTag() != send.getTag())
+        continue;
+      for (int64_t rank : peer.program.getRanks())
+        for (unsigned part = 0; part < recv.getNumResults(); ++part)
+          if (failed(verifyPart(send, recv, rank, part)))
+            return failure();
+      walk.step();
+      peer.step();
+      return true;
+    }
+    return false;
+  }
+
+  /// A rank's part is sent to it by the rank from which it receives it, and is what it takes.
+  LogicalResult verifyPart(SendPartsOp send, RecvPartsOp recv, int64_t rank, unsigned part) {
+    int64_t from = recv.getPeerOf(rank, part);
+    for (unsigned sent = 0; from >= 0 && sent < send.getNumOperands(); ++sent)
+      if (send.getPeerOf(from, sent) == rank && send.getOperand(sent).getType() == recv.getResult(part).getType())
+        return success();
+    InFlightDiagnostic error = recv.emitError() << "of tag " << recv.getTag() << ": nobody sends rank " << rank << " its part "
+                                                << part << " of type " << recv.getResult(part).getType();
+    error.attachNote(send.getLoc()) << "sent here";
+    return error;
   }
 
   Walk *walkOf(ArrayRef<int64_t> ranks) {

@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace par {
 
-static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value left, Value right) {
+Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, Value left, Value right) {
   switch (kind) {
   case ReduceKind::sum:
     return AddOp::create(builder, loc, left, right);

@@ -95,7 +95,7 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   const auto &communicators = bundle.manifest.communicators;
   const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
   auto membership = comm ? membershipOf(*comm, rank) : std::nullopt;
-  if (!membership)
+  if (!membership || isSentToNobody(*comm, instruction, run.microbatch, rank))
     return 0;
   uint64_t from = ~0ull, to = ~0ull;
   if (instruction.op != Op::Coll && !instruction.peer.empty()) {

@@ -21,3 +21,14 @@ std::vector<std::pair<std::string, int64_t>> par::refineAxis(llvm::StringRef nam
     axes.push_back({name.str() + "." + std::to_string(i), factors[factors.size() - 1 - i]});
   return axes;
 }
+
+std::vector<std::pair<std::string, int64_t>> par::refineAxis(llvm::StringRef name, int64_t size, int64_t common) {
+  std::vector<std::pair<std::string, int64_t>> axes = refineAxis(name, common);
+  for (auto &[axis, prime] : axes) {
+    if (size % prime == 0)
+      size /= prime;
+    else
+      prime = 1;
+  }
+  return axes;
+}

@@ -2,6 +2,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <numeric>
+
 using namespace par;
 using llvm::Error;
 using llvm::Twine;
@@ -70,6 +72,8 @@ llvm::Expected<StageCutProblem> StageCutProblem::parse(ProblemText &text) {
       problem.inFlight = text.integers();
     } else if (key == "limit") {
       problem.limit = text.integers();
+    } else if (key == "width") {
+      problem.width = text.integers();
     } else if (key == "link") {
       problem.latency = text.accept("latency") ? text.integer() : 0;
       problem.bandwidth = text.accept("bandwidth") ? text.integer() : 0;
@@ -104,6 +108,7 @@ void StageCutProblem::print(llvm::raw_ostream &os) const {
   };
   list("in_flight", inFlight);
   list("limit", limit);
+  list("width", width);
   os << "link latency " << latency << " bandwidth " << bandwidth << "\nmax_downsets " << maxDownsets << '\n';
   for (const CutNode &node : nodes)
     os << "node " << node.name << " forward " << node.forward << " backward " << node.backward << " weights "
@@ -163,7 +168,9 @@ Error StageCutProblem::check() const {
     return solverError("cannot cut " + Twine(nodes.size()) + " nodes into " + Twine(stages) + " stages");
   if (microbatches == 0)
     return solverError("the number of microbatches is 0");
-  for (auto [name, list] : {std::pair("in_flight", &inFlight), std::pair("limit", &limit)})
+  if (llvm::any_of(width, [](int64_t ranks) { return ranks < 1; }))
+    return solverError("a stage has no ranks to share its work");
+  for (auto [name, list] : {std::pair("in_flight", &inFlight), std::pair("limit", &limit), std::pair("width", &width)})
     if (!list->empty() && list->size() != stages)
       return solverError(Twine(name) + " has " + Twine(list->size()) + " numbers for " + Twine(stages) +
                          " stages");
@@ -186,13 +193,23 @@ StageCut StageCutProblem::evaluate(std::vector<unsigned> stageOf) const {
   StageCut cut;
   cut.stageTime.assign(stages, 0);
   cut.memory.assign(stages, 0);
-  int64_t sum = 0, slowest = 0;
+  std::vector<int64_t> saved(stages);
+  int64_t work = 0, slowest = 0, ranks = stages, widest = 1;
   for (auto [index, node] : llvm::enumerate(nodes)) {
     unsigned stage = stageOf[index];
-    sum += nodeTime(index);
+    work += nodeTime(index);
     cut.stageTime[stage] += nodeTime(index);
-    cut.memory[stage] += node.weights + inFlightOf(stage) * node.saved;
+    cut.memory[stage] += node.weights;
+    saved[stage] += node.saved;
     slowest = std::max(slowest, nodeTime(index));
+  }
+  for (unsigned stage = 0; stage < stages; ++stage) {
+    cut.stageTime[stage] = shareOf(stage, cut.stageTime[stage]);
+    cut.memory[stage] += inFlightOf(stage) * shareOf(stage, saved[stage]);
+  }
+  if (!width.empty()) {
+    ranks = std::accumulate(width.begin(), width.end(), int64_t(0));
+    widest = *llvm::max_element(width);
   }
   std::vector<bool> on;
   for (const CutValue &value : values) {
@@ -211,8 +228,9 @@ StageCut StageCutProblem::evaluate(std::vector<unsigned> stageOf) const {
         cut.memory[stage] += inFlightOf(stage) * value.bytes;
     }
   }
+  int64_t sum = std::accumulate(cut.stageTime.begin(), cut.stageTime.end(), int64_t(0));
   cut.step = (microbatches - 1) * *llvm::max_element(cut.stageTime) + sum + cut.transfers;
-  cut.lowerBound = (microbatches - 1) * std::max((sum + stages - 1) / stages, slowest) + sum;
+  cut.lowerBound = (microbatches - 1) * std::max((work + ranks - 1) / ranks, (slowest + widest - 1) / widest) + (work + widest - 1) / widest;
   cut.stageOf = std::move(stageOf);
   return cut;
 }

@@ -30,7 +30,7 @@ struct Downset {
 /// The best ways to cut a downset into a number of stages.
 struct FrontEntry {
   int64_t peak;      ///< (m - 1) * largest stage time
-  int64_t transfers; ///< ns
+  int64_t transfers; ///< ns; and of stages of different width their times
   unsigned from;     ///< the downset before the last stage
   unsigned entry;    ///< the entry of its front
 };
@@ -38,7 +38,7 @@ using Front = std::vector<FrontEntry>;
 
 /// What one stage between two downsets adds.
 struct StagePiece {
-  int64_t time, transfers, weights, saved;
+  int64_t time, transfers, weights, saved, received;
 };
 
 class CutSearch {
@@ -50,8 +50,8 @@ public:
   std::optional<StageCut> search(bool narrow, int64_t bound) const;
   /// Moves single nodes to the next or previous stage while that helps.
   void improve(StageCut &cut) const;
-  /// ns of all nodes: the part of the step that no cut changes.
-  int64_t work() const { return sum; }
+  /// ns of all nodes: the part of the step that no cut changes. Where stages differ in width there is none.
+  int64_t work() const { return problem.width.empty() ? sum : 0; }
 
 private:
   Downset extend(const Downset &set, unsigned node) const;
@@ -164,14 +164,14 @@ std::vector<const CutValue *> CutSearch::liveAt(const Downset &set) const {
 
 StagePiece CutSearch::piece(const Downset &from, const Downset &to,
                             llvm::ArrayRef<const CutValue *> live) const {
-  StagePiece result{to.time - from.time, 0, to.weights - from.weights, to.saved - from.saved};
+  StagePiece result{to.time - from.time, 0, to.weights - from.weights, to.saved - from.saved, 0};
   for (const CutValue *value : live) {
     auto inside = [&](unsigned user) { return to.has(user) && !from.has(user); };
     if (!llvm::any_of(value->users, inside))
       continue;
     auto earlier = [&](unsigned user) { return from.has(user); };
     if (value->producer)
-      result.saved += value->bytes;
+      result.received += value->bytes;
     else
       result.weights += value->held;
     if (value->producer || llvm::any_of(value->users, earlier))
@@ -182,7 +182,7 @@ StagePiece CutSearch::piece(const Downset &from, const Downset &to,
 
 bool CutSearch::fits(const StagePiece &piece, unsigned stage) const {
   return problem.limit.empty() ||
-         piece.weights + problem.inFlightOf(stage) * piece.saved <= problem.limit[stage];
+         piece.weights + problem.inFlightOf(stage) * (problem.shareOf(stage, piece.saved) + piece.received) <= problem.limit[stage];
 }
 
 /// Adds an entry unless one is as good in both figures; drops those that it beats.
@@ -206,6 +206,11 @@ std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
   const unsigned stages = problem.stages;
   std::vector<std::vector<Front>> fronts(stages + 1, std::vector<Front>(sets.size()));
   fronts[0][0].push_back({0, 0, 0, 0});
+  const std::vector<int64_t> width = problem.width.empty() ? std::vector<int64_t>(stages, 1) : problem.width;
+  const int64_t widest = *llvm::max_element(width);
+  std::vector<int64_t> behind(stages); // ranks of the stages behind each
+  for (unsigned s = stages - 1; s-- > 0;)
+    behind[s] = behind[s + 1] + width[s + 1];
   auto reached = [&](unsigned index) {
     return llvm::any_of(fronts, [&](auto &ofStage) { return !ofStage[index].empty(); });
   };
@@ -214,17 +219,18 @@ std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
       continue;
     auto live = liveAt(sets[from]);
     for (unsigned to = from + 1; to < sets.size(); ++to) {
-      int64_t peak = (problem.microbatches - 1) * (sets[to].time - sets[from].time);
-      if (peak >= bound || sets[to].size == sets[from].size || !sets[to].contains(sets[from]))
+      int64_t work = sets[to].time - sets[from].time, others = problem.microbatches - 1;
+      if (others * (work / widest) >= bound || sets[to].size == sets[from].size || !sets[to].contains(sets[from]))
         continue;
       StagePiece stage = piece(sets[from], sets[to], live);
       for (unsigned s = 0; s < stages; ++s) {
         if (fronts[s][from].empty() || (s + 1 == stages) != (to + 1 == sets.size()) || !fits(stage, s))
           continue;
-        unsigned left = stages - s - 1;
-        int64_t rest = left == 0 ? 0 : (problem.microbatches - 1) * ((sum - sets[to].time + left - 1) / left);
+        int64_t left = behind[s], own = problem.shareOf(s, work), peak = others * own;
+        int64_t rest = left == 0 ? 0 : others * ((sum - sets[to].time + left - 1) / left);
         for (auto [index, entry] : llvm::enumerate(fronts[s][from])) {
-          int64_t newPeak = std::max(entry.peak, peak), transfers = entry.transfers + stage.transfers;
+          int64_t newPeak = std::max(entry.peak, peak);
+          int64_t transfers = entry.transfers + stage.transfers + (problem.width.empty() ? 0 : own);
           if (std::max(newPeak, rest) + transfers < bound)
             insert(fronts[s + 1][to], {newPeak, transfers, from, static_cast<unsigned>(index)}, narrow);
         }

@@ -48,7 +48,10 @@ bool Mutator::swap(Spot spot) {
 bool Mutator::peer(Spot spot) {
   Instruction &it = at(spot);
   const Communicator &comm = *manifest.findCommunicator(program.comms[it.comm].name);
-  size_t size = comm.groups[membershipOf(comm, rank)->group].size();
+  std::optional<Membership> own = membershipOf(comm, rank);
+  if (!own)
+    return false; // it sends nothing
+  size_t size = comm.groups[own->group].size();
   bool rooted = it.op == Op::Coll && (it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce);
   if (it.op == Op::Coll && !rooted)
     return false;

@@ -250,7 +250,7 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
   case Op::Feed: {
     const Input &input = *bundle.manifest.findInput(it.name);
     what.add(it.name).add(step).add(input.microbatched ? uint64_t(run.microbatch) : 0);
-    for (int64_t start : rectangleOf(input.layout, player.rank)->start)
+    for (int64_t start : rectangleOf(layoutFor(input, player.rank), player.rank)->start)
       what.add(uint64_t(start));
     return compute(player, run, it, what.get(), {program.buffers[it.operands[0].buffer].bytes()});
   }
@@ -377,6 +377,9 @@ bool Symbolic::advance(Player &player, uint64_t step) {
   auto walk = [&](auto &&each) {
     bool all = true;
     for (size_t i = first; i < last; ++i) {
+      uint32_t index = 0;
+      if (isSentToNobody(commOf(player, list[i], index), list[i], run.microbatch, player.rank))
+        continue;
       all = each(list[i]) && all;
       if (list[i].op == Op::Coll) {
         Key key = keyOf(player, run, list[i]);
@@ -392,7 +395,8 @@ bool Symbolic::advance(Player &player, uint64_t step) {
   if (!walk([&](const Instruction &one) { return complete(player, run, one); }))
     return false;
   for (size_t i = first; i < last; ++i)
-    take(player, run, list[i]);
+    if (list[i].op != Op::Send)
+      take(player, run, list[i]);
   player.posted = false;
   player.n = last;
   return true;

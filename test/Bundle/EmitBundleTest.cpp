@@ -289,7 +289,7 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "par.buffer @x input of \"x\" : tensor<2x4xf32> as !par.dist<tensor<4x4xf32>, @s1, [{\"dp\"}, {}]>\n"
        "  par.block @other {\n    %x = par.load @x : tensor<2x4xf32>\n  }\n"
        "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
-       "takes input \"x\" in other parts than another stage or step does: not supported yet"},
+       "takes input \"x\" in other microbatches than another stage or step does: not supported yet"},
       {"par.buffer @sum temp by mb depth 2 : tensor<f32>",
        "par.buffer @n input of \"n\" : tensor<i64> as !par.dist<tensor<i64>, @s1, []>\n"
        "  par.block @other {\n    %n = par.load @n : tensor<i64>\n    par.fetch %n as \"norm\" : tensor<i64>\n  }\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small random models under random plans: every pass must leave what a step computes.
 
-    random-plans.py [--count N] [--seed S] [--chunks] [--par-opt PATH] [--keep FOLDER]
+    random-plans.py [--count N] [--seed S] [--chunks | --meshes] [--par-opt PATH] [--keep FOLDER]
 
 Each case is a model as IR (embedding, products, norms, attention, gathers, a loss), a plan as passes and their
 options (stages, mesh, shardings, microbatches, optimizer, clipping, schedule), and one run of par-opt
@@ -9,6 +9,7 @@ options (stages, mesh, shardings, microbatches, optimizer, clipping, schedule), 
 printed with its seed and kept in FOLDER. The last line counts cases; the exit status is 1 if one failed.
 """
 import argparse
+import math
 import os
 import random
 import subprocess
@@ -234,9 +235,11 @@ class Model:
 class Case:
     """A model and a plan."""
 
-    def __init__(self, seed, chunks=False):
+    def __init__(self, seed, chunks=False, meshes=False):
         choose = random.Random(seed)
         self.stages = devices = choose.choice([1, 1, 2, 2, 3])
+        if meshes:
+            self.stages = devices = choose.choice([2, 2, 3])
         self.schedule = None
         if chunks:
             draws = random.Random(f"chunks of {seed}")
@@ -245,26 +248,33 @@ class Case:
             self.stages = devices * {"zb-h1": 1, "zb-v": 2}.get(self.schedule, draws.choice([2, 2, 3]))
         axes = choose.choice([[], [("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("tp", 3)], [("dp", 3)],
                               [("tp", 2), ("dp", 2)], [("tp.0", 2), ("tp.1", 2)], [("dp", 2), ("tp", 3)]])
-        data = dict(axes).get("dp", 1)
+        if meshes:
+            axes = choose.choice([[("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("dp.0", 3), ("dp.1", 2)], [("tp", 3), ("dp", 2)],
+                                  [("dp.0", 2), ("dp.1", 2)], [("dp", 3), ("tp", 2)], [("tp.0", 2), ("tp.1", 2)]])
+        data = math.prod(size for name, size in axes if name.startswith("dp"))
         microbatches = choose.choice([1, 2, 4])
-        tensor_axes = [name for name, _ in axes if name != "dp"]
+        tensor_axes = [name for name, _ in axes if not name.startswith("dp")]
         model = Model(choose, microbatches * data * choose.choice([1, 2]), tensor_axes)
         step = model.build(self.stages)
-        mesh = ", ".join(f'"{name}"={size}' for name, size in axes)
-        ranks = 1
-        for _, size in axes:
-            ranks *= size
-        head = []
+        ranks = math.prod(size for _, size in axes)
+        head, first = [], 0
+        widths = random.Random(f"meshes of {seed}")
         for stage in range(self.stages):
             device = stage % devices
             if self.schedule == "zb-v" and stage >= devices:
                 device = devices - 1 - device
-            members = ", ".join(str(device * ranks + r) for r in range(ranks))
-            head.append(f"par.stage @s{stage} <{mesh}> ranks [{members}]")
+            own, members = axes, range(device * ranks, device * ranks + ranks)
+            if meshes:  # of an axis that a stage lacks it has one rank, in any place
+                own = widths.sample([(name, widths.choice([1, size])) for name, size in axes], len(axes))
+                members = range(first, first + math.prod(size for _, size in own))
+                first = members.stop
+            mesh = ", ".join(f'"{name}"={size}' for name, size in own)
+            head.append(f"par.stage @s{stage} <{mesh}> ranks [{', '.join(map(str, members))}]")
         for name, shape in model.variables:
             head.append(f"par.variable @{name} parameter : {tensor(shape)}{self.sharding(choose, shape, tensor_axes)}")
         self.text = "\n".join(head + [step]) + "\n"
-        batch = ["dp"] if any(name == "dp" for name, _ in axes) and choose.random() < 0.9 else []
+        batch = [name for name, _ in axes if name.startswith("dp")]
+        batch = batch if batch and choose.random() < 0.9 else []
         rules = self.rules(random.Random(f"rules of {seed}"), model.variables, axes)
         self.passes = self.plan(choose, microbatches, batch, rules)
 
@@ -314,8 +324,8 @@ class Case:
         lift = f"par-lift-invariants{{min-bytes={own.choice([1, 16, 16384])}}}"
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift, "par-form-fragments",
-                "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize",
-                "par-verify-propagate", "par-partition-fragments", "par-verify-partition",
+                "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize", "par-drop-absent-axes",
+                "par-verify-propagate", "par-nest-transfers", "par-partition-fragments", "par-verify-partition",
                 "par-recompute" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}", "par-verify-recompute",
                 "par-flatten-collectives",
                 f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
@@ -342,13 +352,14 @@ def main():
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--chunks", action="store_true", help="several stages on the same ranks, or backward in two parts")
+    parser.add_argument("--meshes", action="store_true", help="stages of different meshes")
     parser.add_argument("--par-opt", default="par-opt")
     parser.add_argument("--keep", default="")
     options = parser.parse_args()
     print(f"random-plans.py --count {options.count} --seed {options.seed}")
     failed = 0
     for seed in range(options.seed, options.seed + options.count):
-        wrong = Case(seed, options.chunks).run(options.par_opt)
+        wrong = Case(seed, options.chunks, options.meshes).run(options.par_opt)
         if not wrong:
             continue
         failed += 1

@@ -94,9 +94,14 @@ def has_batch_norm(model):
 
 
 class Plan:
-    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too."""
+    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too. Of several meshes each is
+    a stage's; of an axis its least common multiple counts."""
 
     def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=(), **keys):
+        self.meshes = mesh if isinstance(mesh, list) else []
+        if self.meshes:
+            axes = {axis: None for stage in mesh for axis in stage}
+            mesh = {axis: math.lcm(*(stage.get(axis, 1) for stage in self.meshes)) for axis in axes}
         self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
         self.rules = rules  # further ones: layouts, sums
         self.over, self.train = [axis for axis in over if axis in mesh], train or {}
@@ -112,8 +117,11 @@ class Plan:
         if "sums" in self.rules:
             rules = {**(rules or {}), **sums(parameters(binaries, model.file), modules(binaries, model.file))}
         over = f", over: [{', '.join(self.over)}]" if self.over else ""
-        lines = [f"mesh: {flow(self.mesh)}", f"batch: {{microbatches: {microbatches}{over}}}",
-                 *(f"{key}: {value}" for key, value in self.keys.items())]
+        keys = dict(self.keys)
+        if self.meshes:
+            keys["pipeline"] = f"{{meshes: [{', '.join(map(flow, self.meshes))}], {keys.get('pipeline', '{cuts: auto}')[1:]}"
+        lines = [*([] if self.meshes else [f"mesh: {flow(self.mesh)}"]), f"batch: {{microbatches: {microbatches}{over}}}",
+                 *(f"{key}: {value}" for key, value in keys.items())]
         if rules:
             lines += ["shard:", *(f'  "{name}": {flow(rule)}' for name, rule in rules.items())]
         one = ["batch: {microbatches: 1}"]
@@ -148,6 +156,12 @@ PLANS = {
     "pp2dp2-layouts": Plan({"pp": 2, "dp": 2}, 4, rules=["layouts"], pipeline="{cuts: auto}"),
     "dp4-zero3-layouts": Plan({"dp": 4}, 2, rules=["layouts"], zero="{level: 3, min_size: 0}"),
     "pp2dp2-zero3": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, min_size: 0}"),
+    "2-1": Plan([{"dp": 2}, {"dp": 1}], 4, train={"clip": 0.5}),
+    "1-2": Plan([{}, {"dp": 2}], 4, pipeline="{schedule: gpipe}"),
+    "2-1-1": Plan([{"dp": 2}, {}, {}], 2, zero="{level: 2, min_size: 0}"),
+    "1-2-1": Plan([{}, {"dp": 2}, {}], 2, groups="local", recompute="full"),
+    "tp2-dp2": Plan([{"tp": 2}, {"dp": 2}], 2, train={"clip": 0.5}),
+    "dp2tp2-dp2": Plan([{"dp": 2, "tp": 2}, {"dp": 2}], 2, turn=1),
     "dp2tp2-sums": Plan({"dp": 2, "tp": 2}, 2, turn=1, rules=["sums"], zero="{level: 2, min_size: 0}"),
 }
 
@@ -198,16 +212,32 @@ def draw_layouts(choose, mesh, parameters, modules):
     return rules
 
 
-def draw(choose, model, parameters, modules):
+STAGES = [{}, {"dp": 2}, {"dp": 2}, {"tp": 2}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"dp": 3}, {"dp": 4}, {"tp": 3}, {"tp": 4}]
+
+
+def draw_meshes(choose):
+    """Two or three stages of any width, of at most eight ranks."""
+    while True:
+        meshes = [choose.choice(STAGES) for _ in range(choose.choice([2, 2, 3]))]
+        if sum(math.prod(mesh.values()) for mesh in meshes) <= 8 and any(meshes):
+            return meshes
+
+
+def draw(choose, model, parameters, modules, meshes=False):
     """A random plan. Its text may be refused: cuts that leave a stage empty, for one."""
-    mesh = choose.choice(MESHES)
+    if meshes:
+        several = draw_meshes(choose)
+        mesh = Plan(several).mesh
+    else:
+        mesh = choose.choice(MESHES)
     rules = draw_shards(choose, mesh, parameters) | draw_layouts(choose, mesh, parameters, modules)
-    plan = Plan(mesh, shard=rules, groups=choose.choice([None, "local"]),
+    plan = Plan(several if meshes else mesh, shard=rules, groups=choose.choice([None, "local"]),
                 over=choose.choice([["dp"], ["dp"], ["dp", "tp"]]) if mesh.get("tp") != 3 else ["dp"])
     plan.keys = {"recompute": choose.choice(["none", "full", "{each: \"" + choose.choice(modules) + "\"}"]),
                  "collectives": choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])}
-    if "pp" in mesh:
-        plan.keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(["1f1b", "gpipe"])})
+    if meshes or "pp" in mesh:
+        schedules = ["1f1b", "gpipe", *["zb-h1"] * meshes]
+        plan.keys["pipeline"] = flow({"cuts": "auto", "schedule": choose.choice(schedules)})
     # A group of one sample has no variance where a feature map is one pixel: the bounds would be of noise.
     most = getattr(model, "batch", 8) // (2 if has_batch_norm(model) else 1)
     plan.microbatches = max(1, min(choose.choice([1, 2, 4, 8]), most // plan.ways()))
@@ -301,9 +331,9 @@ def play(runs, claims, models, count, seed, draw_case):
     print(f"{count} plans drawn from seed {seed}, {refused} refused")
 
 
-def drawn_pair(runs, claims, choose, model):
+def drawn_pair(runs, claims, meshes, choose, model):
     optimizer = choose.choice(["sgd", "momentum", "adamw"])
-    plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file))
+    plan = draw(choose, model, parameters(runs.binaries, model.file), modules(runs.binaries, model.file), meshes)
     pair = Pair(runs, model, plan, optimizer, 4)
 
     def hold(title):
@@ -312,7 +342,8 @@ def drawn_pair(runs, claims, choose, model):
         claims.hold(f"{title}: losses", loss, 1e-3 if optimizer == "adamw" else 2e-5)
         claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
 
-    return f"{model.title} {flow(plan.mesh)} m {plan.microbatches} {optimizer}", pair.plan, hold
+    mesh = " > ".join(map(flow, plan.meshes or [plan.mesh]))
+    return f"{model.title} {mesh} m {plan.microbatches} {optimizer}", pair.plan, hold
 
 
 def main():
@@ -323,6 +354,7 @@ def main():
     parser.add_argument("--variant", action="append", help="plain, optimized, opset23 or legacy; repeat")
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
     parser.add_argument("--random", type=int, help="how many plans to draw")
+    parser.add_argument("--meshes", action="store_true", help="draw plans whose stages have meshes of their own")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     models = [model for model in find(options.models, options.only, options.variant) if not model.lost()]
@@ -332,7 +364,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-distributed-") as work:
         runs = Runs(options.bin, work)
         if options.random:
-            play(runs, claims, models, options.random, options.seed, functools.partial(drawn_pair, runs, claims))
+            play(runs, claims, models, options.random, options.seed, functools.partial(drawn_pair, runs, claims, options.meshes))
         else:
             show(runs, claims, models, options.plan or PLANS)
     print("\n".join(f"FAIL {line}" for line in claims.failures))

@@ -52,6 +52,9 @@ PLANS = {
     "dp2rows2": "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard: {t: {0: tp}, u: {0: tp}}\n",
     "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
     "pp2dp2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\nshard: {w: {}}\n",
+    # A parameter server: the table's ranks look up and update; u lies on a stage that has no such axis, and is whole there.
+    "ps2-dp2": "batch: {microbatches: 2}\nshard: {t: {0: ps}, u: {0: ps}}\npipeline: {meshes: [{ps: 2}, {dp: 2}], cuts: [second]}\n",
+    "dp2-one": "batch: {microbatches: 2}\npipeline: {meshes: [{dp: 2}, {}], cuts: [second]}\n",
     "offload": "batch: {microbatches: 2}\noffload: [params, states]\n",
 }
 

@@ -7,8 +7,9 @@ module {}
 // -----
 
 par.stage @s0 <> ranks [0]
-// expected-error @below {{has 2 ranks, @s0 has 1: stages of different size are not supported yet by Schedule}}
+// expected-error @below {{has mesh #par.mesh<"dp"=2>, @s0 #par.mesh<>: stages of different meshes with several stages on the same ranks are not supported yet by Schedule}}
 par.stage @s1 <"dp"=2> ranks [1, 2]
+par.stage @s2 <> ranks [0]
 
 // -----
 
@@ -147,5 +148,15 @@ par.stage @s0 <"dp"=2> ranks [0, 1]
 par.stage @s1 <"dp"=2> ranks [0, 1]
 // expected-error @below {{takes input "x" in other parts on another stage on the same ranks: not supported yet by Schedule}}
 par.step @eval(%a: !par.dist<tensor<4xf32>, @s0, [{}]>, %b: !par.dist<tensor<4xf32>, @s1, [{"dp"}]>) attributes {inputs = ["x", "x"]} {
+  par.return
+}
+
+// -----
+
+par.stage @s0 <"dp"=3> ranks [0, 1, 2]
+par.stage @s1 <"dp"=2> ranks [3, 4]
+par.step @eval(%x: !par.dist<tensor<6xf32>, @s0, [{"dp"}]>) {
+  // expected-error @below {{crosses to another mesh, and shards there are not made up of those here; -par-nest-transfers must come before}}
+  %0 = par.transfer %x : <tensor<6xf32>, @s0, [{"dp"}]> to <tensor<6xf32>, @s1, [{"dp"}]>
   par.return
 }

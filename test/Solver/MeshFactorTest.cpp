@@ -22,4 +22,9 @@ TEST(MeshFactor, Axes) {
   EXPECT_EQ(refineAxis("dp", 3), (Axes{{"dp", 3}}));
   EXPECT_EQ(refineAxis("dp", 1), Axes{});
   EXPECT_EQ(refineAxis("tp", 6), (Axes{{"tp.0", 3}, {"tp.1", 2}}));
+  // As part of one that other stages have more of.
+  EXPECT_EQ(refineAxis("tp", 2, 4), (Axes{{"tp.0", 2}, {"tp.1", 1}}));
+  EXPECT_EQ(refineAxis("tp", 4, 12), (Axes{{"tp.0", 1}, {"tp.1", 2}, {"tp.2", 2}}));
+  EXPECT_EQ(refineAxis("dp", 1, 3), (Axes{{"dp", 1}}));
+  EXPECT_EQ(refineAxis("dp", 1, 1), Axes{});
 }

@@ -28,6 +28,9 @@ static StageCutProblem randomCut(std::mt19937 &random) {
   if (below(2) == 0)
     for (unsigned s = 0; s < problem.stages; ++s)
       problem.limit.push_back(10 + below(80));
+  if (below(3) == 0)
+    for (unsigned s = 0; s < problem.stages; ++s)
+      problem.width.push_back(1 + below(4));
   return problem;
 }
 

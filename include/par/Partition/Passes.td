@@ -3,6 +3,28 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NestTransfersPass : Pass<"par-nest-transfers", "::mlir::ModuleOp"> {
+  let summary = "lays what crosses to a stage with another mesh so that its shards there and here make up each other";
+  let description = [{
+    Expects: shardings on every value (after Propagate). Leaves: in front of a transfer between stages of different meshes a
+    par.reshard where shards of the one side neither consist of those of the other nor are parts of them (3 rows and 2 of
+    6): the sender gathers then until they are. Where the receivers' shards are smaller, and senders repeat one another, each
+    sender takes its part first, which sends nothing, so that all send.
+    Fails: never; in the end the sender has all.
+
+    ```
+    par.stage @s0 <"tp"=2> ranks [0, 1]
+    par.stage @s1 <"dp"=2> ranks [2, 3]
+    %b = par.transfer %a : !par.dist<tensor<8x4xf32>, @s0, [{}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    ```
+    becomes
+    ```
+    %c = par.reshard %a : !par.dist<tensor<8x4xf32>, @s0, [{}, {} ]> to !par.dist<tensor<8x4xf32>, @s0, [{"tp"}, {} ]>
+    %b = par.transfer %c : !par.dist<tensor<8x4xf32>, @s0, [{"tp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    ```
+  }];
+}
+
 def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp"> {
   let summary = "turns fragments of global shapes into local ones with explicit communication";
   let description = [{

@@ -36,6 +36,10 @@ struct SaidPattern {
 /// PlanAxes of one dim, major first.
 using PlanAxes = std::vector<std::string>;
 
+/// Named axes and their sizes, outermost first.
+using PlanMesh = std::vector<std::pair<std::string, Said<int64_t>>>;
+int64_t ranksOf(const PlanMesh &mesh);
+
 struct PlanTarget {
   Said<std::string> device;             ///< "cpu" or "cuda"
   Said<std::string> hardware;           ///< name or path of a hardware file; default: that of the device
@@ -166,6 +170,7 @@ struct PlanOffload {
 struct PlanPipeline {
   Said<std::string> over; ///< axis of the stages; empty: one stage
   Said<int64_t> stages;   ///< 1 without a pipeline
+  Said<std::vector<PlanMesh>> meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have what `mesh` leaves
   enum CutKind { AutoCuts, Starts, Even, Counts };
   Said<CutKind> cuts;                ///< how stages are cut
   std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
@@ -203,7 +208,7 @@ struct Plan {
   Said<int64_t> par;
   PlanTarget target;
   Said<int64_t> ranks;
-  std::vector<std::pair<std::string, Said<int64_t>>> mesh; ///< outermost first
+  PlanMesh mesh; ///< empty where stages have meshes of their own
   std::vector<std::pair<std::string, Said<std::string>>> within; ///< axis, level of the machine that its ranks must not leave
   std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
@@ -221,9 +226,18 @@ struct Plan {
   Said<int64_t> seed;
   std::vector<std::string> recipes; ///< names of the shipped recipes that were used
 
-  /// Size of an axis; 1 for one that the mesh has not.
+  /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple of
+  /// its sizes: what is divided by that is divided on each stage.
   int64_t axisSize(llvm::StringRef axis) const;
   int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
+  /// Of one stage at most: the product of their sizes.
+  int64_t mostShards(llvm::ArrayRef<std::string> axes) const;
+  /// The names of all axes, of every stage's mesh.
+  PlanAxes axes() const;
+  /// How many lists of ranks have stages: the size of `pipeline.over`, or one a mesh.
+  int64_t numDevices() const;
+  /// What tells stages apart is called: `pipeline.over`, or a name that no axis has.
+  std::string stageAxis() const;
 
   /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is
   /// from.

@@ -71,6 +71,26 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
   ];
 }
 
+def DropAbsentAxesPass : Pass<"par-drop-absent-axes", "::mlir::ModuleOp"> {
+  let summary = "an axis of size 1 on a stage is no axis there";
+  let description = [{
+    Expects: a sharding on every value. Where stages have meshes of their own, each has the axes of all until here, those
+    that it lacks of size 1, so that values that must lie alike on several stages have one sharding. Leaves: in meshes, and in what
+    lies on a stage, the axes alone of which that stage has more than one rank; no reshard between what is then alike.
+    Fails: never.
+
+    ```
+    par.stage @s1 <"dp"=1> ranks [2]           // beside @s0 <"dp"=2> ranks [0, 1]
+    %b = par.transfer %a : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    ```
+    becomes
+    ```
+    par.stage @s1 <> ranks [2]
+    %b = par.transfer %a : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{}, {} ]>
+    ```
+  }];
+}
+
 def VerifyPropagatePass : Pass<"par-verify-propagate", "::mlir::ModuleOp"> {
   let summary = "gate: what must be there after Propagate";
   let description = [{

@@ -14,8 +14,10 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
     buffer of a gradient says of which variable it is. A program that computes with the number of the microbatch begins
     with a run for each microbatch (`number`), which leaves the number in the microbatch's slot. Of several stages on the
     same ranks each has its name on its blocks (`forward.s2`); a transfer between two of them is no block, since the value
-    is there, and neither is one that brings a device what it had or got before.
-    Fails: where a loop slices a value that is neither an input nor stacked, a step reads behind, stages on the same ranks
+    is there, and neither is one that brings a device what it had or got before. Between stages of different meshes a value goes
+    in parts (`par.send_parts`, `par.recv_parts`), each of which one rank sends; a stage_reduce over such stages is added up by each that
+    wants the whole.
+    Fails: where what crosses to another mesh does not nest, stages have different meshes and several lie on the same ranks, a loop slices a value that is neither an input nor stacked, a step reads behind, stages on the same ranks
     have different meshes or hold a variable or input in different parts, or the schedule puts a stage on other ranks.
 
     ```
@@ -42,7 +44,8 @@ def VerifySchedulePass : Pass<"par-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Schedule";
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: where a step is left; a stage has no program or two; programs have
-    other entries than each other; a send has no receive of its tag and types on the stage that its peers belong to; the
+    other entries than each other; a send has no receive of its tag and types on the stage that its peers belong to; nobody sends
+    a rank a part that it receives; the
     entries of all programs, played with one communication at a time a rank, come to a halt; a block loads from a slot
     what another microbatch stored there, or nobody; a buffer that accumulates a gradient names no variable, or is no
     shard of it.

@@ -54,6 +54,7 @@ struct StageCut {
 ///     microbatches 4
 ///     in_flight 2 1                  // per stage; min(m, p - s) if left out, as in 1f1b
 ///     limit 4096 4096                // bytes per stage; none if left out
+///     width 15 1                     // ranks that share a stage's work and what it saves; all alike if left out, and counted in the figures
 ///     link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the latency counts
 ///     node a forward 10 backward 20 weights 64 saved 16
 ///     node b forward 10              // backward: twice the forward
@@ -66,7 +67,7 @@ struct StageCut {
 struct StageCutProblem {
   unsigned stages = 1;
   unsigned microbatches = 1;
-  std::vector<int64_t> inFlight, limit;
+  std::vector<int64_t> inFlight, limit, width;
   int64_t latency = 0, bandwidth = 0;
   std::vector<CutNode> nodes;
   std::vector<CutValue> values;
@@ -91,6 +92,8 @@ struct StageCutProblem {
   /// ns of one value over one link, there and back.
   int64_t linkTime(const CutValue &value) const;
   int64_t nodeTime(unsigned node) const { return nodes[node].forward + nodes[node].backward; }
+  /// Its part of the time, or of the bytes, of all that is on a stage.
+  int64_t shareOf(unsigned stage, int64_t all) const { return width.empty() ? all : (all + width[stage] - 1) / width[stage]; }
   unsigned inFlightOf(unsigned stage) const;
 };
 

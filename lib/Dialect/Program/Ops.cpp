@@ -1,8 +1,11 @@
-#include "par/Dialect/Par.h"
+#include "par/Dialect/Parts.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "par/Dialect/PartsOps.cpp.inc"
 
 namespace par {
 
@@ -63,5 +66,19 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "does not have the kernel's type " << kernel.getFunctionType();
   return success();
 }
+
+static LogicalResult verifyParts(Operation *op, size_t parts, ArrayRef<int64_t> peers, ArrayRef<ArrayRef<int64_t>> groups) {
+  if (peers.size() != parts)
+    return op->emitOpError() << "(parts_c1) has " << parts << " parts and " << peers.size() << " peers";
+  llvm::SmallDenseSet<int64_t> seen;
+  for (ArrayRef<int64_t> group : groups)
+    for (int64_t rank : group)
+      if (!seen.insert(rank).second)
+        return op->emitOpError() << "(parts_c2) has rank " << rank << " twice in its groups";
+  return success();
+}
+
+LogicalResult SendPartsOp::verify() { return verifyParts(*this, getNumOperands(), getPeers(), getRankGroups()); }
+LogicalResult RecvPartsOp::verify() { return verifyParts(*this, getNumResults(), getPeers(), getRankGroups()); }
 
 } // namespace par

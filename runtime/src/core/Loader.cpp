@@ -58,7 +58,9 @@ private:
       else
         fillIn(step, instruction, run);
       step.units = static_cast<uint32_t>(out.communications.size()) - step.firstUnit;
-      out.steps.push_back(step);
+      bool communicates = instruction.op == Op::Group || instruction.op == Op::Send;
+      if (!communicates || step.units > 0)
+        out.steps.push_back(step);
       if (instruction.op == Op::Group)
         n += instruction.n;
     }
@@ -117,12 +119,15 @@ private:
   }
 
   void addCommunication(const format::Instruction &instruction, const format::Run &run, const char *id) {
+    const std::string &name = program.comms[instruction.comm].name;
+    if (isSentToNobody(*loaded.bundle.manifest.findCommunicator(name), instruction, run.microbatch, loaded.rank))
+      return;
     comm::Communication c;
     c.op = instruction.op;
     c.kind = instruction.coll;
     c.reduction = instruction.reduction;
     c.type = instruction.type;
-    c.communicator = comm::indexOf(loaded.bundle.manifest, program.comms[instruction.comm].name, loaded.rank);
+    c.communicator = comm::indexOf(loaded.bundle.manifest, name, loaded.rank);
     c.peer = instruction.root;
     if (instruction.op != Op::Coll)
       c.peer = instruction.peer[static_cast<size_t>(run.microbatch) % instruction.peer.size()];

@@ -29,18 +29,51 @@ static std::vector<PlanAxis> planAxes(const format::Manifest &manifest) {
   return axes;
 }
 
+/// How many ranks a role has along each axis of the manifest's mesh: stages may have meshes of their own.
+static std::vector<uint64_t> sizesOf(const format::Manifest &manifest, uint32_t role) {
+  std::vector<uint64_t> sizes(manifest.mesh.size(), 1);
+  for (const format::Rank &rank : manifest.ranks)
+    for (size_t i = 0; rank.role == role && i < sizes.size(); ++i)
+      sizes[i] = std::max<uint64_t>(sizes[i], rank.coordinate[i] + 1);
+  return sizes;
+}
+
 std::string coordinatesOf(const format::Manifest &manifest, uint32_t rank) {
   std::string text;
+  std::vector<uint64_t> sizes = sizesOf(manifest, manifest.ranks[rank].role);
   for (const PlanAxis &axis : planAxes(manifest)) {
     uint64_t at = 0;
     for (size_t i = axis.first; i < axis.first + axis.count; ++i)
-      at = at * manifest.mesh[i].size + manifest.ranks[rank].coordinate[i];
+      at = at * sizes[i] + manifest.ranks[rank].coordinate[i];
     text += (text.empty() ? "" : ", ") + axis.name + " " + std::to_string(at);
   }
   return text;
 }
 
+/// "dp 2 + one rank": the meshes of the roles, of which the first axis tells which one a rank has.
+static std::string meshesOf(const format::Manifest &manifest) {
+  std::string text;
+  for (uint32_t role = 0; role < manifest.roles; ++role) {
+    std::string own;
+    std::vector<uint64_t> sizes = sizesOf(manifest, role);
+    for (const PlanAxis &axis : planAxes(manifest)) {
+      uint64_t size = 1;
+      for (size_t i = axis.first; axis.first > 0 && i < axis.first + axis.count; ++i)
+        size *= sizes[i];
+      if (size > 1)
+        own += (own.empty() ? "" : " x ") + axis.name + " " + std::to_string(size);
+    }
+    text += (role ? " + " : "") + (own.empty() ? "one rank" : own);
+  }
+  return text;
+}
+
 std::string meshOf(const format::Manifest &manifest) {
+  uint64_t all = 1;
+  for (const format::MeshAxis &axis : manifest.mesh)
+    all *= axis.size;
+  if (all != manifest.ranks.size())
+    return meshesOf(manifest);
   std::string text;
   for (const PlanAxis &axis : planAxes(manifest)) {
     uint64_t size = 1;
@@ -188,20 +221,21 @@ void Session::run(const std::string &entry, const StepRows &rows) {
 }
 
 void Session::feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
-  const format::Rectangle *part = format::rectangleOf(input.layout, rank());
+  const format::Layout &layout = format::layoutFor(input, rank());
+  const format::Rectangle *part = format::rectangleOf(layout, rank());
   std::memset(to.data(), 0, to.size());
   if (!part)
     return;
   uint64_t elementBytes = format::sizeOf(input.type);
   if (!input.microbatched) {
     std::vector<int64_t> origin(part->start.size(), 0);
-    copyBlock(to.data(), input.layout.local, origin, current.dataset->whole(input), input.layout.shape, part->start,
+    copyBlock(to.data(), layout.local, origin, current.dataset->whole(input), layout.shape, part->start,
               part->size, elementBytes);
     return;
   }
   // Row by row: rows of a step need not lie side by side.
-  int64_t rowsOfMicrobatch = input.layout.shape[0];
-  std::vector<int64_t> rowShape = input.layout.shape, fromStart = part->start, size = part->size;
+  int64_t rowsOfMicrobatch = layout.shape[0];
+  std::vector<int64_t> rowShape = layout.shape, fromStart = part->start, size = part->size;
   std::vector<int64_t> toStart(part->start.size(), 0);
   rowShape[0] = size[0] = 1;
   fromStart[0] = 0;
@@ -209,7 +243,7 @@ void Session::feed(const format::Input &input, int64_t microbatch, std::span<std
     uint64_t inStep = static_cast<uint64_t>(microbatch * rowsOfMicrobatch + part->start[0] + r);
     uint64_t row = current.order->at(current.position + inStep);
     toStart[0] = r;
-    copyBlock(to.data(), input.layout.local, toStart, current.dataset->row(input, row, scratch), rowShape, fromStart,
+    copyBlock(to.data(), layout.local, toStart, current.dataset->row(input, row, scratch), rowShape, fromStart,
               size, elementBytes);
   }
 }

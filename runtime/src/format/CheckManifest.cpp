@@ -164,6 +164,21 @@ Status ManifestChecker::input(const Input &input) const {
     return status;
   if (Status status = whole(input.layout, input.microbatched, input.shape, place); !status)
     return status;
+  std::vector<uint32_t> holders;
+  auto add = [&](const Layout &layout) {
+    for (const Rectangle &part : layout.parts)
+      holders.insert(holders.end(), part.ranks.begin(), part.ranks.end());
+  };
+  add(input.layout);
+  for (const Layout &other : input.more) {
+    if (Status status = layout(other, place); !status)
+      return status;
+    if (other.shape != input.layout.shape)
+      return fail(place, "its layouts are of different shapes");
+    add(other);
+  }
+  if (Status status = members(holders, place); !status)
+    return status;
   if (input.microbatched && uint64_t(input.shape[0]) != manifest.batch)
     return fail(place, number(input.shape[0]) + " rows for a batch of " + number(int64_t(manifest.batch)));
   return limits(input);

@@ -41,6 +41,20 @@ std::optional<Membership> par::format::membershipOf(const Communicator &communic
   return std::nullopt;
 }
 
+bool par::format::isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch, uint32_t rank) {
+  if (it.op != Op::Send)
+    return false;
+  std::optional<Membership> own = membershipOf(communicator, rank);
+  return !own || it.peer[uint64_t(microbatch) % it.peer.size()] >= communicator.groups[own->group].size();
+}
+
+const Layout &par::format::layoutFor(const Input &input, uint32_t rank) {
+  for (const Layout &layout : input.more)
+    if (rectangleOf(layout, rank))
+      return layout;
+  return input.layout;
+}
+
 const Rectangle *par::format::rectangleOf(const Layout &layout, uint32_t rank) {
   for (const Rectangle &part : layout.parts)
     if (std::find(part.ranks.begin(), part.ranks.end(), rank) != part.ranks.end())

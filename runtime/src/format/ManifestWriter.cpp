@@ -107,14 +107,17 @@ static void writeMesh(Writer &w, const Manifest &manifest) {
   w.raw("]");
 }
 
-static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<size_t> &layouts,
+static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<std::vector<size_t>> &layouts,
                            const std::vector<size_t> &ofOutputs) {
   w.raw("\n").key("inputs").raw("[");
   for (size_t i = 0; i < manifest.inputs.size(); ++i) {
     const Input &input = manifest.inputs[i];
     w.raw("\n").comma().raw("{").key("name").text(input.name).key("type").text(nameOf(input.type));
     w.key("shape").numbers(input.shape).key("microbatched").boolean(input.microbatched);
-    w.key("layout").number(int64_t(layouts[i])).key("limit").number(input.limit);
+    w.key("layout").number(int64_t(layouts[i].front()));
+    if (layouts[i].size() > 1)
+      w.key("more").numbers(std::vector<int64_t>(layouts[i].begin() + 1, layouts[i].end()));
+    w.key("limit").number(input.limit);
     if (!input.limits.empty())
       w.key("limit_dim").number(input.limitDim).key("limits").numbers(input.limits);
     if (input.ignored)
@@ -169,11 +172,15 @@ static void writeNumbers(Writer &w, const Manifest &manifest) {
 
 std::string par::format::writeManifest(const Manifest &manifest) {
   Layouts layouts;
-  std::vector<size_t> ofTensors, ofInputs, ofOutputs;
+  std::vector<size_t> ofTensors, ofOutputs;
+  std::vector<std::vector<size_t>> ofInputs;
   for (const Tensor &tensor : manifest.tensors)
     ofTensors.push_back(layouts.add(tensor.layout));
-  for (const Input &input : manifest.inputs)
-    ofInputs.push_back(layouts.add(input.layout));
+  for (const Input &input : manifest.inputs) {
+    ofInputs.push_back({layouts.add(input.layout)});
+    for (const Layout &layout : input.more)
+      ofInputs.back().push_back(layouts.add(layout));
+  }
   for (const Output &output : manifest.outputs)
     ofOutputs.push_back(output.layout.parts.empty() ? 0 : layouts.add(output.layout));
 

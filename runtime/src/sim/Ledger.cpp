@@ -17,10 +17,16 @@ Ledger::Ledger(const format::Bundle &bundle, uint32_t rank, const core::Expanded
       add(step, *step.instruction, nullptr);
       continue;
     }
-    // The communications of a group stand behind it in the block.
-    for (uint32_t piece = 0; piece < step.units; ++piece)
-      add(step, step.op == Op::Group ? step.instruction[1 + piece] : *step.instruction,
-          &entry.communications[step.firstUnit + piece]);
+    // The communications of a group stand behind it in the block, those that this rank leaves out too.
+    const format::Instruction *instruction = step.op == Op::Group ? step.instruction + 1 : step.instruction;
+    auto isLeftOut = [&](const format::Instruction &it) {
+      return isSentToNobody(*bundle.manifest.findCommunicator(program.comms[it.comm].name), it, step.microbatch, rank);
+    };
+    for (uint32_t piece = 0; piece < step.units; ++piece, ++instruction) {
+      while (isLeftOut(*instruction))
+        ++instruction;
+      add(step, *instruction, &entry.communications[step.firstUnit + piece]);
+    }
   }
 }
 
@@ -55,11 +61,10 @@ std::string Ledger::describe(uint32_t number) const {
   const Access &access = accesses[number];
   const core::Step &step = *access.step;
   std::string id = step.id;
-  if (step.op == Op::Group)
-    id =
-        entry
-            .communications[step.firstUnit + static_cast<uint32_t>(access.instruction - step.instruction - 1)]
-            .id;
+  if (step.op == Op::Group) {
+    uint32_t block = entry.runs[step.run].block;
+    id = format::instructionId(program, block, static_cast<size_t>(access.instruction - program.blocks[block].instructions.data()));
+  }
   const char *verb = access.touch == verify::Touch::Read    ? "reads"
                      : access.touch == verify::Touch::Write ? "writes"
                                                             : "leaves undefined";

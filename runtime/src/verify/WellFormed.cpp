@@ -146,7 +146,8 @@ Found WellFormed::buffers(uint32_t role) {
   return std::nullopt;
 }
 
-/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit.
+/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. What is sent to nobody is left
+/// out.
 Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -155,6 +156,8 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   bool parted = it.op == Op::Coll && (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter ||
                                       it.coll == CollKind::AllToAll);
   for (uint32_t rank : ranks[role]) {
+    if (isSentToNobody(comm, it, run.microbatch, rank))
+      continue; // who had to receive it finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
     if (!own)
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
@@ -188,12 +191,13 @@ Found WellFormed::feed(uint32_t role, const Run &run, uint32_t n) {
   const Input *input = manifest.findInput(it.name);
   if (!input)
     return fail(role, run, n, "the manifest has no input '" + it.name + "'");
-  if (!sameBits(input->type, buffer.type) || elements(input->layout.local) != elements(buffer.shape))
+  const Layout &layout = layoutFor(*input, ranks[role].front());
+  if (!sameBits(input->type, buffer.type) || elements(layout.local) != elements(buffer.shape))
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
-                    std::string(toString(input->type)) + shapeText(input->layout.local));
+                    std::string(toString(input->type)) + shapeText(layout.local));
   for (uint32_t rank : ranks[role])
-    if (!rectangleOf(input->layout, rank))
+    if (!rectangleOf(layout, rank))
       return fail(role, run, n, "rank " + number(rank) + " holds no part of input '" + it.name + "'");
   return std::nullopt;
 }

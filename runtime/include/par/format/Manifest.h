@@ -127,6 +127,8 @@ struct Input {
   std::vector<int64_t> limits = {};
   /// The integer outside of these limits that marks a label which does not count.
   std::optional<int64_t> ignored = {};
+  /// How ranks have it whose stage has another mesh than those of `layout`.
+  std::vector<Layout> more = {};
 };
 
 /// What `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Of a result each rank gives its
@@ -235,6 +237,11 @@ struct Membership {
   uint32_t group = 0, member = 0;
 };
 std::optional<Membership> membershipOf(const Communicator &communicator, uint32_t rank);
+/// Whether `it`, in a run of this microbatch, is a send that `rank` leaves out: the rank is in no group of the communicator, or its
+/// group has no such member.
+bool isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch, uint32_t rank);
+/// The layout of an input in which a rank has a part; `layout` when none.
+const Layout &layoutFor(const Input &input, uint32_t rank);
 /// The rectangle that `rank` holds; nullptr when none.
 const Rectangle *rectangleOf(const Layout &layout, uint32_t rank);
 /// Coordinate of a rank on an axis; nullopt when the mesh has no such axis.
