@@ -74,15 +74,21 @@ FailureOr<std::string> Communicators::between(Operation *op, ArrayRef<int64_t> o
     return failure();
   }
   StageOp from = sends ? here : there, to = sends ? there : here;
-  std::string name = (from.getSymName() + ">" + to.getSymName()).str();
-  if (has(name))
-    return name;
-  format::Communicator made{name, {}};
+  Groups groups;
   for (auto [sender, receiver] : llvm::zip(from.getRanks(), to.getRanks()))
-    made.groups.push_back({static_cast<uint32_t>(sender), static_cast<uint32_t>(receiver)});
-  table.push_back(std::move(made));
-  return name;
+    groups.push_back({static_cast<uint32_t>(sender), static_cast<uint32_t>(receiver)});
+  return named((from.getSymName() + ">" + to.getSymName()).str(), std::move(groups));
 }
+
+/// World ranks as an op lists them.
+static std::vector<std::vector<uint32_t>> listedBy(ArrayAttr groups) {
+  std::vector<std::vector<uint32_t>> ranks;
+  for (auto group : groups.getAsRange<DenseI64ArrayAttr>())
+    ranks.push_back({group.asArrayRef().begin(), group.asArrayRef().end()});
+  return ranks;
+}
+
+std::string Communicators::overGroups(ArrayAttr groups) { return named("stages", listedBy(groups)); }
 
 std::string Communicators::overParts(ArrayAttr groups) {
   auto stageWith = [&](int64_t rank) {
@@ -90,19 +96,19 @@ std::string Communicators::overParts(ArrayAttr groups) {
   };
   ArrayRef<int64_t> first = cast<DenseI64ArrayAttr>(groups[0]).asArrayRef();
   std::string stem = (stageWith(first.front()) + ">" + stageWith(first.back())).str();
-  return overListed(groups, stem, exchanges[stem]);
+  return named(stem, listedBy(groups));
 }
 
-std::string Communicators::overListed(ArrayAttr groups, StringRef stem, SmallVector<ArrayAttr> &known) {
-  unsigned index = llvm::find(known, groups) - known.begin();
-  std::string name = index == 0 ? stem.str() : (stem + "." + Twine(index)).str();
-  if (index < known.size())
-    return name;
-  known.push_back(groups);
-  format::Communicator made{name, {}};
-  for (auto group : groups.getAsRange<DenseI64ArrayAttr>())
-    made.groups.push_back({group.asArrayRef().begin(), group.asArrayRef().end()});
-  table.push_back(std::move(made));
+std::string Communicators::named(const std::string &stem, Groups groups) {
+  std::string name = stem;
+  for (unsigned index = 1;; name = stem + "." + std::to_string(index++)) {
+    auto known = llvm::find_if(table, [&](const format::Communicator &other) { return other.name == name; });
+    if (known == table.end())
+      break;
+    if (known->groups == groups)
+      return name;
+  }
+  table.push_back({name, std::move(groups)});
   return name;
 }
 

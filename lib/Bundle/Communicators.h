@@ -4,8 +4,6 @@
 #include "par/Dialect/Par.h"
 #include "par/format/Manifest.h"
 
-#include "llvm/ADT/StringMap.h"
-
 #include <map>
 
 namespace par {
@@ -23,7 +21,7 @@ public:
   mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own,
                                        llvm::ArrayRef<int64_t> peers, bool sends);
   /// Groups of world ranks as an op lists them: "stages", "stages.1".
-  std::string overGroups(mlir::ArrayAttr groups) { return overListed(groups, "stages", worlds); }
+  std::string overGroups(mlir::ArrayAttr groups);
   /// Groups whose members, of one stage and then of another, send in parts: "s0>s1", "s0>s1.1".
   std::string overParts(mlir::ArrayAttr groups);
 
@@ -37,15 +35,16 @@ public:
 
 private:
   bool has(llvm::StringRef name) const;
-  std::string overListed(mlir::ArrayAttr groups, llvm::StringRef stem, llvm::SmallVector<mlir::ArrayAttr> &known);
+  using Groups = std::vector<std::vector<uint32_t>>;
+  /// The communicator of these groups that is named so, with a number behind it where others have the name: stages may send to
+  /// one another in several ways.
+  std::string named(const std::string &stem, Groups groups);
   std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);
 
   llvm::SmallVector<StageOp> stages; ///< of those on the same ranks the first
   std::vector<format::Communicator> table;
   std::map<std::tuple<Scope, int64_t, unsigned>, uint64_t> tags;
-  llvm::SmallVector<mlir::ArrayAttr> worlds;
-  llvm::StringMap<llvm::SmallVector<mlir::ArrayAttr>> exchanges; ///< by stem
   uint64_t nextTag = 1;
 };
 

@@ -28,15 +28,14 @@ PLANS = {
     "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
     "3, parameters": "gpt2", "FSDP with CPU offload": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2",
     "FSDP x TP": "gpt2", "pipeline inside data": "parts", "the same table": "parts", "MoE": "parts",
-    "inference": "decoder",
+    "inference": "decoder", "hybrid": "parts",
 }
 REFUSED = {
-    "PipeDream": "gpt2", "PTD-P": "gpt2", "hybrid": "parts",
-    "context": "gpt2",
+    "PipeDream": "gpt2", "PTD-P": "gpt2", "context": "gpt2",
 }
 # What a refusal is about, and how §8 calls it.
 NOT_YET = {
-    r"pipeline.schedule: \"[\w-]+\"": "the schedules", r"pipeline.meshes": "`pipeline.meshes`",
+    r"pipeline.schedule: \"[\w-]+\"": "the schedules",
     r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`",
 }

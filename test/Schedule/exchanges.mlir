@@ -4,12 +4,15 @@
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs,par-inline-fragments,par-form-kernels,par-assign-buffers,par-pack-memory' > /dev/null
 
 // CHECK-LABEL: par.program @s0.program
-// CHECK: par.block @eval.s0.to.s1.send {
-// CHECK: par.send_parts %{{.*}} to [2] groups [array<i64: 0, 1, 2>] tag [[A:[0-9]+]] : tensor<4x4xf32>
 // CHECK: par.block @eval.stage_reduce {
 // CHECK: par.send_parts %{{.*}} to [1] groups [array<i64: 0, 2>] tag [[N:[0-9]+]] : tensor<f32>
 // CHECK-NOT: par.recv_parts
+// CHECK: par.block @eval.s0.to.s1.send {
+// CHECK: par.send_parts %{{.*}} to [2] groups [array<i64: 0, 1, 2>] tag [[A:[0-9]+]] : tensor<4x4xf32>
 // CHECK-LABEL: par.program @s1.program
+// CHECK: par.block @eval.stage_reduce {
+// CHECK: %[[L:.*]] = par.recv_parts from [0] groups [array<i64: 0, 2>] tag [[N]] : tensor<f32>
+// CHECK: par.add %[[L]]
 // CHECK: par.block @eval.s0.to.s1.recv {
 // CHECK: %[[P:.*]]:2 = par.recv_parts from [0, 1] groups [array<i64: 0, 1, 2>] tag [[A]] : tensor<4x4xf32>, tensor<4x4xf32>
 // CHECK: %[[J:.*]] = par.concat %[[P]]#0, %[[P]]#1 dim 0
@@ -19,9 +22,6 @@
 // CHECK: %[[S:.*]] = par.slice %[[Q]] [0, 0] to [4, 4]
 // CHECK: %[[T:.*]] = par.slice %[[Q]] [4, 0] to [8, 4]
 // CHECK: par.send_parts %[[S]], %[[T]] to [1, 2] groups [array<i64: 2, 3, 4>] tag [[B:[0-9]+]] : tensor<4x4xf32>, tensor<4x4xf32>
-// CHECK: par.block @eval.stage_reduce {
-// CHECK: %[[L:.*]] = par.recv_parts from [0] groups [array<i64: 0, 2>] tag [[N]] : tensor<f32>
-// CHECK: par.add %[[L]]
 // CHECK-LABEL: par.program @s2.program
 // CHECK: par.recv_parts from [0] groups [array<i64: 2, 3, 4>] tag [[B]] : tensor<4x4xf32>
 par.stage @s0 <"dp"=2> ranks [0, 1]

@@ -146,8 +146,8 @@ Found WellFormed::buffers(uint32_t role) {
   return std::nullopt;
 }
 
-/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. What is sent to nobody is left
-/// out.
+/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. A rank may leave out what it
+/// would send to nobody, but not all ranks of a role.
 Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -155,8 +155,10 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   uint32_t peer = it.op == Op::Coll ? it.root : it.peer[uint64_t(run.microbatch) % it.peer.size()];
   bool parted = it.op == Op::Coll && (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter ||
                                       it.coll == CollKind::AllToAll);
+  auto isLeftOut = [&](uint32_t rank) { return isSentToNobody(comm, it, run.microbatch, rank); };
+  bool someSend = !std::ranges::all_of(ranks[role], isLeftOut);
   for (uint32_t rank : ranks[role]) {
-    if (isSentToNobody(comm, it, run.microbatch, rank))
+    if (someSend && isLeftOut(rank))
       continue; // who had to receive it finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
     if (!own)

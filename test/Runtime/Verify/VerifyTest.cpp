@@ -135,7 +135,7 @@ TEST(Verify, WellFormedTables) {
                 .find("V1 the manifest has no output 'out'"),
             std::string::npos);
   EXPECT_NE(broken(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[0].groups.pop_back(); })
-                .find("V1 rank 1 is not in communicator 'pf'"),
+                .find("V1 rank 3 is not in communicator 'pf'"), // rank 1 may leave its send out
             std::string::npos);
   EXPECT_NE(broken(toy::stack({}),
                    [](Bundle &b) {
