@@ -35,21 +35,6 @@ static LogicalResult deliver(Walk &sender, Walk &receiver) {
   return success();
 }
 
-static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender) {
-  auto send = cast<SendOp>(*sender.next);
-  for (Walk &receiver : walks) {
-    auto recv = receiver.done() ? RecvOp() : dyn_cast<RecvOp>(*receiver.next);
-    if (!recv || recv.getTag() != send.getTag())
-      continue;
-    if (failed(deliver(sender, receiver)))
-      return failure();
-    sender.step();
-    receiver.step();
-    return true;
-  }
-  return false;
-}
-
 /// The operand that rank `from` sends to a rank; -1 if none.
 static int64_t sentTo(SendPartsOp send, int64_t from, int64_t rank) {
   for (unsigned part = 0; part < send.getNumOperands(); ++part)
@@ -78,13 +63,15 @@ static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
   return success();
 }
 
-static FailureOr<bool> meetParts(MutableArrayRef<Walk> walks, Walk &sender) {
-  auto send = cast<SendPartsOp>(*sender.next);
+/// Whether a program stands at the receive of a send's tag: then `hand` has handed over what is sent, and both have gone on.
+template <typename Send, typename Recv>
+static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender, LogicalResult hand(Walk &sender, Walk &receiver)) {
+  auto send = cast<Send>(*sender.next);
   for (Walk &receiver : walks) {
-    auto recv = receiver.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*receiver.next);
+    auto recv = receiver.done() ? Recv() : dyn_cast<Recv>(*receiver.next);
     if (!recv || recv.getTag() != send.getTag())
       continue;
-    if (failed(deliverParts(sender, receiver)))
+    if (failed(hand(sender, receiver)))
       return failure();
     sender.step();
     receiver.step();
@@ -158,9 +145,9 @@ FailureOr<bool> meet(MutableArrayRef<Walk> walks) {
       continue;
     FailureOr<bool> met = false;
     if (isa<SendOp>(*walk.next))
-      met = meetReceive(walks, walk);
+      met = meetReceive<SendOp, RecvOp>(walks, walk, deliver);
     else if (isa<SendPartsOp>(*walk.next))
-      met = meetParts(walks, walk);
+      met = meetReceive<SendPartsOp, RecvPartsOp>(walks, walk, deliverParts);
     else if (isa<WorldReduceOp>(*walk.next))
       met = meetReduce(walks, walk);
     if (failed(met) || *met)

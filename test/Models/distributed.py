@@ -278,7 +278,7 @@ class Pair:
         if key not in self.whole:
             self.whole[key] = self.train(self.one)
         losses, weights = self.whole[key]
-        found, parts = self.train(self.plan)
+        self.found = found, parts = self.train(self.plan)
         loss = largest(abs(a - b) for a, b in zip(losses, found)) if len(losses) == len(found) == self.steps else math.nan
         shares = {name: self.share(name, weight[1], parts[name][1]) for name, weight in weights.items()}
         worst = max(shares, key=lambda name: math.inf if math.isnan(shares[name]) else shares[name])
