@@ -28,6 +28,8 @@ struct Job {
   /// Object file, or PTX; and, where it is to be kept, LLVM IR.
   std::string object, ir;
   bool failed = false;
+  /// With registers of a GPU: what was built before spills.
+  bool sparing = false;
 };
 
 /// Of the job that made the symbol.
@@ -134,12 +136,12 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
 }
 
 /// From a kernel's body to code of threads or loops in a module of its own.
-LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job, bool sparing = false) {
+LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job) {
   job.module = ModuleOp::create(kernel.getLoc());
   FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
   if (failed(function))
     return failure();
-  return gpu ? buildThreads(*function, kernel, info, *job.module, sparing)
+  return gpu ? buildThreads(*function, kernel, info, *job.module, job.sparing)
              : buildLoops(*function, kernel, info, *job.module);
 }
 
@@ -153,7 +155,7 @@ LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR) {
   if (failed(codegen::lowerToLLVM(*job.module)))
     return failure();
   if (out.device == "cuda") {
-    FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR);
+    FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR, job.sparing);
     if (failed(code))
       return failure();
     job.object = std::move(code->ptx);
@@ -269,8 +271,8 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
     KernelInfo again;
     again.symbol = symbol;
     Job &job = jobs[numberOf(symbol)] = Job();
-    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job,
-                           /*sparing=*/true)))
+    job.sparing = true;
+    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job)))
       return failure();
     if (failed(compileJob(job, out, options.keepIR)))
       return refuse(job.module->getLoc(), out.isa);

@@ -81,8 +81,10 @@ std::unique_ptr<llvm::TargetMachine> createMachine(StringRef triple, StringRef c
       target->createTargetMachine(parsed, cpu, features, options, relocation, model, level));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PassBuilder builder(&machine);
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = unroll;
+  llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;

@@ -27,8 +27,8 @@ std::unique_ptr<llvm::TargetMachine> createMachine(llvm::StringRef triple, llvm:
                                                    std::optional<llvm::CodeModel::Model> model,
                                                    llvm::CodeGenOptLevel level);
 
-/// O3, knowing no library function, so that no loop becomes a call.
-void optimize(llvm::Module &module, llvm::TargetMachine &machine);
+/// O3, knowing no library function, so that no loop becomes a call. `unroll`: loops that nobody else has unrolled.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll = true);
 
 } // namespace par::codegen
 

@@ -292,19 +292,6 @@ TEST(CudaKernels, RowsThatSpillAreNotHeld) {
   EXPECT_NE(held.compiled.kernels[0].launch->grid, looped.compiled.kernels[0].launch->grid);
 }
 
-// Of this one ptxas (13.0) alone decides for 32 registers and two values in memory.
-TEST(CudaKernels, ASumOfColumnsDoesNotSpill) {
-  const std::string wide = "tensor<4x2048x4096xf32>", rows = "tensor<4x2048xf32>";
-  LoadedKernels loaded(
-      kernel("scale", "%g: " + wide + ", %x: " + wide + ", %m: " + rows + ", %r: " + rows, "tensor<4x4096xf32>",
-             "%0 = par.broadcast_in_dim %m dims [0, 1] : " + rows + " to " + wide + "\n%1 = par.subtract %x, %0 : " + wide +
-                 "\n%2 = par.broadcast_in_dim %r dims [0, 1] : " + rows + " to " + wide + "\n%3 = par.multiply %1, %2 : " +
-                 wide + "\n%4 = par.multiply %g, %3 : " + wide + "\n%5 = par.reduce sum %4 dims [1] : " + wide +
-                 " to tensor<4x4096xf32>\npar.return %5 : tensor<4x4096xf32>"),
-      "sm_90");
-  EXPECT_EQ(loaded.errors, "");
-}
-
 TEST(CudaKernels, UnknownGpus) {
   LoadedKernels loaded(sumOfRow, "sm_12");
   EXPECT_EQ(loaded.errors, "no GPU that kernels can be made for is called sm_12\n");

@@ -1,12 +1,12 @@
 // What AddOptimizer and ClipGradients refuse.
-// RUN: not par-opt %s --par-add-optimizer="kind=lion" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not par-opt %s --par-add-optimizer="kind=newton" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not par-opt %s --par-add-optimizer="settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not par-opt %s --par-add-optimizer="settings=beta1" 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: not par-opt %s --par-add-optimizer="lr-scales=x=1" 2>&1 | FileCheck %s --check-prefix=SETTING
 // RUN: not par-opt %s --par-add-optimizer="decays=w" 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not par-opt %s --par-add-optimizer="kinds=x=adamw" 2>&1 | FileCheck %s --check-prefix=SETTING
 // RUN: not par-opt %s --par-add-optimizer="own-settings=x:momentum=1" 2>&1 | FileCheck %s --check-prefix=SETTING
-// RUN: not par-opt %s --par-add-optimizer="kinds=w=lion" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not par-opt %s --par-add-optimizer="kinds=w=newton" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not par-opt %s --par-add-optimizer="own-settings=w:beta1=0.5" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not par-opt %s --par-add-optimizer="states=fp16" 2>&1 | FileCheck %s --check-prefix=STATES
 // RUN: not par-opt %s --par-add-optimizer="kind=adamw" 2>&1 | FileCheck %s --check-prefix=TAKEN
@@ -15,7 +15,7 @@
 // RUN: not par-opt %s --par-clip-gradients="value=-2" 2>&1 | FileCheck %s --check-prefix=VALUE
 // RUN: not par-opt %s --par-clip-gradients="clip=1 value=2" 2>&1 | FileCheck %s --check-prefix=BOTH
 
-// KIND: error: 'par.step' op has the optimizer "lion", expected one of adamw, momentum, sgd
+// KIND: error: 'par.step' op has the optimizer "newton", expected one of adamw, {{.*}}momentum, sgd
 // UNKNOWN: error: 'par.step' op has the setting "beta1", which par.sgd does not take
 // TEXT: error: 'par.step' op settings has "beta1", expected name=number
 // SETTING: error: 'par.step' op has a setting for @x, which is no parameter

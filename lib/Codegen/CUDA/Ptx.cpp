@@ -39,7 +39,7 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef sm) {
                                 llvm::CodeGenOptLevel::Aggressive);
 }
 
-FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR) {
+FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR, bool sparing) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> device = translateModuleToLLVMIR(module, context);
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(sm);
@@ -47,7 +47,7 @@ FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR) 
     return failure();
   device->setTargetTriple(machine->getTargetTriple());
   device->setDataLayout(machine->createDataLayout());
-  codegen::optimize(*device, *machine);
+  codegen::optimize(*device, *machine, /*unroll=*/!sparing);
   DeviceCode code;
   if (keepIR) {
     llvm::raw_string_ostream out(code.ir);

@@ -19,8 +19,8 @@ struct DeviceCode {
   std::string ir;
 };
 
-/// Code of a module in the LLVM dialect for `sm`.
-llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR);
+/// Code of a module in the LLVM dialect for `sm`. `sparing`: with registers; LLVM unrolls no loops.
+llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR, bool sparing = false);
 
 /// One file of several modules, which have one header.
 std::string joinPtx(const std::vector<std::string> &modules);

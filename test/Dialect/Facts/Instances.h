@@ -10,6 +10,7 @@
 #include "par/Interfaces/ShardingRule.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/DJB.h"
 
 #include <cmath>
 #include <optional>
@@ -88,9 +89,12 @@ public:
   static constexpr unsigned seed = 53;
 
   explicit Instances(std::vector<NamedCase> cases = factCases(), unsigned rounds = 6) {
-    for (auto [number, named] : llvm::enumerate(cases))
+    llvm::StringMap<unsigned> numbers; // by the cases' names: a new one changes what is drawn of no other
+    for (const NamedCase &named : cases) {
+      unsigned number = seed + llvm::djbHash(named.first) + numbers[named.first]++;
       for (unsigned round = 0; round < rounds; ++round)
-        add(named.second, seed + number, round);
+        add(named.second, number, round);
+    }
     llvm::outs() << "seeds from " << seed << ": " << all.size() << " ops\n";
   }
 
