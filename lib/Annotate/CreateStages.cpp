@@ -69,7 +69,7 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
     const Origin &said = plan.pipeline.meshes->empty() ? plan.pipeline.stages.origin : plan.pipeline.meshes.origin;
     Location loc = planLocation(said, module);
     auto order = OrderTableProblem::make(*plan.pipeline.schedule, *plan.pipeline.stages, members.size(),
-                                         **plan.batch.microbatches);
+                                         plan.rounds());
     if (!order)
       return emitError(loc) << llvm::toString(order.takeError());
     for (unsigned stage = 0; stage < order->stages; ++stage) {

@@ -65,7 +65,7 @@ public:
       problem.width.push_back(ranksOf(mesh));
       ranks = 1;
     }
-    microbatches = **plan.batch.microbatches;
+    microbatches = plan.rounds();
   }
 
   StageCutProblem run() {
@@ -172,7 +172,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
     auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.numDevices(),
-                                **plan.batch.microbatches);
+                                plan.rounds());
     if (!counts)
       return counts.takeError();
     inFlight = std::move(*counts);

@@ -192,7 +192,7 @@ bool Compilation::import() {
     carry.pairs.push_back(pair.output + "=" + pair.input);
   buildImportPipeline(manager, carry);
   MoveBatchFirstPassOptions first;
-  first.microbatches = **model.plan.batch.microbatches;
+  first.microbatches = model.plan.rounds();
   manager.addPass(createMoveBatchFirstPass(first));
   return succeeded(manager.run(*module));
 }

@@ -87,7 +87,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                         trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
                       }});
   SplitOptions split;
-  split.microbatches = **plan.batch.microbatches;
+  split.microbatches = plan.rounds();
   if (memory) // rounded weights save some percent of a step: less than what a larger model or batch is worth
     split.keptBytes = static_cast<int64_t>(*memory / 16);
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});

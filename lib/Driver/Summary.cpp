@@ -127,6 +127,8 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
       auto bound = llvm::find_if(plan.dims, [&](const auto &entry) { return entry.first == dim; });
       os << " x " << (bound == plan.dims.end() ? dim.str() : std::to_string(*bound->second));
     }
+  if (plan.turns() > 1)
+    os << ", dealt round robin to " << plan.turns() << " replicas";
   os << "; " << (plan.train ? optimizersOf(*plan.train) : std::string("inference")) << " " << *plan.precision.compute;
   if (plan.train && *plan.precision.states != "f32")
     os << ", states " << *plan.precision.states;

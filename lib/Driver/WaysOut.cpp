@@ -55,7 +55,7 @@ static std::vector<Way> listWays(const Plan &plan) {
       ways.push_back({"zero.level=" + std::to_string(level), "zero: " + std::to_string(level)});
   if (*plan.recompute.kind != PlanRecompute::Full)
     ways.push_back({"recompute=full", "recompute: full"});
-  int64_t microbatches = **plan.batch.microbatches, halves = 2 * microbatches * plan.axesSize(*plan.batch.over);
+  int64_t microbatches = **plan.batch.microbatches, halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
   if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
     ways.push_back({"batch.microbatches=" + std::to_string(2 * microbatches),
                     "batch.microbatches: " + std::to_string(2 * microbatches)});

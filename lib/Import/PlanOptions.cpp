@@ -21,7 +21,7 @@ static int64_t countBatchNormGroups(const Plan &plan) {
   int64_t groups = 1, microbatches = plan.batch.microbatches->value_or(1);
   if (!llvm::StringRef(*plan.batchNorm).getAsInteger(10, groups))
     return groups;
-  return *plan.batchNorm == "local" ? microbatches * plan.axesSize(*plan.batch.over) : microbatches;
+  return *plan.batchNorm == "local" ? microbatches / plan.turns() * plan.axesSize(*plan.batch.over) : microbatches;
 }
 
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {

@@ -156,6 +156,8 @@ int64_t Plan::numDevices() const {
   return pipeline.meshes->empty() ? axisSize(*pipeline.over) : int64_t(pipeline.meshes->size());
 }
 
+int64_t Plan::turns() const { return *pipeline.replicas == "round_robin" ? axesSize(*batch.over) : 1; }
+
 int64_t Plan::axesSize(ArrayRef<std::string> axes) const {
   int64_t product = 1;
   for (const std::string &axis : axes)

@@ -257,6 +257,7 @@ void PlanBuilder::pipeline(Plan &plan) {
     errors.error(pipeline.stages.origin, PlanMessage::meshesCount, width, *pipeline.stages);
   // A stage without an axis to lie on is an error of its own.
   pipeline.schedule = word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
+  pipeline.replicas = word("pipeline.replicas", "split");
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))

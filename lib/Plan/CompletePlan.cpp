@@ -31,10 +31,10 @@ static int64_t largestDivisor(int64_t number, int64_t limit) {
   return 1;
 }
 
-/// `4 ranks of "dp"`.
+/// Who shares a microbatch: `4 ranks of "dp"`.
 static std::string ranksOver(const Plan &plan) {
   int64_t ranks = plan.axesSize(*plan.batch.over);
-  if (plan.batch.over->empty())
+  if (plan.batch.over->empty() || plan.turns() > 1)
     return "1 rank";
   return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s",
                  llvm::join(*plan.batch.over, "\", \""))
@@ -70,31 +70,45 @@ static bool splitGroups(const Plan &plan, PlanErrors &errors) {
 /// Of a batch: far above any, and far below what overflows.
 static constexpr int64_t mostSamples = int64_t(1) << 40;
 
-static bool splitBatch(Plan &plan, PlanErrors &errors) {
-  PlanBatch &batch = plan.batch;
-  int64_t over = plan.axesSize(*batch.over);
-  int64_t p = plan.numDevices();
-  if (!batch.microbatches->has_value() && !plan.carry.empty())
-    batch.microbatches = {1, plan.carry.front().output.origin};
-  if (!batch.microbatches->has_value() && plan.pipeline.ordered)
-    batch.microbatches = {*plan.pipeline.ordered, plan.pipeline.schedule.origin};
-  if (!batch.microbatches->has_value()) {
-    int64_t count = p > 1 ? 4 * p : 1;
-    if (batch.size->has_value()) {
-      int64_t share = std::max<int64_t>(1, **batch.size / over);
-      bool sized = batch.microbatchSize->has_value();
-      count = sized   ? std::max<int64_t>(1, share / **batch.microbatchSize)
-              : p > 1 ? largestDivisor(share, 4 * p)
-                      : 1;
-    }
-    batch.microbatches = {count, Origin::automatic()};
+/// How many microbatches a plan has that does not say it.
+static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
+  const PlanBatch &batch = plan.batch;
+  if (!plan.carry.empty())
+    return {1, plan.carry.front().output.origin};
+  if (plan.pipeline.ordered)
+    return {*plan.pipeline.ordered * plan.turns(), plan.pipeline.schedule.origin};
+  int64_t p = plan.numDevices(), rounds = p > 1 ? 4 * p : 1;
+  if (batch.size->has_value()) {
+    int64_t share = std::max<int64_t>(1, **batch.size / plan.axesSize(*batch.over));
+    bool sized = batch.microbatchSize->has_value();
+    rounds = sized   ? std::max<int64_t>(1, share / **batch.microbatchSize)
+             : p > 1 ? largestDivisor(share, 4 * p)
+                     : 1;
   }
-  int64_t microbatches = **batch.microbatches;
-  if (plan.pipeline.ordered && *plan.pipeline.ordered != microbatches) {
-    const PlanPipeline &pipeline = plan.pipeline;
-    errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule, *pipeline.ordered, microbatches);
+  return {rounds * plan.turns(), Origin::automatic()};
+}
+
+/// Whole microbatches go round, and a table orders rounds.
+static bool splitRounds(const Plan &plan, PlanErrors &errors) {
+  const PlanPipeline &pipeline = plan.pipeline;
+  int64_t microbatches = **plan.batch.microbatches, turns = plan.turns();
+  if (microbatches % turns != 0) {
+    errors.error(plan.batch.microbatches.origin, PlanMessage::roundsDoNotSplit, microbatches, turns, microbatches / turns * turns + turns);
     return false;
   }
+  if (pipeline.ordered && *pipeline.ordered != plan.rounds()) {
+    errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule, *pipeline.ordered * turns, microbatches);
+    return false;
+  }
+  return true;
+}
+
+static bool splitBatch(Plan &plan, PlanErrors &errors) {
+  PlanBatch &batch = plan.batch;
+  int64_t over = plan.axesSize(*batch.over) / plan.turns(); // ranks that share a microbatch
+  if (!batch.microbatches->has_value())
+    batch.microbatches = chooseMicrobatches(plan);
+  int64_t microbatches = **batch.microbatches;
   if (microbatches > mostSamples / over) {
     errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
     return false;
@@ -103,6 +117,8 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
     errors.error(batch.microbatchSize.origin, PlanMessage::tooLarge, "batch.microbatch_size", most, **batch.microbatchSize);
     return false;
   }
+  if (!splitRounds(plan, errors))
+    return false;
   if (!batch.size->has_value())
     batch.size = {over * microbatches * batch.microbatchSize->value_or(1), Origin::automatic()};
   int64_t size = **batch.size, unit = over * microbatches;

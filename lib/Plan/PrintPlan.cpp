@@ -350,6 +350,8 @@ private:
       line(1, "meshes", "[" + llvm::join(meshes, ", ") + "]", pipeline.meshes.origin);
     }
     integer(1, "stages", pipeline.stages);
+    if (*pipeline.replicas != "split")
+      text(1, "replicas", pipeline.replicas);
     switch (*pipeline.cuts) {
     case PlanPipeline::AutoCuts:
       line(1, "cuts", "auto", pipeline.cuts.origin);

@@ -132,7 +132,7 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline.cuts", "auto|<patterns>|<map>", "auto", "where stages begin"},
   {"pipeline.cuts.<pattern>", "even|<ints>", "", "matches per stage"},
   {"pipeline.schedule", "<table>|!dualpipev|!pipedream|!pipedream-2bw", "1f1b", "order of forward and backward, or the path of a table"},
-  {"pipeline.replicas", "split|!round_robin", "split", "how replicas share microbatches"},
+  {"pipeline.replicas", "split|round_robin", "split", "how replicas share microbatches"},
   {"pipeline.vertical_sync", "false|!true", "false", "of pipedream"},
   {"recompute", "auto|none|full|!selective|<map>", "auto", "what is computed again in backward instead of saved"},
   {"recompute.each", "<pattern>", "", "save only the inputs of every matching module"},

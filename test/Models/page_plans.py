@@ -36,7 +36,7 @@ REFUSED = {
 # What a refusal is about, and how §8 calls it.
 NOT_YET = {
     r"pipeline.schedule: \"[\w-]+\"": "the schedules",
-    r"pipeline.replicas: \"\w+\"": "`replicas: round_robin`", r"recompute: \"selective\"": "`recompute: selective`",
+    r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`",
 }
 

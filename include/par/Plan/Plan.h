@@ -178,6 +178,7 @@ struct PlanPipeline {
   std::vector<int64_t> counts;       ///< Counts: matches per stage
   Said<std::string> schedule;        ///< a name of par/Solver/Schedules.h, or the path of a table
   std::optional<int64_t> ordered;    ///< microbatches that the table orders
+  Said<std::string> replicas;        ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
 };
 
 struct PlanRecompute {
@@ -234,6 +235,10 @@ struct Plan {
   int64_t mostShards(llvm::ArrayRef<std::string> axes) const;
   /// The names of all axes, of every stage's mesh.
   PlanAxes axes() const;
+  /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over, else 1.
+  int64_t turns() const;
+  /// How many times a step a stage's ranks run forward: once for as many microbatches as are dealt in one round.
+  int64_t rounds() const { return **batch.microbatches / turns(); }
   /// How many lists of ranks have stages: the size of `pipeline.over`, or one a mesh.
   int64_t numDevices() const;
   /// What tells stages apart is called: `pipeline.over`, or a name that no axis has.
