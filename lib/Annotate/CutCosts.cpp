@@ -3,7 +3,6 @@
 #include "par/Import/Provenance.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Optimizer.h"
-#include "par/Interfaces/ShardingRule.h"
 #include "par/Simulator/Hardware.h"
 #include "par/Solver/OrderTable.h"
 
@@ -31,18 +30,8 @@ std::vector<OpGroup> groupByModule(ArrayRef<Operation *> ops) {
 static int64_t bytesOf(Value value) { return getByteSize(value.getType()); }
 
 int64_t flopsOf(Operation *op) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!rule)
-    return 0;
-  double flops = 1;
-  bool sums = false;
-  for (const Factor &factor : rule.getShardingRule().factors) {
-    if (factor.kind == FactorKind::Indexed)
-      continue;
-    flops *= double(factor.size);
-    sums |= factor.kind == FactorKind::Sum;
-  }
-  return int64_t(std::min(flops * (sums ? 2 : 1), 9e18));
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost ? cost.getFlops() : 0;
 }
 
 namespace {

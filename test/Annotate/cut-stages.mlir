@@ -10,6 +10,7 @@
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/zero.yaml 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/memory.yaml 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: par-opt %t/tail.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=TAIL
+// RUN: par-opt %t/images.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=IMAGES
 // RUN: par-opt %t/bound.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s --check-prefix=BOUND
 
 // CHECK: par.gather {{.*}}stage = 0
@@ -33,6 +34,11 @@
 // TAIL: par.multiply {{.*}}stage = 0
 // TAIL: par.multiply {{.*}}stage = 1
 // TAIL-COUNT-3: par.tanh {{.*}}stage = 1
+// A convolution costs its window at each place of the image, not each place of the image at each other: half of a product here.
+// IMAGES: par.convolution {{.*}}stage = 0
+// IMAGES: par.dot {{.*}}stage = 0
+// IMAGES: par.dot {{.*}}stage = 1
+// IMAGES: par.dot {{.*}}stage = 1
 // The input of the first layer is bound by the plan: what lies behind a cut is behind it all the same.
 // BOUND: par.dot {{.*}}stage = 0
 // BOUND: par.dot {{.*}}stage = 1
@@ -62,6 +68,23 @@
 //--- memory.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, target: {memory: 1KB},
  pipeline: {cuts: auto}}
+//--- images.mlir
+par.variable @c.weight parameter : tensor<8x8x3x3xf32>
+par.variable @h.0.weight parameter : tensor<2048x512xf32>
+par.variable @h.1.weight parameter : tensor<512x2048xf32>
+par.variable @h.2.weight parameter : tensor<2048x512xf32>
+par.step @eval(%x: tensor<4x8x16x16xf32>) -> tensor<4x512xf32> attributes {inputs = ["x"], outputs = ["y"]} {
+  %c = par.read @c.weight : tensor<8x8x3x3xf32>
+  %w0 = par.read @h.0.weight : tensor<2048x512xf32>
+  %w1 = par.read @h.1.weight : tensor<512x2048xf32>
+  %w2 = par.read @h.2.weight : tensor<2048x512xf32>
+  %0 = par.convolution %x, %c strides [1, 1] low [1, 1] high [1, 1] dilations [1, 1] : (tensor<4x8x16x16xf32>, tensor<8x8x3x3xf32>) -> tensor<4x8x16x16xf32> loc(fused<{module = "c", node = "n0", path = "c/Conv"}>["m.py":1:0])
+  %1 = par.reshape %0 : tensor<4x8x16x16xf32> to tensor<4x2048xf32> loc(fused<{module = "c", node = "n1", path = "c/Reshape"}>["m.py":1:0])
+  %2 = par.dot %1, %w0 contracting [1] x [0] : (tensor<4x2048xf32>, tensor<2048x512xf32>) -> tensor<4x512xf32> loc(fused<{module = "h.0", node = "n2", path = "h.0/MatMul"}>["m.py":2:0])
+  %3 = par.dot %2, %w1 contracting [1] x [0] : (tensor<4x512xf32>, tensor<512x2048xf32>) -> tensor<4x2048xf32> loc(fused<{module = "h.1", node = "n3", path = "h.1/MatMul"}>["m.py":3:0])
+  %4 = par.dot %3, %w2 contracting [1] x [0] : (tensor<4x2048xf32>, tensor<2048x512xf32>) -> tensor<4x512xf32> loc(fused<{module = "h.2", node = "n4", path = "h.2/MatMul"}>["m.py":4:0])
+  par.return %4 : tensor<4x512xf32>
+}
 //--- tail.mlir
 par.variable @h.0.weight parameter : tensor<4x4096xf32>
 par.variable @h.1.weight parameter : tensor<4x4096xf32>

@@ -37,8 +37,7 @@ llvm::SmallVector<std::string> refineAxes(const Plan &plan, llvm::ArrayRef<std::
 /// The names that a module of IR knows: variables, and nodes and modules by the locations of its ops.
 NameTable namesOfModule(mlir::ModuleOp module);
 
-/// Floating-point operations of an op: the points of its iteration space by its sharding rule, every factor
-/// once but those that values pick from; a contraction does a multiplication and an addition at each.
+/// Floating-point operations of an op, as its room counts them; 0 of one that only marks a value.
 int64_t flopsOf(mlir::Operation *op);
 
 #define GEN_PASS_REGISTRATION
