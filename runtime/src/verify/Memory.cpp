@@ -189,6 +189,8 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
                             "microbatch " + std::to_string(run.microbatch) + " touches " +
                                 value(access.access.root, indexOf(access.access, run)),
                             {line({&run, n})}};
+    if (it.op != Op::Coll) // of which each member has a part of its own
+      name = mix(name, access.access.offset);
     Found found = access.access.touch == Touch::Read
                       ? read(run, n, access, name)
                       : write(run, n, access, mix(name, access.access.operand));
