@@ -328,6 +328,31 @@ TEST(Verify, Twins) {
                      at(b.programs.back(), "update", 2).operands[1].buffer = 0;
                    }),
             "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
+  // Both copy a row over what is summed, but not the same one.
+  auto copyRow = [](Program &program, uint64_t from) {
+    auto row = [&](std::string_view of, uint64_t offset) {
+      auto whole = std::ranges::find(program.buffers, of, &Buffer::name);
+      Buffer alias = *whole;
+      alias.name += ".row", alias.shape = {1, 16}, alias.at.clear();
+      alias.of = uint32_t(whole - program.buffers.begin()), alias.offset = offset;
+      program.buffers.push_back(alias);
+      return uint32_t(program.buffers.size() - 1);
+    };
+    auto &list = program.blocks[program.findBlock("forward")].instructions;
+    auto sum = std::ranges::find(list, Op::Coll, &Instruction::op);
+    Instruction copy;
+    copy.op = Op::Copy, copy.queue = sum->queue, copy.n = 16;
+    copy.operands = {{Access::Read, row("p0", from)}, {Access::Write, row("t1", 0)}};
+    list.insert(sum, copy);
+  };
+  auto copyRows = [&](uint64_t first, uint64_t second) {
+    return broken(toy::stack({}), [&](Bundle &b) {
+      alone(b);
+      copyRow(b.programs.front(), first), copyRow(b.programs.back(), second);
+    });
+  };
+  EXPECT_EQ(copyRows(64, 64), "");
+  EXPECT_THAT(copyRows(64, 128), ::testing::HasSubstr("V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication"));
   // A result that is fetched before its last product.
   std::string text = broken(toy::stack({}), [&](Bundle &b) {
     alone(b);
