@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times measured.
+
+    bubbles.py MODEL.onnx DATA.safetensors [--ranks 2] [--microbatches 4] [--batch 16] [--dim seq=128] [--schedule zb-h1]...
+
+Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward to the end
+of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace come the
+times of each stage's forward, backward and weight gradient (medians over microbatches); `par-opt --par-problem` plays the
+schedule's order with them, transfers free, and says what the order by itself leaves idle: what else is idle is
+communication and noise. Where there are more ranks than cores the former says nothing. Python's standard library only.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+# What a rank does while it has nothing to compute.
+WAITS = {"coll", "send", "recv", "group", "wait"}
+
+CHUNKS = {"1f1b": 1, "gpipe": 1, "zb-h1": 1, "auto": 1, "interleaved": 2, "zb-v": 2}
+BLOCK = re.compile(r"train\.(forward|backward|weight)(?:\.s(\d+))?(?:\.\w+)?$")
+
+
+class Step:
+    """What the ranks ran of the slots of one step: seconds by rank, and by slot."""
+
+    def __init__(self):
+        self.busy, self.slots = collections.Counter(), collections.Counter()
+        self.begin, self.end = float("inf"), 0.0
+
+    def add(self, event, slot):
+        seconds = event["dur"] / 1e6
+        self.busy[event["pid"]] += seconds
+        self.slots[slot] += seconds
+        self.begin, self.end = min(self.begin, event["ts"] / 1e6), max(self.end, (event["ts"] + event["dur"]) / 1e6)
+
+    def idle(self, ranks):
+        return 1 - sum(self.busy.values()) / (ranks * (self.end - self.begin))
+
+
+def read_steps(trace):
+    steps = collections.defaultdict(Step)
+    for event in json.loads(trace.read_text())["traceEvents"]:
+        role, _, place = event["name"].partition("/")
+        block = BLOCK.match(place.rpartition(":")[0])
+        if event.get("ph") != "X" or not block or event["cat"] in WAITS:
+            continue
+        stage = int(block[2] if block[2] is not None else role.removeprefix("s"))
+        steps[event["args"]["step"]].add(event, (block[1], stage, event["args"]["microbatch"]))
+    return list(steps.values())
+
+
+def times(steps, stages):
+    """Nanoseconds of each stage's forward, backward and weight gradient: medians over microbatches and steps."""
+    found = collections.defaultdict(list)
+    for step in steps:
+        for (kind, stage, _), seconds in step.slots.items():
+            found[kind, stage].append(seconds)
+    return {kind: [int(1e9 * statistics.median(found.get((kind, stage), [0]))) for stage in range(stages)]
+            for kind in ("forward", "backward", "weight")}
+
+
+def played(options, schedule, stages, slots):
+    """The idle share of the order table with these times."""
+    lines = ["problem order_table", f"schedule {schedule}", f"stages {stages}", f"devices {options.ranks}",
+             f"microbatches {options.microbatches}", "barrier"]
+    weights = any(slots["weight"])
+    for kind in ("forward", "backward", "weight")[: 3 if weights else 2]:
+        lines.append(f"{kind} " + " ".join(map(str, slots[kind])))
+    with tempfile.NamedTemporaryFile("w", suffix=".problem") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        out = subprocess.run([options.bin / "par-opt", f"--par-problem={file.name}"], capture_output=True, text=True, check=True)
+    return float(re.search(r"bubble ([\d.]+) %", out.stdout)[1]) / 100
+
+
+def measure(options, schedule, work):
+    stages = options.ranks * CHUNKS[schedule]
+    bundle, trace = work / f"{schedule}.par", work / f"{schedule}.json"
+    pipeline = f"pipeline={{schedule: {schedule}, stages: {stages}, cuts: {options.cuts}}}"
+    settings = [f"mesh={{pp: {options.ranks}}}", f"batch={{size: {options.batch}, microbatches: {options.microbatches}}}", pipeline,
+                "train={optimizer: sgd}"]
+    settings += ["dims={" + ", ".join(dim.replace("=", ": ") for dim in options.dim) + "}"] if options.dim else []
+    command = [options.bin / "par-compile", options.model, "-o", bundle]
+    for setting in settings:
+        command += ["--set", setting]
+    said = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+    steps = options.steps
+    command = [options.bin / "par-run", bundle, "--init", "--data", options.data, "--threads", "1", "--steps", steps + 2, "--trace",
+               f"{trace}:2-{steps + 1}"]
+    subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    found = read_steps(trace)
+    slots = times(found, stages)
+    predicted = re.search(r"predicted step .*bubble (\d+) %", said)
+    return (statistics.median(step.idle(options.ranks) for step in found), played(options, schedule, stages, slots),
+            statistics.median(step.end - step.begin for step in found), predicted[1] if predicted else "-", slots)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("data", type=pathlib.Path, help="arrays for its inputs, .safetensors")
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--microbatches", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--dim", action="append")
+    parser.add_argument("--cuts", default="auto")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--schedule", action="append", choices=sorted(CHUNKS))
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, {options.ranks} ranks, {options.microbatches} microbatches of "
+          f"{options.batch // options.microbatches}; {options.model.name}")
+    print(f"{'schedule':12} {'ms':>8} {'idle':>7} {'played':>7} {'predicted bubble':>17}   ms of forward, backward, weight by stage")
+    with tempfile.TemporaryDirectory(prefix="par-bubbles-") as work:
+        for schedule in options.schedule or CHUNKS:
+            idle, table, seconds, predicted, slots = measure(options, schedule, pathlib.Path(work))
+            text = "; ".join(" ".join(f"{ns / 1e6:.1f}" for ns in slots[kind]) for kind in slots)
+            print(f"{schedule:12} {1e3 * seconds:8.1f} {100 * idle:6.1f}% {100 * table:6.1f}% {predicted:>15} %   {text}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
