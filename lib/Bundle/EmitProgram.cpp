@@ -260,6 +260,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
     emitWaits(block);
     giveCopiesQueues(block);
   }
+  giveSendsAQueue();
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);
   return std::move(out);

@@ -1,3 +1,4 @@
+#include "par/Dialect/Parts.h"
 #include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 
@@ -49,6 +50,7 @@ private:
   void runBlock(BlockOp block, int64_t microbatch);
   void read(BufferOp buffer, int64_t microbatch);
   void write(BufferOp buffer, int64_t microbatch, bool keeps);
+  void send(BufferOp buffer, int64_t microbatch) { sent.insert(slotOf(buffer, microbatch)); }
   void endEntry();
   std::pair<std::string, int64_t> slotOf(BufferOp buffer, int64_t microbatch) {
     int64_t slot =
@@ -61,6 +63,8 @@ private:
   int64_t position = 0;
   std::map<std::pair<std::string, int64_t>, BufferUse> open;
   std::set<std::pair<std::string, int64_t>> fed; ///< inputs that this entry has fed, by microbatch
+  /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps its bytes.
+  std::set<std::pair<std::string, int64_t>> sent;
   std::vector<BufferUse> done;
 };
 
@@ -77,6 +81,8 @@ void Lives::write(BufferOp buffer, int64_t microbatch, bool keeps) {
   auto key = slotOf(buffer, microbatch);
   auto use = open.find(key);
   if (use != open.end() && !keeps) {
+    if (sent.erase(key))
+      use->second.end = position;
     done.push_back(use->second);
     open.erase(use);
   }
@@ -101,6 +107,8 @@ void Lives::runBlock(BlockOp block, int64_t microbatch) {
           buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
         read(buffer, microbatch);
         reads.insert(buffer.getSymName());
+        if (isa<SendOp, SendPartsOp>(op))
+          send(buffer, microbatch);
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
       // The store of a result stands right behind the op that writes it; a store of a load is a copy.
@@ -116,9 +124,13 @@ void Lives::runBlock(BlockOp block, int64_t microbatch) {
 }
 
 void Lives::endEntry() {
-  for (auto &[key, use] : open)
+  for (auto &[key, use] : open) {
+    if (sent.count(key))
+      use.end = position;
     done.push_back(use);
+  }
   open.clear();
+  sent.clear();
 }
 
 void Lives::runEntry(EntryOp entry) {

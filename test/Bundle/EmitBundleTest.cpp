@@ -249,12 +249,35 @@ TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
   format::Program &first = bundle->programs[0];
-  EXPECT_EQ(first.queues, (std::vector<std::string>{"compute", "data"}));
+  EXPECT_EQ(first.queues, (std::vector<std::string>{"compute", "data", "sends"}));
   EXPECT_TRUE(bundle->manifest.findCommunicator("dp.data"));
   format::Block &update = first.blocks[first.findBlock("update")];
   EXPECT_EQ(update.instructions[0].op, format::Op::Wait);
   // Without that wait the verifier finds the race.
   update.instructions.erase(update.instructions.begin());
+  verdict = verify::verifyBundle(*bundle);
+  ASSERT_FALSE(bool(verdict));
+  EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
+}
+
+/// What is sent is sent on a queue of its own; it is fed and computed anew behind the end of its own slot's send.
+TEST_F(EmitBundle, sendsStandBesideCompute) {
+  FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  format::Program &first = bundle->programs[0];
+  ASSERT_EQ(first.queues, (std::vector<std::string>{"compute", "sends"}));
+  for (const format::Comm &comm : first.comms)
+    EXPECT_EQ(comm.queue, comm.name == "s0>s1" ? 1u : 0u) << comm.name;
+  std::vector<format::Instruction> &forward = first.blocks[first.findBlock("forward")].instructions;
+  auto ops = llvm::map_to_vector(forward, [](const format::Instruction &it) { return it.op; });
+  using format::Op;
+  EXPECT_EQ(ops, (SmallVector<Op, 8>{Op::Wait, Op::Feed, Op::Wait, Op::Kernel, Op::Signal, Op::Wait, Op::Group, Op::Send, Op::Send,
+                                     Op::Signal, Op::Signal}));
+  EXPECT_EQ(forward[0].eventSlot.base, format::SlotExpr::Mb);
+  verify::Verdict verdict = verify::verifyBundle(*bundle);
+  EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
+  // Without the wait before the kernel the verifier finds the race of the second microbatch.
+  forward.erase(forward.begin() + 2);
   verdict = verify::verifyBundle(*bundle);
   ASSERT_FALSE(bool(verdict));
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);

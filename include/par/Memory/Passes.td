@@ -52,7 +52,8 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its offsets in the arena";
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer: state first, one after the other; all else
-    packed in one pool by the positions of the flattened entries at which each slot is alive. Buffers in the host's
+    packed in one pool by the positions of the flattened entries at which each slot is alive; what is sent to another stage
+    stays alive until it is written anew. Buffers in the host's
     memory lie one after the other from offset 0 of its own arena.
     Fails: if a rank of a role needs more than `limit` bytes.
 
