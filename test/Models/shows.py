@@ -117,9 +117,21 @@ def show6(runs, claims, plans):
     claims.equal(f"gpt2: whole bundles of {len(CASES)} plans that are refused", refused, [])
 
 
+# Jobs whose ranks are killed: the README's, and several stages on a rank, which send beside what they compute.
+KILLED = {
+    "8 ranks": (ROOT / "examples/3d.yaml").read_text(),
+    "interleaved": "{mesh: {pp: 2}, dims: {seq: 32}, batch: {size: 8, microbatches: 4}, train: {loss: cross_entropy},\n"
+                   " pipeline: {schedule: interleaved, stages: 4}}\n",
+}
+
+
 def show7(runs, claims, plans):
-    bundle = runs.compile(ROOT / "examples/tiny-gpt.onnx", (ROOT / "examples/3d.yaml").read_text())
-    saves = runs.work / "saves-tiny"
+    for title, plan in KILLED.items():
+        check_kills(runs, claims, f"tiny-gpt, {title}", runs.compile(ROOT / "examples/tiny-gpt.onnx", plan))
+
+
+def check_kills(runs, claims, title, bundle):
+    saves = runs.work / f"saves-{bundle.stem}"
     train = [runs.binaries / "par-run", bundle, "--init", "--text", ROOT / "README.md", "--save", saves]
     endless = " ".join(map(str, [*train, "--steps", "1000000", "--save-every", "5"]))
     done = subprocess.run([runs.binaries / "runtime-Comm-tests", "--gtest_filter=Failures.ParRunRandomTrials"], capture_output=True,
@@ -129,14 +141,14 @@ def show7(runs, claims, plans):
         sys.exit(f"runtime-Comm-tests: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
     if done.returncode:
         print(done.stdout[-6000:])
-    claims.hold("tiny-gpt, 8 ranks: killed or stopped", int(counts[1]), 40, least=True)
-    claims.hold("tiny-gpt: the slowest job had ended after", float(counts[2]), 10, unit="s")
-    claims.equal("tiny-gpt: rank named, nothing left, exit code 4", "yes" if done.returncode == 0 else "no", "yes")
+    claims.hold(f"{title}: killed or stopped", int(counts[1]), 40, least=True)
+    claims.hold(f"{title}: the slowest job had ended after", float(counts[2]), 10, unit="s")
+    claims.equal(f"{title}: rank named, nothing left, exit code 4", "yes" if done.returncode == 0 else "no", "yes")
     # A killed save leaves a part, which the next run takes away.
     steps = [int(path.name) for path in saves.iterdir() if path.name.isdigit()]
     runs.run(*train, "--steps", str(max(steps, default=0) + 1), "--resume", "auto")
     left = [path.name for path in saves.iterdir() if not path.name.isdigit() and path.name != ".lock"]
-    claims.equal("tiny-gpt: parts of saves that are left", left, [])
+    claims.equal(f"{title}: parts of saves that are left", left, [])
 
 
 def show8(runs, claims, plans):
