@@ -79,7 +79,7 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   constexpr size_t block = 1024;
   typename Element::Computed sum[block];
   // What lies over a source is in the cache already.
-  bool streams = n * sizeof(Stored) >= kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
+  bool streams = n * sizeof(Stored) >= comm::kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {
     size_t m = std::min(block, n - begin);
     auto at = [&](const std::byte *p) { return reinterpret_cast<const Stored *>(p) + begin; };
@@ -96,7 +96,7 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
     for (size_t i = 0; i < m; ++i)
       to[i] = Element::store(sum[i]);
     if (streams)
-      streamCopy(result, stored, m * sizeof(Stored));
+      comm::streamCopy(result, stored, m * sizeof(Stored));
   }
 }
 
