@@ -59,7 +59,7 @@ public:
 
   StageCutProblem run() {
     problem.stages = *plan.pipeline.stages;
-    problem.microbatches = microbatches;
+    problem.microbatches = microbatches * plan.calls();
     problem.latency = hardware.latency;
     problem.bandwidth = hardware.link;
     problem.inFlight.assign(inFlight.begin(), inFlight.end());
@@ -161,7 +161,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
     auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.numDevices(),
-                                plan.rounds());
+                                plan.rounds() * plan.calls());
     if (!counts)
       return counts.takeError();
     inFlight = std::move(*counts);

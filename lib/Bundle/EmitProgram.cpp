@@ -1,5 +1,6 @@
 #include "EmitProgram.h"
 #include "Layouts.h"
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
 #include "par/Dialect/Space.h"
 #include "par/Import/Provenance.h"
@@ -235,9 +236,9 @@ LogicalResult ProgramEmitter::emitBlock(BlockOp block) {
 
 void ProgramEmitter::emitEntry(EntryOp entry) {
   format::Entry made{entry.getSymName().str(), {}};
-  for (auto [name, microbatch] :
-       llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
-    made.runs.push_back({out.findBlock(name.getValue()), microbatch, 0}); // par.entry verifies the name
+  for (auto [index, name] : llvm::enumerate(entry.getBlocks().getAsRange<FlatSymbolRefAttr>())) {
+    // par.entry verifies the name
+    made.runs.push_back({out.findBlock(name.getValue()), entry.getMicrobatches()[index], getVersion(entry, index)});
   }
   out.entries.push_back(std::move(made));
 }

@@ -32,7 +32,7 @@ static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &si
 std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle,
                                    const Simulation &simulation) {
   unsigned stages = *plan.pipeline.stages, devices = plan.numDevices();
-  int64_t microbatches = plan.rounds();
+  int64_t microbatches = plan.rounds() * plan.calls();
   if (stages <= 1)
     return "";
   const std::string &name = *plan.pipeline.schedule;

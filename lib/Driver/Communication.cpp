@@ -46,8 +46,13 @@ public:
       }
     }
     std::vector<Traffic> list;
-    for (auto &[key, traffic] : sorts)
+    uint64_t calls = 1; // what several batches make is told of one
+    for (const format::Run &run : program.entries[entry].runs)
+      calls = std::max<uint64_t>(calls, run.version + 1);
+    for (auto &[key, traffic] : sorts) {
       list.push_back(traffic);
+      list.back().count = divideCeil(traffic.count, calls);
+    }
     return list;
   }
 

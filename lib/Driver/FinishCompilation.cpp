@@ -90,7 +90,7 @@ bool Compilation::predict(format::Bundle &bundle) {
     report(options.model, llvm::toString(simulation.takeError()));
     return false;
   }
-  bundle.manifest.predictedNs = simulation->step;
+  bundle.manifest.predictedNs = simulation->step / simulation->calls;
   if (options.emitTrace) {
     writeTrace(*simulation, bundle, out);
     return true;

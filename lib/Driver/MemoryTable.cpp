@@ -62,6 +62,8 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
         bool state = tensor && (tensor->kind == format::TensorKind::State ||
                                 tensor->kind == format::TensorKind::Counter);
         (state ? role.states : role.params) += bytes;
+      } else if (buffer.kind == format::BufferKind::Temp && buffer.index == format::Index::Ver) {
+        role.params += bytes; // older versions of the weights
       } else if (isAccumulator(buffer)) {
         role.grads += bytes;
       } else if (buffer.kind == format::BufferKind::Temp && (buffer.index == format::Index::Mb || kept.contains(number))) {

@@ -90,6 +90,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   split.microbatches = plan.rounds();
   if (memory) // rounded weights save some percent of a step: less than what a larger model or batch is worth
     split.keptBytes = static_cast<int64_t>(*memory / 16);
+  split.behind = plan.updatesBehind();
+  split.calls = plan.calls();
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
   PropagateOptions propagate;
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);

@@ -118,6 +118,8 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << "; " << stages << (stages == 1 ? " stage" : " stages");
   if (stages > 1 && plan.train)
     os << ", " << *plan.pipeline.schedule;
+  if (plan.calls() > 1)
+    os << ", flushed every " << plan.calls() << " batches";
   int64_t microbatches = **plan.batch.microbatches;
   os << ", " << microbatches << (microbatches == 1 ? " microbatch of " : " microbatches of ")
      << **plan.batch.microbatchSize;

@@ -51,4 +51,16 @@ Along::Along(ArrayRef<int64_t> shape, int64_t dim) : size(shape[dim]) {
     inner *= behind;
 }
 
+Tensor stack(llvm::ArrayRef<Tensor> parts) {
+  llvm::SmallVector<int64_t> shape(parts.front().getShape());
+  shape.insert(shape.begin(), parts.size());
+  Tensor whole(parts.front().getType().clone(shape));
+  for (auto [index, part] : llvm::enumerate(parts))
+    if (whole.isFloat())
+      llvm::copy(part.floats(), whole.mutableFloats().begin() + index * part.getSize());
+    else
+      llvm::copy(part.ints(), whole.mutableInts().begin() + index * part.getSize());
+  return whole;
+}
+
 } // namespace par::interp

@@ -1,3 +1,4 @@
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
 #include "par/Interpreter/Interpreter.h"
 
@@ -120,7 +121,14 @@ Named makeInputs(StepOp step, uint64_t seed) {
                            : std::to_string(argument.getArgNumber());
     IntegerRange range;
     range.follow(argument);
-    inputs[name] = makeInput(name, getTensorType(argument.getType()), seed, range);
+    // What a loop cuts is of the batch, and each call has its own.
+    RankedTensorType type = getTensorType(argument.getType());
+    if (int64_t calls = getCalls(step); calls > 1 && llvm::any_of(argument.getUsers(), llvm::IsaPred<LoopOp>)) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] *= calls;
+      type = type.clone(shape);
+    }
+    inputs[name] = makeInput(name, type, seed, range);
   }
   return inputs;
 }

@@ -18,6 +18,7 @@ struct Walk {
   }
 
   int64_t microbatch() { return entry.getMicrobatches()[run]; }
+  RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
   bool done() { return run >= entry.getBlocks().size(); }
   bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(*next); }
   /// Goes to the first op of the next block that has one.

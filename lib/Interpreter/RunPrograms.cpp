@@ -62,8 +62,10 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
     if (!variable)
       return buffer.emitError() << "names \"" << *buffer.getOf() << "\", which is no variable";
     auto dist = cast<DistType>(*buffer.getDist());
-    walk.storage.fill(buffer, 0,
-                      distribute(initialValue(variable, variables), dist.getSharding(), walk.mesh));
+    // The host writes hyper parameters for every call.
+    auto slots = buffer.getKind() == BufferKind::hyper ? static_cast<int64_t>(buffer.getDepth()) : 1;
+    for (int64_t slot = 0; slot < slots; ++slot)
+      walk.storage.fill(buffer, {slot, slot}, distribute(initialValue(variable, variables), dist.getSharding(), walk.mesh));
   }
   return success();
 }
@@ -81,7 +83,7 @@ static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
                               << *buffer.getOf() << "\", which has " << have << " elements";
   Tensor part = pick(found->second, type, getStrides(type.getShape()), microbatch * size);
   ShardingAttr sharding = cast<DistType>(*buffer.getDist()).getSharding();
-  walk.storage.fill(buffer, walk.microbatch(), distribute(part, sharding, walk.mesh));
+  walk.storage.fill(buffer, walk.index(), distribute(part, sharding, walk.mesh));
   return success();
 }
 
@@ -131,13 +133,13 @@ LogicalResult ProgramRun::act(Walk &walk) {
   Operation *op = &*walk.next;
   for (Value operand : op->getOperands())
     if (auto load = operand.getDefiningOp<LoadOp>())
-      if (failed(walk.storage.checkStillThere(op, load, walk.microbatch())))
+      if (failed(walk.storage.checkStillThere(op, load, walk.index())))
         return failure();
   if (auto load = dyn_cast<LoadOp>(op)) {
     BufferOp buffer = walk.storage.lookup(load.getBuffer());
     if (buffer.getKind() == BufferKind::input && failed(feed(walk, buffer, inputs)))
       return failure();
-    auto shards = walk.storage.load(load, walk.microbatch());
+    auto shards = walk.storage.load(load, walk.index());
     if (failed(shards))
       return failure();
     for (auto [rank, shard] : llvm::zip(walk.values, *shards))
@@ -150,7 +152,7 @@ LogicalResult ProgramRun::act(Walk &walk) {
     if (BufferOp buffer = walk.storage.lookup(store.getBuffer()); isAccumulator(buffer))
       walk.accumulators[buffer] =
           llvm::map_to_vector(shards, [&](const Tensor &shard) { return seeAs(shard, buffer.getTensorType()); });
-    walk.storage.store(store, walk.microbatch(), shards);
+    walk.storage.store(store, walk.index(), shards);
     return success();
   }
   if (auto exec = dyn_cast<ExecOp>(op))
@@ -211,25 +213,6 @@ LogicalResult ProgramRun::finish(Walk &walk) {
   return success();
 }
 
-/// What is handed out once a microbatch is stacked.
-static Tensor stack(const std::map<int64_t, Tensor> &parts) {
-  const Tensor &first = parts.begin()->second;
-  if (parts.size() == 1)
-    return first;
-  SmallVector<int64_t> shape(first.getShape());
-  shape.insert(shape.begin(), parts.size());
-  Tensor whole(first.getType().clone(shape));
-  int64_t at = 0;
-  for (auto &[microbatch, part] : parts) {
-    if (whole.isFloat())
-      llvm::copy(part.floats(), whole.mutableFloats().begin() + at);
-    else
-      llvm::copy(part.ints(), whole.mutableInts().begin() + at);
-    at += part.getSize();
-  }
-  return whole;
-}
-
 FailureOr<Outcome> ProgramRun::run() {
   if (failed(begin()) || failed(play()))
     return failure();
@@ -241,7 +224,8 @@ FailureOr<Outcome> ProgramRun::run() {
     if (failed(finish(walk)))
       return failure();
   for (auto &[name, parts] : fetched)
-    outcome.outputs[name] = stack(parts);
+    outcome.outputs[name] =
+        parts.size() == 1 ? parts.begin()->second : stack(llvm::to_vector(llvm::make_second_range(parts)));
   return outcome;
 }
 
@@ -252,7 +236,7 @@ FailureOr<Outcome> runPrograms(ModuleOp module, StringRef entry, const Named &va
 
 FailureOr<Outcome> runEntry(ModuleOp module, StringRef name, const Named &variables, const Named &inputs) {
   if (auto step = module.lookupSymbol<StepOp>(name))
-    return runStep(step, variables, inputs);
+    return runStep(step, variables, inputs, getCalls(step));
   return runPrograms(module, name, variables, inputs);
 }
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Calls.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
@@ -11,8 +12,9 @@ namespace {
 /// One call of a step: whole values of everything at step level.
 class StepRun {
 public:
-  StepRun(StepOp step, const Named &variables, const Named &inputs)
-      : step(step), module(step->getParentOfType<ModuleOp>()), variables(variables), inputs(inputs) {}
+  /// `before` are the variables as they were before each of the calls that this one follows.
+  StepRun(StepOp step, const Named &variables, const Named &inputs, ArrayRef<Named> before)
+      : step(step), module(step->getParentOfType<ModuleOp>()), variables(variables), inputs(inputs), before(before) {}
 
   FailureOr<Outcome> run();
 
@@ -30,6 +32,7 @@ private:
   StepOp step;
   ModuleOp module;
   const Named &variables, &inputs;
+  ArrayRef<Named> before;
   RankValues values;
   DenseMap<Value, SmallVector<Tensor>> shardsOf; ///< what stays with its ranks
   Outcome outcome;
@@ -55,7 +58,10 @@ LogicalResult StepRun::bindInputs() {
 }
 
 LogicalResult StepRun::visitRead(ReadOp read) {
-  values[read] = initialValue(module.lookupSymbol<VariableOp>(read.getVariable()), variables);
+  // Each call writes a variable once: so many writes ago is so many calls ago, and never before the first.
+  int64_t behind = std::min<int64_t>(read.getBehind(), before.size());
+  values[read] = initialValue(module.lookupSymbol<VariableOp>(read.getVariable()),
+                              behind == 0 ? variables : before[before.size() - behind]);
   return success();
 }
 
@@ -233,8 +239,41 @@ Tensor initialValue(VariableOp variable, const Named &variables) {
   return Tensor(variable.getTensorType());
 }
 
-FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs) {
-  return StepRun(step, variables, inputs).run();
+/// What the i-th of several calls takes: its part of what is as long as all calls need, the whole of what is not.
+static Named inputsOf(StepOp step, const Named &inputs, int64_t call, int64_t calls) {
+  Named part = inputs;
+  for (BlockArgument argument : step.getArguments()) {
+    std::string name = step.getInputs() ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
+                                        : std::to_string(argument.getArgNumber());
+    RankedTensorType type = getTensorType(argument.getType());
+    auto found = inputs.find(name);
+    if (found != inputs.end() && found->second.getSize() == type.getNumElements() * calls)
+      part[name] = pick(found->second, type, getStrides(type.getShape()), call * type.getNumElements());
+  }
+  return part;
 }
 
+FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs, int64_t calls) {
+  if (calls == 1)
+    return StepRun(step, variables, inputs, {}).run();
+  Outcome all;
+  std::map<std::string, SmallVector<Tensor>> outputs;
+  SmallVector<Named> before;
+  Named now = variables;
+  for (int64_t call = 0; call < calls; ++call) {
+    Named part = inputsOf(step, inputs, call, calls);
+    FailureOr<Outcome> outcome = StepRun(step, now, part, before).run();
+    if (failed(outcome))
+      return failure();
+    for (auto &[name, tensor] : outcome->outputs)
+      outputs[name].push_back(tensor);
+    before.push_back(now);
+    for (auto &[name, tensor] : outcome->written)
+      now[name] = all.written[name] = tensor;
+    all.accumulators = std::move(outcome->accumulators);
+  }
+  for (auto &[name, parts] : outputs)
+    all.outputs[name] = stack(parts);
+  return all;
+}
 } // namespace par::interp

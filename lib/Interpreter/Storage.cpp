@@ -10,12 +10,8 @@ Storage::Storage(ProgramOp program) : program(program) {
     byName[buffer.getSymName()] = buffer;
 }
 
-static int64_t slotNumber(BufferOp buffer, int64_t microbatch) {
-  return buffer.getIndex() == SlotIndex::none ? 0 : microbatch % static_cast<int64_t>(buffer.getDepth());
-}
-
-Storage::Slot &Storage::slotOf(BufferOp buffer, int64_t microbatch) {
-  return slots[{buffer, slotNumber(buffer, microbatch)}];
+Storage::Slot &Storage::slotOf(BufferOp buffer, RunIndex run) {
+  return slots[{buffer, run.slotOf(buffer)}];
 }
 
 /// The first elements of every shard under the shape of `type`.
@@ -23,20 +19,23 @@ static SmallVector<Tensor> seenAs(ArrayRef<Tensor> shards, RankedTensorType type
   return llvm::map_to_vector(shards, [&](const Tensor &shard) { return seeAs(shard, type); });
 }
 
-FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, int64_t microbatch) {
+FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
   BufferOp buffer = byName.lookup(load.getBuffer());
-  Slot &slot = slotOf(buffer, microbatch);
+  Slot &slot = slotOf(buffer, run);
   if (!slot.overwritten.empty())
-    return load.emitError() << "reads bytes of slot " << slotNumber(buffer, microbatch) << " of @"
+    return load.emitError() << "reads bytes of slot " << run.slotOf(buffer) << " of @"
                             << load.getBuffer() << " that @" << slot.overwritten
-                            << " has overwritten, at microbatch " << microbatch;
+                            << " has overwritten, at microbatch " << run.microbatch;
   if (slot.shards.empty())
-    return load.emitError() << "reads slot " << slotNumber(buffer, microbatch) << " of @" << load.getBuffer()
-                            << " before anything was stored there, at microbatch " << microbatch;
-  if (buffer.getIndex() == SlotIndex::mb && slot.microbatch != microbatch)
-    return load.emitError() << "reads slot " << slotNumber(buffer, microbatch) << " of @" << load.getBuffer()
-                            << " for microbatch " << microbatch << ", which holds microbatch "
-                            << slot.microbatch;
+    return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer()
+                            << " before anything was stored there, at microbatch " << run.microbatch;
+  if (buffer.getIndex() == SlotIndex::ver && slot.number != run.version)
+    return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " for version "
+                            << run.version << ", which holds version " << slot.number;
+  if (buffer.getIndex() == SlotIndex::mb && slot.number != run.microbatch)
+    return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer()
+                            << " for microbatch " << run.microbatch << ", which holds microbatch "
+                            << slot.number;
   loaded[load] = slot.version;
   return seenAs(slot.shards, load.getType());
 }
@@ -63,32 +62,32 @@ void Storage::takeBytes(BufferOp buffer, int64_t slot) {
   }
 }
 
-void Storage::put(BufferOp buffer, int64_t microbatch, ArrayRef<Tensor> shards) {
-  takeBytes(buffer, slotNumber(buffer, microbatch));
-  Slot &slot = slotOf(buffer, microbatch);
+void Storage::put(BufferOp buffer, RunIndex run, ArrayRef<Tensor> shards) {
+  takeBytes(buffer, run.slotOf(buffer));
+  Slot &slot = slotOf(buffer, run);
   slot.shards = seenAs(shards, buffer.getTensorType());
-  slot.microbatch = microbatch;
+  slot.number = run.of(buffer);
   slot.overwritten.clear();
   ++slot.version;
 }
 
-void Storage::fill(BufferOp buffer, int64_t microbatch, ArrayRef<Tensor> shards) {
-  put(buffer, microbatch, shards);
+void Storage::fill(BufferOp buffer, RunIndex run, ArrayRef<Tensor> shards) {
+  put(buffer, run, shards);
 }
 
-void Storage::store(StoreOp store, int64_t microbatch, ArrayRef<Tensor> shards) {
+void Storage::store(StoreOp store, RunIndex run, ArrayRef<Tensor> shards) {
   BufferOp buffer = byName.lookup(store.getBuffer());
-  put(buffer, microbatch, shards);
-  slotOf(buffer, microbatch).stored = true;
+  put(buffer, run, shards);
+  slotOf(buffer, run).stored = true;
 }
 
 SmallVector<Tensor> Storage::peek(BufferOp buffer, RankedTensorType type) {
-  return seenAs(slotOf(buffer, 0).shards, type);
+  return seenAs(slotOf(buffer, {}).shards, type);
 }
 
-LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, int64_t microbatch) {
+LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, RunIndex run) {
   BufferOp buffer = byName.lookup(load.getBuffer());
-  Slot &slot = slotOf(buffer, microbatch);
+  Slot &slot = slotOf(buffer, run);
   if (!buffer.getAt() || slot.version == loaded.lookup(load))
     return success();
   InFlightDiagnostic error = user->emitError()
@@ -101,7 +100,7 @@ LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, int64_t mic
 SmallVector<BufferOp> Storage::stored() {
   SmallVector<BufferOp> result;
   for (auto buffer : program.getOps<BufferOp>())
-    if (slotOf(buffer, 0).stored)
+    if (slotOf(buffer, {}).stored)
       result.push_back(buffer);
   return result;
 }

@@ -1,6 +1,7 @@
 #ifndef PAR_LIB_INTERPRETER_STORAGE_H
 #define PAR_LIB_INTERPRETER_STORAGE_H
 
+#include "par/Dialect/Calls.h"
 #include "par/Interpreter/Interpreter.h"
 
 #include <map>
@@ -13,18 +14,18 @@ class Storage {
 public:
   explicit Storage(ProgramOp program);
 
-  /// What a load of the run for `microbatch` gives, one a rank. Fails with an error at `load` where nothing
+  /// What a load of a run gives, one a rank. Fails with an error at `load` where nothing
   /// has been stored, another microbatch's value stands there, or another buffer has taken the bytes.
-  mlir::FailureOr<llvm::SmallVector<Tensor>> load(LoadOp load, int64_t microbatch);
-  void store(StoreOp store, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+  mlir::FailureOr<llvm::SmallVector<Tensor>> load(LoadOp load, RunIndex run);
+  void store(StoreOp store, RunIndex run, llvm::ArrayRef<Tensor> shards);
 
   /// Gives a slot its value before the entry begins.
-  void fill(BufferOp buffer, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+  void fill(BufferOp buffer, RunIndex run, llvm::ArrayRef<Tensor> shards);
   /// Contents of a buffer without slots, seen under a type; empty where nothing stands.
   llvm::SmallVector<Tensor> peek(BufferOp buffer, mlir::RankedTensorType type);
   /// Fails with an error at `user` where the bytes of a value that `load` gave have changed since; only where
   /// Memory has placed the buffer.
-  mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, int64_t microbatch);
+  mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, RunIndex run);
 
   BufferOp lookup(llvm::StringRef name) { return byName.lookup(name); }
   /// Buffers that were stored to, each once, in program order.
@@ -33,13 +34,13 @@ public:
 private:
   struct Slot {
     llvm::SmallVector<Tensor> shards;
-    int64_t microbatch = 0;
+    int64_t number = 0;      ///< microbatch or version that stored it
     int64_t version = 0;     ///< counts what has changed here
     std::string overwritten; ///< name of the buffer that took the bytes
     bool stored = false;
   };
-  Slot &slotOf(BufferOp buffer, int64_t microbatch);
-  void put(BufferOp buffer, int64_t microbatch, llvm::ArrayRef<Tensor> shards);
+  Slot &slotOf(BufferOp buffer, RunIndex run);
+  void put(BufferOp buffer, RunIndex run, llvm::ArrayRef<Tensor> shards);
   void takeBytes(BufferOp buffer, int64_t slot);
 
   ProgramOp program;

@@ -1,3 +1,4 @@
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
 #include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
@@ -47,15 +48,13 @@ public:
 
 private:
   void runEntry(EntryOp entry);
-  void runBlock(BlockOp block, int64_t microbatch);
-  void read(BufferOp buffer, int64_t microbatch);
-  void write(BufferOp buffer, int64_t microbatch, bool keeps);
-  void send(BufferOp buffer, int64_t microbatch) { sent.insert(slotOf(buffer, microbatch)); }
+  void runBlock(BlockOp block, RunIndex run);
+  void read(BufferOp buffer, RunIndex run);
+  void write(BufferOp buffer, RunIndex run, bool keeps);
+  void send(BufferOp buffer, RunIndex run) { sent.insert(slotOf(buffer, run)); }
   void endEntry();
-  std::pair<std::string, int64_t> slotOf(BufferOp buffer, int64_t microbatch) {
-    int64_t slot =
-        buffer.getIndex() == SlotIndex::none ? 0 : microbatch % static_cast<int64_t>(buffer.getDepth());
-    return {buffer.getSymName().str(), slot};
+  std::pair<std::string, int64_t> slotOf(BufferOp buffer, RunIndex run) {
+    return {buffer.getSymName().str(), run.slotOf(buffer)};
   }
 
   ProgramOp program;
@@ -70,15 +69,15 @@ private:
 
 } // namespace
 
-void Lives::read(BufferOp buffer, int64_t microbatch) {
-  auto key = slotOf(buffer, microbatch);
+void Lives::read(BufferOp buffer, RunIndex run) {
+  auto key = slotOf(buffer, run);
   auto [use, fresh] = open.try_emplace(key, BufferUse{key.first, key.second, position, position});
   use->second.end = position;
 }
 
 /// A write that keeps what was there (in place) goes on with the life; another one begins a new life.
-void Lives::write(BufferOp buffer, int64_t microbatch, bool keeps) {
-  auto key = slotOf(buffer, microbatch);
+void Lives::write(BufferOp buffer, RunIndex run, bool keeps) {
+  auto key = slotOf(buffer, run);
   auto use = open.find(key);
   if (use != open.end() && !keeps) {
     if (sent.erase(key))
@@ -90,12 +89,12 @@ void Lives::write(BufferOp buffer, int64_t microbatch, bool keeps) {
   now->second.end = position;
 }
 
-void Lives::runBlock(BlockOp block, int64_t microbatch) {
+void Lives::runBlock(BlockOp block, RunIndex run) {
   // Inputs are fed where a block first needs them.
   for (LoadOp load : block.getOps<LoadOp>()) {
     auto buffer = cast<BufferOp>(names.lookup(load.getBuffer()));
     if (buffer.getKind() == BufferKind::input)
-      read(buffer, microbatch);
+      read(buffer, run);
   }
   for (Operation &op : block.getBody().front()) {
     ++position;
@@ -105,21 +104,21 @@ void Lives::runBlock(BlockOp block, int64_t microbatch) {
     for (Value operand : op.getOperands())
       if (BufferOp buffer = getBuffer(operand, names);
           buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
-        read(buffer, microbatch);
+        read(buffer, run);
         reads.insert(buffer.getSymName());
         if (isa<SendOp, SendPartsOp>(op))
-          send(buffer, microbatch);
+          send(buffer, run);
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
       // The store of a result stands right behind the op that writes it; a store of a load is a copy.
       auto buffer = cast<BufferOp>(names.lookup(store.getBuffer()));
       if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
-        write(buffer, microbatch, false);
+        write(buffer, run, false);
       continue;
     }
     for (Value result : op.getResults())
       if (BufferOp buffer = getBuffer(result, names))
-        write(buffer, microbatch, reads.count(buffer.getSymName()) > 0);
+        write(buffer, run, reads.count(buffer.getSymName()) > 0);
   }
 }
 
@@ -135,15 +134,14 @@ void Lives::endEntry() {
 
 void Lives::runEntry(EntryOp entry) {
   int64_t begin = position;
-  for (auto [name, microbatch] :
-       llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches()))
-    runBlock(cast<BlockOp>(names.lookup(name.getAttr())), microbatch);
+  for (auto [index, name] : llvm::enumerate(entry.getBlocks().getAsRange<FlatSymbolRefAttr>()))
+    runBlock(cast<BlockOp>(names.lookup(name.getAttr())), {entry.getMicrobatches()[index], getVersion(entry, index)});
   endEntry();
   ++position;
   // The host writes hyper parameters before the entry, and they are read until its end.
   for (BufferOp buffer : program.getOps<BufferOp>())
-    if (buffer.getKind() == BufferKind::hyper)
-      done.push_back({buffer.getSymName().str(), 0, begin, position - 1});
+    for (uint64_t slot = 0; buffer.getKind() == BufferKind::hyper && slot < buffer.getDepth(); ++slot)
+      done.push_back({buffer.getSymName().str(), static_cast<int64_t>(slot), begin, position - 1});
 }
 
 std::vector<BufferUse> Lives::run() {

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
+#include "par/Solver/Schedules.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -154,6 +156,15 @@ std::string Plan::stageAxis() const {
 
 int64_t Plan::numDevices() const {
   return pipeline.meshes->empty() ? axisSize(*pipeline.over) : int64_t(pipeline.meshes->size());
+}
+
+std::vector<int64_t> Plan::updatesBehind() const {
+  const Schedule *schedule = findSchedule(*pipeline.schedule);
+  std::vector<int64_t> behind;
+  unsigned stages = *pipeline.stages;
+  for (unsigned stage = 0; train && schedule && schedule->behind && stage < stages; ++stage)
+    behind.push_back(schedule->behind(*pipeline.verticalSync ? 0 : stage, stages));
+  return behind;
 }
 
 int64_t Plan::turns() const { return *pipeline.replicas == "round_robin" ? axesSize(*batch.over) : 1; }

@@ -278,6 +278,33 @@ void PlanBuilder::pipeline(Plan &plan) {
   if (OrderTableProblem::isPath(*pipeline.schedule))
     table(pipeline, width);
   cuts(pipeline);
+  asynchronous(plan);
+}
+
+/// What an asynchronous schedule has of its own, and what it leaves no place for: it waits for no other stage before an update.
+void PlanBuilder::asynchronous(Plan &plan) {
+  PlanPipeline &pipeline = plan.pipeline;
+  pipeline.flushEvery = integer("pipeline.flush_every", 64);
+  pipeline.verticalSync = boolean("pipeline.vertical_sync", false);
+  const Schedule *schedule = findSchedule(*pipeline.schedule);
+  bool updatesAlone = schedule && schedule->behind;
+  if (pipeline.flushEvery.given() && !updatesAlone)
+    errors.error(pipeline.flushEvery.origin, PlanMessage::notAsynchronous, "pipeline.flush_every", *pipeline.schedule);
+  if (*pipeline.verticalSync && !(updatesAlone && schedule->mostMicrobatches == 1))
+    errors.error(pipeline.verticalSync.origin, PlanMessage::verticalSyncOf, *pipeline.schedule);
+  if (*pipeline.flushEvery < 1 || *pipeline.flushEvery > maxOrderCount)
+    errors.error(pipeline.flushEvery.origin, *pipeline.flushEvery < 1 ? PlanMessage::tooSmall : PlanMessage::tooLarge,
+                 "pipeline.flush_every", *pipeline.flushEvery < 1 ? 1 : int64_t(maxOrderCount), *pipeline.flushEvery);
+  if (!updatesAlone || !plan.train)
+    return;
+  if (*plan.train->clip > 0 && !*plan.train->clipsValues)
+    errors.error(plan.train->clip.origin, PlanMessage::asynchronousClip, *pipeline.schedule);
+  if (*plan.precision.lossScale > 0)
+    errors.error(plan.precision.lossScale.origin, PlanMessage::asynchronousScale, *pipeline.schedule);
+  if (*plan.zero.gather == "step")
+    errors.error(plan.zero.gather.origin, PlanMessage::asynchronousGather, *pipeline.schedule);
+  if (!plan.offload.empty())
+    errors.error(pipeline.schedule.origin, PlanMessage::asynchronousOffload, *pipeline.schedule);
 }
 
 /// A table of the user's own: it is read here, so that what is wrong with it is said at its line.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/NameTable.h"
+#include "par/Solver/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -85,7 +86,26 @@ static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
              : p > 1 ? largestDivisor(share, 4 * p)
                      : 1;
   }
+  if (const Schedule *schedule = findSchedule(*plan.pipeline.schedule))
+    rounds = std::min<int64_t>(rounds, schedule->mostMicrobatches);
   return {rounds * plan.turns(), Origin::automatic()};
+}
+
+/// How many microbatches an asynchronous schedule takes.
+static bool checkAsynchronous(const Plan &plan, PlanErrors &errors) {
+  const PlanPipeline &pipeline = plan.pipeline;
+  const Schedule *schedule = findSchedule(*pipeline.schedule);
+  const Origin &origin = plan.batch.microbatches.given() ? plan.batch.microbatches.origin : pipeline.schedule.origin;
+  int64_t rounds = plan.rounds(), stages = *pipeline.stages, turns = plan.turns();
+  if (schedule && rounds > int64_t(schedule->mostMicrobatches)) {
+    errors.error(origin, PlanMessage::asynchronousMicrobatches, schedule->name, rounds * turns, turns);
+    return false;
+  }
+  if (schedule && schedule->microbatchForEachStage && rounds < stages) {
+    errors.error(origin, PlanMessage::fewMicrobatches, schedule->name, stages, rounds * turns, stages * turns);
+    return false;
+  }
+  return true;
 }
 
 /// Whole microbatches go round, and a table orders rounds.
@@ -100,7 +120,7 @@ static bool splitRounds(const Plan &plan, PlanErrors &errors) {
     errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule, *pipeline.ordered * turns, microbatches);
     return false;
   }
-  return true;
+  return checkAsynchronous(plan, errors);
 }
 
 static bool splitBatch(Plan &plan, PlanErrors &errors) {

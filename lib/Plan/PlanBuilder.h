@@ -88,6 +88,7 @@ private:
   void pipeline(Plan &plan);
   void table(PlanPipeline &pipeline, int64_t devices);
   void cuts(PlanPipeline &pipeline);
+  void asynchronous(Plan &plan);
   void recompute(Plan &plan);
 
   const PlanNode &root;

@@ -352,6 +352,10 @@ private:
     integer(1, "stages", pipeline.stages);
     if (*pipeline.replicas != "split")
       text(1, "replicas", pipeline.replicas);
+    if (!plan.updatesBehind().empty())
+      integer(1, "flush_every", pipeline.flushEvery);
+    if (*pipeline.verticalSync)
+      boolean(1, "vertical_sync", pipeline.verticalSync);
     switch (*pipeline.cuts) {
     case PlanPipeline::AutoCuts:
       line(1, "cuts", "auto", pipeline.cuts.origin);

@@ -1,5 +1,6 @@
 #include "par/Recompute/Recompute.h"
 #include "FragmentPair.h"
+#include "par/Dialect/Calls.h"
 #include "par/Import/Provenance.h"
 #include "par/Plan/Pattern.h"
 #include "par/Recompute/Passes.h"
@@ -63,7 +64,7 @@ static int64_t countInFlight(const FragmentPair &pair, StringRef schedule) {
   FragmentOp forward = pair.getForward();
   auto module = forward->getParentOfType<ModuleOp>();
   auto loop = pair.getBackwardRun()->getParentOfType<LoopOp>();
-  SmallVector<int64_t> counts = countInFlight(module, loop.getCount(), schedule);
+  SmallVector<int64_t> counts = countInFlight(module, loop.getCount() * getCalls(loop->getParentOfType<StepOp>()), schedule);
   for (auto [count, stage] : llvm::zip(counts, module.getOps<StageOp>()))
     if (stage.getSymName() == forward.getStage())
       return count;

@@ -1,5 +1,7 @@
 #include "Activities.h"
 
+#include "par/Dialect/Calls.h"
+
 using namespace mlir;
 
 namespace par {
@@ -33,6 +35,30 @@ RankedTensorType Activities::localType(Value value) const {
 bool Activities::isNumber(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument && argument.getArgNumber() == 0 && isa<LoopOp>(argument.getOwner()->getParentOp());
+}
+
+int64_t Activities::behindOf(Value value) {
+  auto read = value.getDefiningOp<ReadOp>();
+  return read ? read.getBehind() : 0;
+}
+
+/// Microbatches compute with one version of the parameters, which the schedule keeps for them.
+LogicalResult Activities::findBehind() {
+  for (Activity &activity : list) {
+    for (Value operand : operandsOf(activity)) {
+      int64_t behind = behindOf(operand);
+      if (behind == 0)
+        continue;
+      if (!activity.loop || activity.isCommunication())
+        return operand.getDefiningOp()->emitError()
+               << "reads behind " << behind << " what no microbatch computes with: not supported yet by Schedule";
+      if (activity.behind != 0 && activity.behind != behind)
+        return operand.getDefiningOp()->emitError() << "reads behind " << behind << ", and another read of the same block behind "
+                                                    << activity.behind << ": not supported yet by Schedule";
+      activity.behind = behind;
+    }
+  }
+  return success();
 }
 
 int64_t Activities::countNumbered(unsigned device) const {
@@ -116,6 +142,7 @@ Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, A
   Activity activity;
   activity.kind = kind;
   activity.loop = loop;
+  activity.calls = getCalls(step);
   activity.stages.assign(on.begin(), on.end());
   unsigned again = 0; // a name is taken where it is taken on any of the devices
   for (unsigned device : devicesOf(activity))
@@ -342,8 +369,6 @@ LogicalResult Activities::addReturn(Operation *op) {
 
 LogicalResult Activities::add(Operation *op, LoopOp loop) {
   if (auto read = dyn_cast<ReadOp>(op)) {
-    if (read.getBehind() != 0)
-      return op->emitError() << "reads behind " << read.getBehind() << ": not supported yet by Schedule";
     return joinRead(read);
   } else if (auto run = dyn_cast<RunOp>(op)) {
     addRun(run, loop);
@@ -385,6 +410,8 @@ FailureOr<Activities> Activities::compute(StepOp step, ModuleOp module, const Sh
   for (Operation &op : step.getBlock())
     if (failed(result.add(&op, LoopOp())))
       return failure();
+  if (failed(result.findBehind()))
+    return failure();
   return result;
 }
 

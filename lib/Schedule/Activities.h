@@ -22,10 +22,14 @@ struct Activity {
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
   SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
   bool prepares = false; ///< brings variables into the layout in which a step uses them
+  int64_t calls = 1;     ///< of the step in one entry
+  int64_t behind = 0;    ///< updates by which the parameters that it reads are behind
 
   bool isCommunication() const { return kind != Kind::Compute; }
-  /// Microbatches that it runs for.
+  /// Microbatches that it runs for in a call of the step.
   int64_t count() const { return loop ? static_cast<LoopOp>(loop).getCount() : 1; }
+  /// How often it runs in the entry; the i-th time is for microbatch i % count() of call i / count().
+  int64_t instances() const { return calls * count(); }
 };
 
 /// A step taken apart into activities, in an order in which each stands behind what it needs for its
@@ -56,6 +60,8 @@ public:
   /// The devices of an activity, each once.
   llvm::SmallVector<unsigned> devicesOf(const Activity &activity) const;
   bool isOn(const Activity &activity, unsigned device) const { return llvm::is_contained(devicesOf(activity), device); }
+  /// By how many updates of its variable a value is behind: 0 but for reads that say so.
+  static int64_t behindOf(mlir::Value value);
   /// Whether a value is a loop's number of the microbatch, which has no stage: each that needs it counts for itself.
   static bool isNumber(mlir::Value value);
   /// Microbatches that a device has to number because something there computes with the number; 0 if nothing does.
@@ -74,14 +80,17 @@ public:
   VariableOp variableOf(WriteOp write) const {
     return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
   }
-  /// The value of a variable on a device from before the step; null if nothing there reads it.
+  /// The value of a variable on a device that was written last before the step; null if nothing there reads it.
   mlir::Value readOf(VariableOp variable, unsigned device) const { return reads.lookup({device, variable}); }
+  /// The values of a variable on a device that are some updates behind.
+  llvm::SmallVector<mlir::Value> readsBehindOf(VariableOp variable, unsigned device) const;
   /// The writes of the step, of each variable on a device one: what several stages there write is the same value.
   llvm::SmallVector<WriteOp> writes() const;
 
 private:
   mlir::LogicalResult joinInputs();
   mlir::LogicalResult joinRead(ReadOp read);
+  mlir::LogicalResult findBehind();
   bool isThere(TransferOp transfer);
   std::string nameOn(llvm::StringRef name, unsigned stage) const;
   mlir::LogicalResult add(mlir::Operation *op, LoopOp loop);
@@ -105,6 +114,7 @@ private:
   llvm::SmallVector<unsigned> deviceOfStage;
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
   llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value> reads; ///< (device, variable) -> the first read of it
+  std::map<std::tuple<unsigned, mlir::Operation *, int64_t>, mlir::Value> readsBehind; ///< and by so many updates behind
   llvm::DenseMap<mlir::Value, mlir::Value> origins;              ///< of what was transferred: what its first sender had
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> arrived; ///< of an origin: itself and what was made of it
 };

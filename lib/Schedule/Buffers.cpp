@@ -1,15 +1,21 @@
 #include "Buffers.h"
 
+#include "par/Dialect/Calls.h"
+
 using namespace mlir;
 
 namespace par {
 
-BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local) {
+BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local, int64_t calls) {
   BufferPlan plan;
   plan.name = plan.of = variable.getSymName().str();
   plan.kind = variable.getKind() == VariableKind::hyper ? BufferKind::hyper : BufferKind::state;
   plan.type = local;
   plan.dist = dist;
+  if (plan.kind == BufferKind::hyper && calls > 1) {
+    plan.perVersion = true;
+    plan.depth = calls;
+  }
   return plan;
 }
 
@@ -25,7 +31,7 @@ void Buffers::placeOperand(Value value) {
   StepOp step = activities.step;
   auto dist = cast<DistType>(value.getType());
   if (auto read = value.getDefiningOp<ReadOp>()) {
-    return place(value, planState(activities.variableOf(read), dist, activities.localType(value)));
+    return place(value, planState(activities.variableOf(read), dist, activities.localType(value), getCalls(activities.step)));
   }
   auto argument = cast<BlockArgument>(value);
   BufferPlan plan;
@@ -125,15 +131,16 @@ void Buffers::markSaved() {
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
   VariableOp variable = activities.variableOf(write);
-  BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value));
+  BufferPlan state =
+      planState(variable, cast<DistType>(value.getType()), activities.localType(value), getCalls(activities.step));
   Value old = activities.readOf(variable, activities.deviceOf(value));
   int64_t producer = activities.producer(value);
   bool made = false, readAfter = false;
-  for (const Instance &instance : order.instances) {
+  for (const Instance &instance : order.instances) { // of the first call; the others are alike
     const Activity &activity = activities.list[instance.activity];
     if (instance.activity == producer && instance.microbatch == activity.count() - 1)
       made = true;
-    else if (made && old && llvm::is_contained(activities.operandsOf(activity), old))
+    else if (made && old && instance.microbatch < activity.count() && llvm::is_contained(activities.operandsOf(activity), old))
       readAfter = true;
   }
   bool inLoop = made && activities.list[producer].loop &&
@@ -206,7 +213,38 @@ void Buffers::countSlots() {
     plans[plan].depth = fewestSlots(list);
 }
 
-Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
+/// Storage for the versions that updates replace.
+LogicalResult Buffers::keepVersions() {
+  std::set<std::pair<unsigned, std::string>> lateStates;
+  for (auto &[value, state] : late)
+    lateStates.insert({activities.deviceOf(value), state.name});
+  auto found = Versions::compute(activities, order, lateStates);
+  if (failed(found))
+    return failure();
+  versions.emplace(*found);
+  for (WriteOp write : activities.writes()) {
+    Value value = activities.canonical(write.getOperand());
+    VariableOp variable = activities.variableOf(write);
+    unsigned device = activities.deviceOf(value);
+    int64_t depth = versions->countOlder(device, variable);
+    if (depth == 0)
+      continue;
+    BufferPlan plan;
+    plan.name = activities.prefix + variable.getSymName().str() + ".older";
+    plan.type = activities.localType(value);
+    plan.perVersion = true;
+    plan.depth = depth;
+    older[{device, variable.getSymName().str()}] = plan;
+  }
+  return success();
+}
+
+const BufferPlan *Buffers::olderOf(const BufferPlan &state, unsigned device) const {
+  auto found = older.find({device, state.name});
+  return found == older.end() ? nullptr : &found->second;
+}
+
+FailureOr<Buffers> Buffers::compute(const Activities &activities, const StepOrder &order) {
   Buffers buffers(activities, order);
   for (const Activity &activity : activities.list) {
     for (Value operand : activities.operandsOf(activity))
@@ -225,6 +263,8 @@ Buffers Buffers::compute(const Activities &activities, const StepOrder &order) {
   buffers.nameAccumulators();
   buffers.markSaved();
   buffers.countSlots();
+  if (failed(buffers.keepVersions()))
+    return failure();
   return buffers;
 }
 
@@ -240,6 +280,9 @@ SmallVector<const BufferPlan *> Buffers::ofDevice(unsigned device) const {
   for (auto &[value, state] : late)
     if (activities.deviceOf(value) == device)
       result.insert(&state);
+  for (auto &[key, plan] : older)
+    if (key.first == device)
+      result.insert(&plan);
   return result.takeVector();
 }
 

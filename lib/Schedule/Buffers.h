@@ -1,7 +1,7 @@
 #ifndef PAR_LIB_SCHEDULE_BUFFERS_H
 #define PAR_LIB_SCHEDULE_BUFFERS_H
 
-#include "StepOrder.h"
+#include "Versions.h"
 
 namespace par {
 
@@ -13,6 +13,7 @@ struct BufferPlan {
   mlir::RankedTensorType type; ///< of one slot, on one rank
   DistType dist;               ///< state, hyper, input, gradient
   bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
+  bool perVersion = false;     ///< a slot for each version of the parameters
   int64_t depth = 1;
   bool saved = false; ///< forward keeps it for backward of the same microbatch
 };
@@ -20,7 +21,7 @@ struct BufferPlan {
 /// Where the values of a step stand between blocks.
 class Buffers {
 public:
-  static Buffers compute(const Activities &activities, const StepOrder &order);
+  static mlir::FailureOr<Buffers> compute(const Activities &activities, const StepOrder &order);
 
   /// Buffer of a canonical value on its device.
   const BufferPlan &of(mlir::Value value) const { return plans[index.lookup(value)]; }
@@ -31,6 +32,9 @@ public:
   /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
   /// those of values that no block makes.
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned device) const;
+  /// Where the update of a state on a device leaves the version that it replaces; null if no microbatch asks for that.
+  const BufferPlan *olderOf(const BufferPlan &state, unsigned device) const;
+  const Versions &getVersions() const { return *versions; }
 
 private:
   Buffers(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
@@ -42,6 +46,7 @@ private:
   void nameAccumulators();
   void markSaved();
   void countSlots();
+  mlir::LogicalResult keepVersions();
 
   const Activities &activities;
   const StepOrder &order;
@@ -49,10 +54,12 @@ private:
   llvm::MapVector<mlir::Value, unsigned> index;
   llvm::MapVector<mlir::Value, llvm::SmallVector<BufferPlan>> also;
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> late;
+  std::optional<Versions> versions;
+  std::map<std::pair<unsigned, std::string>, BufferPlan> older; ///< by device and state
 };
 
-/// The state buffer of a variable on a device.
-BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local);
+/// The state buffer of a variable on a device. A hyper parameter has a value for each of so many calls.
+BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t calls);
 
 } // namespace par
 

@@ -1,4 +1,6 @@
 #include "ProgramWriter.h"
+
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/ExchangeSides.h"
 #include "par/Schedule/Passes.h"
 
@@ -10,22 +12,26 @@ namespace par {
 #include "par/Schedule/Passes.h.inc"
 
 /// The state buffer of a variable on a stage. Several stages of a program share it.
-static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage,
+static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage, int64_t calls,
                               llvm::StringMap<DistType> &known) {
-  BufferPlan plan = planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()));
+  BufferPlan plan = planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()), calls);
   auto [other, first] = known.try_emplace(plan.name, dist);
   if (!first && other->second.getSharding() != dist.getSharding())
     return variable.emitError() << "lies on @" << stage.getSymName() << " in other parts than on " << other->second.getStage()
                                 << ", which is on the same ranks: not supported yet by Schedule";
   if (first)
     BufferOp::create(builder, variable.getLoc(), plan.name, plan.kind, builder.getStringAttr(plan.of), false,
-                     SlotIndex::none, 1, plan.type, TypeAttr::get(dist), DenseI64ArrayAttr());
+                     plan.perVersion ? SlotIndex::ver : SlotIndex::none, plan.depth, plan.type, TypeAttr::get(dist),
+                     DenseI64ArrayAttr());
   return success();
 }
 
 /// One empty program a list of ranks, with the variables that live there.
 static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const SharedVariables &shared) {
   SmallVector<ProgramOp> programs;
+  int64_t calls = 1;
+  for (StepOp step : module.getOps<StepOp>())
+    calls = std::max(calls, getCalls(step));
   auto builder = OpBuilder::atBlockEnd(module.getBody());
   for (ArrayRef<StageOp> alike : getStagesByRanks(module)) {
     StageOp first = alike.front();
@@ -41,7 +47,7 @@ static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const S
         auto dist = cast<DistType>(cast<TypeAttr>(type).getValue());
         for (StageOp stage : alike)
           if (dist.getStage().getAttr() == stage.getSymNameAttr() &&
-              failed(addState(inner, shared.at(FlatSymbolRefAttr::get(variable), dist), dist, stage, known)))
+              failed(addState(inner, shared.at(FlatSymbolRefAttr::get(variable), dist), dist, stage, calls, known)))
             return failure();
       }
     programs.push_back(program);
@@ -106,8 +112,10 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
       auto order = StepOrder::compute(*activities, schedule, *machine);
       if (failed(order))
         return signalPassFailure();
-      Buffers buffers = Buffers::compute(*activities, *order);
-      ProgramWriter writer(*activities, *order, buffers, tag);
+      auto buffers = Buffers::compute(*activities, *order);
+      if (failed(buffers))
+        return signalPassFailure();
+      ProgramWriter writer(*activities, *order, *buffers, tag);
       for (auto [index, program] : llvm::enumerate(*programs))
         writer.write(program, index);
       step.erase();

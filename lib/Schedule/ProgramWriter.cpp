@@ -1,5 +1,6 @@
 #include "ProgramWriter.h"
 
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/Space.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -27,8 +28,10 @@ Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
   if (!local && Activities::isNumber(value)) {
     local = LoadOp::create(builder, loc, value.getType(), numberName());
   } else if (!local) {
-    const BufferPlan &plan = buffers.of(value);
-    local = LoadOp::create(builder, loc, plan.type, plan.name);
+    const BufferPlan *plan = &buffers.of(value);
+    if (older && Activities::behindOf(value) > 0)
+      plan = buffers.olderOf(*plan, activities.deviceOf(value));
+    local = LoadOp::create(builder, loc, plan->type, plan->name);
   }
   return local;
 }
@@ -62,7 +65,19 @@ void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, Variant variant) {
   locals[sum] = summand;
 }
 
+/// What an update replaces is copied first, for microbatches that still compute with it.
+void ProgramWriter::keepOlder(OpBuilder &builder, Location loc, const BufferPlan &state, unsigned device) {
+  if (const BufferPlan *plan = buffers.olderOf(state, device))
+    StoreOp::create(builder, loc, LoadOp::create(builder, loc, state.type, state.name), plan->name);
+}
+
 void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, Variant variant) {
+  for (Value result : activities.resultsOf(activity)) {
+    unsigned device = activities.deviceOf(result);
+    keepOlder(builder, result.getLoc(), buffers.of(result), device);
+    for (const BufferPlan &state : buffers.alsoStoredTo(result))
+      keepOlder(builder, result.getLoc(), state, device);
+  }
   for (Operation *op : activity.ops)
     execute(builder, cast<RunOp>(op));
   for (OpResult sum : activity.sums)
@@ -107,18 +122,21 @@ void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, 
 //===-- Blocks and entries
 //--------------------------------------------------------------------------------------===//
 
-ProgramWriter::Variant ProgramWriter::variantOf(const Activity &activity, int64_t microbatch) const {
-  return {!activity.sums.empty() && microbatch == 0,
-          !activity.tail.empty() && microbatch == activity.count() - 1};
+ProgramWriter::Variant ProgramWriter::variantOf(size_t position) const {
+  const Instance &instance = order.instances[position];
+  const Activity &activity = activities.list[instance.activity];
+  int64_t microbatch = instance.microbatch % activity.count();
+  return {!activity.sums.empty() && microbatch == 0, !activity.tail.empty() && microbatch == activity.count() - 1,
+          buffers.getVersions().isOlder(position)};
 }
 
 std::string ProgramWriter::nameOf(const Activity &activity, unsigned device, Variant variant) const {
   std::string name = activities.prefix + activity.name;
   if (activity.kind == Activity::Kind::Transfer)
     return name + (activities.deviceOf(activity.stages[0]) == device ? ".send" : ".recv");
-  if (activity.count() == 1 || variant == Variant())
-    return name;
-  return name + (variant.last ? ".last" : ".first");
+  if (activity.count() > 1 && (variant.first || variant.last))
+    name += variant.last ? ".last" : ".first";
+  return variant.older ? name + ".older" : name;
 }
 
 void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned device,
@@ -129,6 +147,7 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
+  older = variant.older;
   if (activity.kind == Activity::Kind::Transfer)
     isApart(activity) ? writeExchange(inner, activity, device) : writeTransfer(inner, activity, device);
   else if (activity.kind == Activity::Kind::Reduce && isApart(activity))
@@ -141,8 +160,7 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
 
 /// Numbers the microbatches where something computes with their numbers: before all else, one run for each, which counts
 /// on from the one before it and leaves the number in the microbatch's slot.
-void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, SmallVectorImpl<Attribute> &runs,
-                                 SmallVectorImpl<int64_t> &microbatches) {
+void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, Runs &runs) {
   int64_t count = activities.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = program.getLoc();
@@ -168,28 +186,46 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, SmallVector
     StoreOp::create(inner, loc, number, slots);
     StoreOp::create(inner, loc, number, counter);
   }
-  for (int64_t microbatch = 0; microbatch < count; ++microbatch) {
-    runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name + (microbatch ? "" : ".first")));
-    microbatches.push_back(microbatch);
-  }
+  for (int64_t microbatch = 0; microbatch < count; ++microbatch)
+    runs.add(FlatSymbolRefAttr::get(builder.getContext(), name + (microbatch ? "" : ".first")), microbatch, 0);
 }
 
-/// Writes that had to wait: all loads before all stores, for variables that change places.
-void ProgramWriter::writeLate(ProgramOp program, unsigned device, SmallVectorImpl<Attribute> &runs) {
+/// Writes that had to wait: all loads before all stores, for variables that change places. Null if there are none.
+Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device) {
   auto late = buffers.lateWrites(device);
   if (late.empty())
-    return;
+    return {};
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   std::string name = activities.prefix + "write";
   auto block = BlockOp::create(builder, program.getLoc(), name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
+  older = false;
+  for (auto &[value, state] : late)
+    keepOlder(inner, value.getLoc(), state, device);
   for (auto &[value, state] : late)
     load(inner, value.getLoc(), value);
   for (auto &[value, state] : late)
     StoreOp::create(inner, value.getLoc(), locals.lookup(value), state.name);
-  runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name));
+  return FlatSymbolRefAttr::get(builder.getContext(), name);
+}
+
+int64_t ProgramWriter::microbatchesOfCall() const {
+  int64_t count = 1;
+  for (const Activity &activity : activities.list)
+    count = std::max(count, activity.count());
+  return count;
+}
+
+/// Behind which instance a device has computed all of each call.
+std::vector<size_t> ProgramWriter::findCallEnds(unsigned device) const {
+  std::vector<size_t> ends(getCalls(activities.step), order.instances.size());
+  for (auto [position, instance] : llvm::enumerate(order.instances))
+    if (const Activity &activity = activities.list[instance.activity];
+        !activity.isCommunication() && activities.isOn(activity, device))
+      ends[instance.microbatch / activity.count()] = position;
+  return ends;
 }
 
 void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
@@ -202,7 +238,7 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
-                                   many ? SlotIndex::mb : SlotIndex::none, plan->depth, plan->type,
+                                   plan->perVersion ? SlotIndex::ver : many ? SlotIndex::mb : SlotIndex::none, plan->depth, plan->type,
                                    plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(), DenseI64ArrayAttr());
     if (plan->saved)
       buffer->setAttr(savedAttr, builder.getUnitAttr());
@@ -212,26 +248,37 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
 
 void ProgramWriter::write(ProgramOp program, unsigned device) {
   writeBuffers(program, device);
-  SmallVector<Attribute> runs;
-  SmallVector<int64_t> microbatches;
-  writeNumbers(program, device, runs, microbatches);
+  Runs runs;
+  writeNumbers(program, device, runs);
   llvm::StringSet<> written;
-  for (const Instance &instance : order.instances) {
+  Attribute late;
+  int64_t calls = getCalls(activities.step);
+  std::vector<size_t> ends = findCallEnds(device);
+  for (auto [position, instance] : llvm::enumerate(order.instances)) {
     const Activity &activity = activities.list[instance.activity];
     if (!activities.isOn(activity, device))
       continue;
-    Variant variant = variantOf(activity, instance.microbatch);
+    Variant variant = variantOf(position);
     std::string name = nameOf(activity, device, variant);
     if (written.insert(name).second)
       writeBlock(program, name, activity, device, variant);
-    runs.push_back(FlatSymbolRefAttr::get(program.getContext(), name));
-    microbatches.push_back(instance.microbatch);
+    // What belongs to a batch and to none of its microbatches carries the first one's number.
+    int64_t call = instance.microbatch / activity.count(), number = instance.microbatch;
+    if (!activity.loop && calls > 1)
+      number *= microbatchesOfCall();
+    runs.add(FlatSymbolRefAttr::get(program.getContext(), name), number, buffers.getVersions().at(position));
+    if (calls > 1 && ends[call] == position)
+      if (Attribute block = late ? late : late = writeLate(program, device))
+        runs.add(block, call * microbatchesOfCall(), call);
   }
-  writeLate(program, device, runs);
-  microbatches.resize(runs.size(), 0);
+  if (calls == 1)
+    if (Attribute block = writeLate(program, device))
+      runs.add(block, 0, 0);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
-                  builder.getArrayAttr(runs), microbatches);
+  auto entry = EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
+                               builder.getArrayAttr(runs.blocks), runs.microbatches);
+  if (calls > 1)
+    entry->setAttr(versionsAttr, builder.getDenseI64ArrayAttr(runs.versions));
 }
 
 } // namespace par

@@ -18,14 +18,27 @@ private:
   /// Which microbatches a block is for.
   struct Variant {
     bool first = false, last = false; ///< starts the sums; takes the tail along
+    bool older = false;               ///< computes with parameters that have been updated since
     bool operator==(const Variant &) const = default;
   };
-  Variant variantOf(const Activity &activity, int64_t microbatch) const;
+  Variant variantOf(size_t position) const;
   std::string nameOf(const Activity &activity, unsigned device, Variant variant) const;
   void writeBuffers(ProgramOp program, unsigned device);
-  void writeNumbers(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs,
-                    llvm::SmallVectorImpl<int64_t> &microbatches);
-  void writeLate(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs);
+  /// The runs of an entry while they are listed.
+  struct Runs {
+    llvm::SmallVector<mlir::Attribute> blocks;
+    llvm::SmallVector<int64_t> microbatches, versions;
+    void add(mlir::Attribute block, int64_t microbatch, int64_t version) {
+      blocks.push_back(block);
+      microbatches.push_back(microbatch);
+      versions.push_back(version);
+    }
+  };
+  void writeNumbers(ProgramOp program, unsigned device, Runs &runs);
+  mlir::Attribute writeLate(ProgramOp program, unsigned device);
+  int64_t microbatchesOfCall() const;
+  std::vector<size_t> findCallEnds(unsigned device) const;
+  void keepOlder(mlir::OpBuilder &builder, mlir::Location loc, const BufferPlan &state, unsigned device);
   void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned device,
                   Variant variant);
   void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);
@@ -60,6 +73,7 @@ private:
   const Buffers &buffers;
   llvm::SmallVector<int64_t> tags;                 ///< one an activity
   llvm::DenseMap<mlir::Value, mlir::Value> locals; ///< of the block being written
+  bool older = false;                              ///< the block computes with older versions
 };
 
 } // namespace par

@@ -37,7 +37,8 @@ bool Activities::isThere(TransferOp transfer) {
 /// A variable that several stages of a device read stands there once.
 LogicalResult Activities::joinRead(ReadOp read) {
   Value value = read.getResult();
-  Value &first = reads[{deviceOf(value), variableOf(read)}];
+  int64_t behind = read.getBehind();
+  Value &first = behind ? readsBehind[{deviceOf(value), variableOf(read), behind}] : reads[{deviceOf(value), variableOf(read)}];
   if (!first)
     first = value;
   else if (shardingOf(first) == shardingOf(value))
@@ -46,6 +47,14 @@ LogicalResult Activities::joinRead(ReadOp read) {
     return read.emitError() << "takes @" << read.getVariable()
                             << " in other parts than another stage on the same ranks: not supported yet by Schedule";
   return success();
+}
+
+SmallVector<Value> Activities::readsBehindOf(VariableOp variable, unsigned device) const {
+  SmallVector<Value> values;
+  for (auto &[key, value] : readsBehind)
+    if (std::get<0>(key) == device && std::get<1>(key) == variable.getOperation())
+      values.push_back(value);
+  return values;
 }
 
 /// An input that several stages of a device take is fed once.

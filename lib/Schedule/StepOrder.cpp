@@ -1,5 +1,6 @@
 #include "StepOrder.h"
 
+#include "par/Dialect/Calls.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Solver/GlobalOrder.h"
 #include "par/Solver/OrderTable.h"
@@ -50,7 +51,7 @@ public:
       times.push_back(predictTime(activities, activity, hardware));
     for (auto [index, activity] : llvm::enumerate(activities.list))
       if (activity.isCommunication())
-        for (int64_t microbatch = 0; microbatch < activity.count(); ++microbatch)
+        for (int64_t microbatch = 0; microbatch < activity.instances(); ++microbatch)
           append(index, microbatch);
   }
 
@@ -68,7 +69,7 @@ public:
     instances.push_back({activity, microbatch});
   }
 
-  /// Every instance waits for who makes what it takes: in its microbatch, or in the last one.
+  /// Every instance waits for who makes what it takes: in its microbatch, or in the last one of its call.
   void link() {
     for (auto [task, instance] : llvm::zip(problem.tasks, instances)) {
       const Activity &activity = activities.list[instance.activity];
@@ -78,9 +79,13 @@ public:
           continue;
         const Activity &source = activities.list[producer];
         bool inStep = source.loop == activity.loop || isStacked(operand, activity);
-        task.after.push_back(indices[{producer, inStep ? instance.microbatch : source.count() - 1}]);
+        int64_t call = instance.microbatch / activity.count();
+        task.after.push_back(indices[{producer, inStep ? instance.microbatch : (call + 1) * source.count() - 1}]);
       }
     }
+    for (const Activity &activity : activities.list)
+      if (activity.calls > 1)
+        keepUntilUsed(activity);
   }
 
   /// Predicted ns of an activity.
@@ -90,6 +95,24 @@ public:
   std::vector<Instance> instances;
 
 private:
+  /// What has one place for all calls is not made again before the last call's has been used: what stands outside loops,
+  /// and sums.
+  void keepUntilUsed(const Activity &user) {
+    unsigned index = &user - activities.list.data();
+    for (Value operand : activities.operandsOf(user)) {
+      int64_t producer = activities.producer(operand);
+      if (producer < 0 || producer == index)
+        continue;
+      const Activity &source = activities.list[producer];
+      bool sum = isa_and_nonnull<LoopOp>(operand.getDefiningOp());
+      if (source.loop && !sum && !llvm::is_contained(source.tail, operand.getDefiningOp()))
+        continue;
+      for (int64_t call = 1; call < user.calls; ++call)
+        problem.tasks[indices[{producer, call * source.count()}]].after.push_back(
+            indices[{index, call * user.count() - 1}]);
+    }
+  }
+
   /// A value of an earlier loop, sliced by this one.
   bool isStacked(Value operand, const Activity &activity) const {
     auto result = dyn_cast<OpResult>(operand);
@@ -135,7 +158,7 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
       activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
   // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
   auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
-                                         activities.numDevices(), loop.getCount());
+                                         activities.numDevices(), loop.getCount() * getCalls(activities.step));
   if (!problem)
     return loop.emitError() << llvm::toString(problem.takeError());
   for (unsigned stage = 0; stage < stages; ++stage)
@@ -153,25 +176,65 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
   return LoopOrder{std::move(*problem), std::move(table->devices)};
 }
 
-/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along.
-static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks) {
+/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. What a
+/// call does outside the loop is listed by `before` its first slot and `behind` its last one.
+static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks,
+                     llvm::function_ref<void(int64_t call)> before, llvm::function_ref<void(int64_t call)> behind) {
   ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
   llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
   for (const ScheduleSlot &slot : slots)
     if (slot.kind == SlotKind::Weight)
       apart.insert({slot.chunk, slot.microbatch});
+  std::map<int64_t, size_t> left; // slots of a call that are still to come
+  for (const ScheduleSlot &slot : slots)
+    ++left[slot.microbatch / loop.getCount()];
+  llvm::DenseSet<int64_t> begun;
   for (const ScheduleSlot &slot : slots) {
+    int64_t call = slot.microbatch / loop.getCount();
+    if (begun.insert(call).second)
+      before(call);
     bool whole = slot.kind == SlotKind::Backward && !apart.contains({slot.chunk, slot.microbatch});
     for (auto [index, member] : llvm::enumerate(activities.list))
       if (member.loop == loop && !member.isCommunication() &&
           member.stages.front() == order.problem.stageOf(device, slot.chunk) &&
           (member.slot == slot.kind || (whole && member.slot == SlotKind::Weight)))
         tasks.append(index, slot.microbatch);
+    if (--left[call] == 0)
+      behind(call);
   }
+}
+
+/// Lists the compute of all devices where several calls follow one another: each device runs the slots of all calls, and
+/// what a call does outside its last loop, which is the one with the backward, beside its own slots.
+static LogicalResult listCalls(const Activities &activities, StringRef schedule, TaskList &tasks) {
+  LoopOp loop;
+  unsigned first = 0;
+  for (auto [index, activity] : llvm::enumerate(activities.list))
+    if (activity.loop && activity.loop != loop)
+      loop = activity.loop, first = index;
+  if (!loop)
+    return StepOp(activities.step).emitError() << "has no loop, and its calls follow one another: not supported yet by Schedule";
+  auto order = orderLoop(activities, loop, schedule, tasks);
+  if (failed(order))
+    return failure();
+  for (unsigned device = 0; device < activities.numDevices(); ++device) {
+    auto list = [&](int64_t call, bool before) {
+      for (auto [index, activity] : llvm::enumerate(activities.list))
+        if (activity.loop != loop && !activity.isCommunication() && activities.isOn(activity, device) &&
+            (index < first) == before)
+          for (int64_t i = 0; i < activity.count(); ++i)
+            tasks.append(index, call * activity.count() + i);
+    };
+    listLoop(activities, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
+             [&](int64_t call) { list(call, false); });
+  }
+  return success();
 }
 
 /// Lists the compute of all devices: what stands outside loops in the step's order, loops by their slots.
 static LogicalResult listCompute(const Activities &activities, StringRef schedule, TaskList &tasks) {
+  if (getCalls(activities.step) > 1)
+    return listCalls(activities, schedule, tasks);
   llvm::DenseSet<Operation *> done;
   for (auto [index, activity] : llvm::enumerate(activities.list)) {
     LoopOp loop = activity.loop;
@@ -183,7 +246,7 @@ static LogicalResult listCompute(const Activities &activities, StringRef schedul
     if (failed(order))
       return failure();
     for (unsigned device = 0; device < activities.numDevices(); ++device)
-      listLoop(activities, loop, *order, device, tasks);
+      listLoop(activities, loop, *order, device, tasks, [](int64_t) {}, [](int64_t) {});
   }
   return success();
 }

@@ -1,3 +1,4 @@
+#include "par/Dialect/Calls.h"
 #include "par/Dialect/Par.h"
 #include "par/Dialect/Parts.h"
 #include "par/Schedule/Passes.h"
@@ -92,6 +93,7 @@ struct Walk {
   std::map<std::pair<StringRef, int64_t>, int64_t> stored;
 
   int64_t microbatch() { return entry.getMicrobatches()[run]; }
+  RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
   bool done() { return run >= entry.getBlocks().size(); }
   void enter() {
     while (!done()) {
@@ -153,12 +155,10 @@ private:
   LogicalResult access(Walk &walk) {
     auto slotOf = [&](StringRef name) {
       auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(walk.program, name));
-      return std::pair(buffer, buffer.getIndex() == SlotIndex::mb
-                                   ? walk.microbatch() % int64_t(buffer.getDepth())
-                                   : int64_t(0));
+      return std::pair(buffer, walk.index().slotOf(buffer));
     };
     if (auto store = dyn_cast<StoreOp>(*walk.next))
-      walk.stored[{store.getBuffer(), slotOf(store.getBuffer()).second}] = walk.microbatch();
+      walk.stored[{store.getBuffer(), slotOf(store.getBuffer()).second}] = walk.index().of(slotOf(store.getBuffer()).first);
     auto load = dyn_cast<LoadOp>(*walk.next);
     if (!load)
       return success();
@@ -169,6 +169,9 @@ private:
     if (found == walk.stored.end())
       return load.emitError() << "loads from @" << load.getBuffer() << " what nobody has stored in entry @"
                               << walk.entry.getSymName();
+    if (buffer.getIndex() == SlotIndex::ver && found->second != walk.index().version)
+      return load.emitError() << "of version " << walk.index().version << " finds in slot " << slot << " of @"
+                              << load.getBuffer() << " what version " << found->second << " stored";
     if (buffer.getIndex() == SlotIndex::mb && found->second != walk.microbatch())
       return load.emitError() << "of microbatch " << walk.microbatch() << " finds in slot " << slot << " of @"
                               << load.getBuffer() << " what microbatch " << found->second << " stored";

@@ -39,7 +39,7 @@ std::string Simulation::describe(llvm::StringRef expected) const {
   if (cores > 0)
     shared = llvm::formatv(", waiting for one of {0} cores {1} %", cores, percent(corePermille()));
   return llvm::formatv("step {0}: compute {1} %, bubble {2} %{3}, exposed communication {4} %{5}",
-                       formatTime(step), percent(computePermille()), percent(bubblePermille()), behind,
+                       formatTime(step / calls), percent(computePermille()), percent(bubblePermille()), behind,
                        percent(communicationPermille()), shared);
 }
 

@@ -91,7 +91,7 @@ static LogicalResult verifyThresholds(StepOp step, double clip, double value) {
   return success();
 }
 
-static LogicalResult clipGradients(StepOp step, double clip, double value) {
+static LogicalResult clipGradients(StepOp step, double clip, double value, bool withNorm) {
   if (failed(verifyThresholds(step, clip, value)))
     return failure();
   SmallVector<Value> gradients;
@@ -102,18 +102,21 @@ static LogicalResult clipGradients(StepOp step, double clip, double value) {
   // Updates stand behind all gradients, so what is built here does too.
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(gradients.back().getDefiningOp());
-  SmallVector<Term> sums = sumSquares(gradients, builder);
-  Term norm = sqrt(sums.front());
-  addResult(step, norm, "grad_norm");
+  SmallVector<Term> sums;
+  std::optional<Term> norm;
+  if (withNorm || clip > 0) {
+    sums = sumSquares(gradients, builder);
+    norm = sqrt(sums.front());
+    addResult(step, *norm, "grad_norm");
+  }
   if (clip == 0 && value == 0)
     return success();
   FailureOr<Value> read = readThreshold(step, std::max(clip, value), builder);
   if (failed(read))
     return failure();
-  Term threshold = norm.with(*read);
-  for (auto [gradient, sum] : llvm::zip(gradients, sums)) {
-    Term g(builder, gradient.getLoc(), gradient);
-    Term own = gradient == gradients.front() || value > 0 ? norm : sqrt(sum);
+  for (auto [index, gradient] : llvm::enumerate(gradients)) {
+    Term g(builder, gradient.getLoc(), gradient), threshold = g.with(*read);
+    Term own = value > 0 ? threshold : index == 0 ? *norm : sqrt(sums[index]);
     replaceInUpdates(gradient, value > 0 ? clipElements(g, threshold) : clipNorm(g, own, threshold));
   }
   return success();
@@ -124,7 +127,7 @@ struct ClipGradientsPass : impl::ClipGradientsPassBase<ClipGradientsPass> {
   using Base::Base;
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<StepOp>("train");
-    if (step && failed(clipGradients(step, clip, value)))
+    if (step && failed(clipGradients(step, clip, value, norm)))
       signalPassFailure();
   }
 };

@@ -111,6 +111,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   options.weightDecay = *optimizer.weightDecay;
   options.clip = *plan.train->clip;
   options.clipsValues = *plan.train->clipsValues;
+  options.norm = plan.updatesBehind().empty(); // else no stage waits for what the others' gradients are
 
   GroupSettings groups(optimizer, errors);
   std::vector<GroupSettings::Own> own(names.parameters.size());

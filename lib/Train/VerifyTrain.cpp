@@ -158,6 +158,7 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   }
   ClipGradientsPassOptions clip;
   (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);
+  clip.norm = options.norm;
   buildPrecisionPipeline(manager, options);
   manager.addPass(createDifferentiatePass());
   manager.addPass(createAdvanceCountersPass());

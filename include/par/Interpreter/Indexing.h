@@ -40,6 +40,9 @@ Tensor pick(const Tensor &source, mlir::RankedTensorType type, llvm::ArrayRef<in
 /// Copies `part` into `whole` at `start`, dims in steps of one.
 void place(Tensor &whole, const Tensor &part, llvm::ArrayRef<int64_t> start);
 
+/// Tensors of one type one behind the other: a dim more, in front.
+Tensor stack(llvm::ArrayRef<Tensor> parts);
+
 /// Along dim: outer x size x inner, as every op along one dim sees a tensor.
 struct Along {
   Along(llvm::ArrayRef<int64_t> shape, int64_t dim);

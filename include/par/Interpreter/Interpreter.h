@@ -26,7 +26,8 @@ struct Outcome {
 /// is taken for one of (m, B/m, ...) too. A variable that is missing takes its `value`, a copy its owner's,
 /// else zeros. Padding is filled with NaN (floats) and a far index (integers); where that reaches a result,
 /// or replicas disagree, the error is at the op.
-mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs);
+/// Of several calls (par/Dialect/Calls.h) inputs and outputs stand one behind the other, and a gradient is the last call's.
+mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs, int64_t calls = 1);
 
 /// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles against
 /// each other with rendezvous and one communication at a time. Fails with an error where roles wait for each
@@ -93,6 +94,7 @@ private:
   struct Entry {
     Named inputs;
     Outcome outcome;
+    int64_t calls = 1; ///< of a step
   };
   uint64_t seed;
   double tolerance;

@@ -178,6 +178,8 @@ struct PlanPipeline {
   std::vector<int64_t> counts;       ///< Counts: matches per stage
   Said<std::string> schedule;        ///< a name of par/Solver/Schedules.h, or the path of a table
   std::optional<int64_t> ordered;    ///< microbatches that the table orders
+  Said<int64_t> flushEvery;          ///< of an asynchronous schedule: batches that follow one another until it is flushed
+  Said<bool> verticalSync;           ///< of pipedream: all stages use the version that the microbatch met at stage 0
   Said<std::string> replicas;        ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
 };
 
@@ -239,6 +241,10 @@ struct Plan {
   int64_t turns() const;
   /// How many times a step a stage's ranks run forward: once for as many microbatches as are dealt in one round.
   int64_t rounds() const { return **batch.microbatches / turns(); }
+  /// Batches in a call of `train`: those between two flushes of an asynchronous schedule, else one.
+  int64_t calls() const { return updatesBehind().empty() ? 1 : *pipeline.flushEvery; }
+  /// How many updates each stage's parameters are behind, under an asynchronous schedule; else empty.
+  std::vector<int64_t> updatesBehind() const;
   /// How many lists of ranks have stages: the size of `pipeline.over`, or one a mesh.
   int64_t numDevices() const;
   /// What tells stages apart is called: `pipeline.over`, or a name that no axis has.

@@ -40,6 +40,7 @@ struct MemorySample {
 
 struct Simulation {
   int64_t step = 0;                            ///< ns of the entry
+  int64_t calls = 1;                           ///< batches that it takes: each takes a share of its time
   int64_t cores = 0;                           ///< of a host, if its ranks share them
   std::vector<RankTime> ranks;                 ///< per rank
   std::vector<PlayedInstruction> instructions; ///< by rank, in issue order

@@ -66,6 +66,11 @@ struct Schedule {
   bool weightsApart = false;                ///< weight gradients have slots of their own
   unsigned fewestChunks = 1, mostChunks = 1; ///< that a device may have
   Placement placement = Placement::RoundRobin;
+  /// Of an asynchronous schedule: how many updates the weights of a stage are behind those of one device, where several
+  /// batches follow one another without a flush. Its order is that of the microbatches of all these batches.
+  unsigned (*behind)(unsigned stage, unsigned stages) = nullptr;
+  unsigned mostMicrobatches = ~0u;    ///< of a batch
+  bool microbatchForEachStage = false; ///< a batch has at least as many microbatches as there are stages
 };
 
 /// All schedules, by the names of their files.

@@ -103,6 +103,31 @@ def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
+def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
+  let summary = "asynchronous schedules: microbatches compute with the parameters of some updates ago";
+  let description = [{
+    Expects: steps after -par-form-fragments. Leaves: in steps that write, parameters that the loop reads on a stage read
+    `behind` as many writes as the option says of it, while what stands behind the loop reads what was written last; and
+    the attribute `par.calls`, the number of batches that follow one another without a flush. With one call nothing
+    changes: no write stands between.
+    Fails: where the loop reads something else that the step writes (counters of random numbers, moving statistics), or a
+    value crosses stages behind the loop (tied parameters, norms of all gradients): an asynchronous schedule waits for
+    no other stage there.
+
+    ```
+    %w = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>
+    ```
+    becomes, for the loop, with behind=1,0
+    ```
+    %0 = par.read @w behind 1 : !par.dist<tensor<4xf32>, @s0, ?>
+    ```
+  }];
+  let options = [
+    ListOption<"behind", "behind", "int64_t", "updates of each stage">,
+    Option<"calls", "calls", "int64_t", "1", "batches between two flushes">,
+  ];
+}
+
 def VerifySplitPass : Pass<"par-verify-split", "::mlir::ModuleOp"> {
   let summary = "gate: what may no longer be there after Split";
   let description = [{

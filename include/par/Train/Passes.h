@@ -39,6 +39,7 @@ struct TrainOptions {
   std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
   bool fuseAttention = false;    ///< where it is of a narrow format
   double lossScale = 0;          ///< factor on the loss before the first step; 0: none
+  bool norm = true;        ///< the step returns the norm of all gradients
   int64_t lossScaleGrowth = 0;   ///< good steps until it doubles; 0: it stays
 };
 

@@ -177,7 +177,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     is combined by `par.stage_reduce`, so that Split can cut it. With `clip` above 0 updates take each gradient times
     min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`. With `value`
     above 0 they take each element between -`@clip` and `@clip` (torch.nn.utils.clip_grad_value_), and the norm stays that
-    of what was not clipped.
+    of what was not clipped. Without `norm` there is no result, unless `clip` needs it.
     Fails: on a negative threshold, on both, or where `@clip` is taken.
 
     Example: two gradients become
@@ -189,6 +189,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
   let options = [
     Option<"clip", "clip", "double", "0", "largest norm; 0: gradients are not clipped by it">,
     Option<"value", "value", "double", "0", "largest element; 0: gradients are not clipped by it">,
+    Option<"norm", "norm", "bool", "true", "return the norm">,
   ];
 }
 

@@ -243,6 +243,17 @@ void checkHypers(const Job &job) {
   }
 }
 
+/// A job ends where its pipeline is flushed: epochs go on to the next such step, and --steps must name one.
+void checkFlushes(Job &job) {
+  uint64_t calls = job.bundle.manifest.calls, before = job.checkpoint ? job.checkpoint->position.step : 0;
+  uint64_t made = job.steps > before ? job.steps - before : 0, whole = (made + calls - 1) / calls * calls;
+  if (made != whole && job.options.steps)
+    throw Failure::at(job.name, Message::stepsBetweenFlushes, job.steps, calls, made, before + whole - (whole > calls ? calls : 0),
+                      before + whole + (whole > calls ? 0 : calls))
+        .exitsWith(exitUsage);
+  job.steps = std::max(job.steps, before + whole);
+}
+
 /// What carries buffers must suit where they lie, and so must what is timed.
 void checkDeviceFlags(const Job &job) {
   const std::string &comm = job.options.comm;
@@ -314,6 +325,8 @@ Job prepareJob(const RunOptions &options) {
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
+  if (manifest.calls > 1 && job.trains())
+    checkFlushes(job);
   if (job.saves)
     refuseForeign(options.save, job.steps);
   return job;

@@ -87,6 +87,30 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   return summary;
 }
 
+/// Reports of several calls stand one behind the other; none holds this sign.
+static constexpr char nextCall = ';';
+
+std::string joinReports(const std::vector<std::string> &calls) {
+  std::string text;
+  for (const std::string &call : calls)
+    text += (text.empty() ? "" : std::string(1, nextCall)) + call;
+  return text;
+}
+
+std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::vector<std::string> reports) {
+  std::vector<StepSummary> summaries;
+  for (uint64_t call = 0; call < manifest.calls; ++call) {
+    std::vector<std::string> mine;
+    for (std::string &report : reports) {
+      size_t end = std::min(report.find(nextCall), report.size());
+      mine.push_back(report.substr(0, end));
+      report.erase(0, end + 1);
+    }
+    summaries.push_back(summarize(manifest, mine));
+  }
+  return summaries;
+}
+
 Progress::Progress(const Job &job, const comm::Control &control) : job(job), speaks(control.rank() == 0) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);

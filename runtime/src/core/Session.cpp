@@ -118,7 +118,8 @@ Session::Session(const format::Bundle &bundle, const std::string &folder, comm::
   device->connect(control);
   loaded = std::make_unique<LoadedProgram>(bundle, folder, control.rank(), device->arenas());
   for (const format::Hyper &hyper : bundle.manifest.hypers)
-    hypers[hyper.name] = hyper.value;
+    hypers[hyper.name] = {hyper.value};
+  fetched.resize(bundle.manifest.calls);
 }
 
 Session::~Session() = default;
@@ -186,30 +187,36 @@ void Session::restore(const WeightStore &checkpoint) {
   constants.release();
 }
 
-void Session::setHyper(const std::string &name, double value) { hypers[name] = value; }
+void Session::setHyper(const std::string &name, double value) { hypers[name] = {value}; }
 
-/// The hypers of the program as they are now.
+void Session::setHypers(const std::string &name, std::vector<double> values) { hypers[name] = std::move(values); }
+
+/// The hypers of the program as they are now, a value a slot.
 std::vector<HyperValue> Session::hyperValues() {
   std::vector<HyperValue> values;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
     if (buffer.kind != format::BufferKind::Hyper)
       continue;
-    double value = hypers[buffer.tensor];
-    auto narrow = static_cast<float>(value);
-    auto integer = static_cast<int64_t>(value);
-    const void *from = buffer.type == DType::F32   ? &narrow
-                       : buffer.type == DType::F64 ? static_cast<void *>(&value)
-                                                   : &integer;
-    values.push_back({loaded->address(i, 0), 0, static_cast<uint32_t>(format::sizeOf(buffer.type))});
-    std::memcpy(&values.back().bits, from, values.back().bytes);
+    const std::vector<double> &given = hypers[buffer.tensor];
+    for (uint32_t slot = 0; slot < format::depthOf(program, i); ++slot) {
+      double value = given.empty() ? 0 : given[std::min<size_t>(slot, given.size() - 1)];
+      auto narrow = static_cast<float>(value);
+      auto integer = static_cast<int64_t>(value);
+      const void *from = buffer.type == DType::F32   ? &narrow
+                         : buffer.type == DType::F64 ? static_cast<void *>(&value)
+                                                     : &integer;
+      values.push_back({loaded->address(i, slot), 0, static_cast<uint32_t>(format::sizeOf(buffer.type))});
+      std::memcpy(&values.back().bits, from, values.back().bytes);
+    }
   }
   return values;
 }
 
 void Session::run(const std::string &entry, const StepRows &rows) {
   current = rows;
-  fetched.clear();
+  for (std::map<std::string, double> &call : fetched)
+    call.clear();
   last = &loaded->entry(entry);
   if (checkArena)
     poison();
@@ -262,7 +269,7 @@ void Session::fetch(const format::Output &output, int64_t microbatch, format::DT
   } else {
     std::memcpy(&value, from.data(), sizeof value);
   }
-  fetched[output.name] = value;
+  fetched[static_cast<uint64_t>(microbatch) / bundle.manifest.microbatches].insert_or_assign(output.name, value);
 }
 
 void Session::poison() {

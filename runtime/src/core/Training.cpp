@@ -114,17 +114,21 @@ private:
         interrupted = true;
         break;
       }
-      StepSummary summary = step(order);
-      if (summary.badRank >= 0)
-        failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
-      // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
-      if (summary.skipped() && summary.lossScale < 1)
-        throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
-            .exitsWith(exitNan);
-      lastLoss = summary.loss;
-      std::string savedNow = savesAfter(position.step) ? save() : "";
-      writes([&] { progress.step(summary, savedNow); });
-      if (options.evalEvery && position.step % options.evalEvery == 0)
+      std::vector<StepSummary> summaries = step(order);
+      for (const StepSummary &summary : summaries) {
+        if (summary.badRank >= 0)
+          failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
+        // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
+        if (summary.skipped() && summary.lossScale < 1)
+          throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
+              .exitsWith(exitNan);
+        lastLoss = summary.loss;
+      }
+      bool saves = !options.save.empty() && (position.step == job.steps || passed(options.saveEvery));
+      std::string savedNow = saves ? save() : "";
+      for (const StepSummary &summary : summaries)
+        writes([&] { progress.step(summary, summary.step == position.step ? savedNow : ""); });
+      if (passed(options.evalEvery))
         evaluate(job.evalDataset.get(), position.step);
     }
     if (interrupted && !options.save.empty() && position.step > 0)
@@ -136,37 +140,46 @@ private:
     return 0; // which signal it was, and so the exit code, the control plane knows
   }
 
-  /// One optimizer step; every rank gets the same summary.
-  StepSummary step(const RowOrder &order) {
-    double lr = rateOf(position.step);
-    session.setHyper("lr", lr);
+  /// Whether the last call of `train` made a step whose number `every` divides.
+  bool passed(uint64_t every) const {
+    return every > 0 && position.step / every != (position.step - manifest.calls) / every;
+  }
+
+  /// The optimizer steps of one call of `train`; every rank gets the same summaries.
+  std::vector<StepSummary> step(const RowOrder &order) {
+    std::vector<double> rates;
+    for (uint64_t call = 0; call < manifest.calls; ++call)
+      rates.push_back(rateOf(position.step + call));
+    session.setHypers("lr", rates);
     auto began = std::chrono::steady_clock::now();
     uint64_t sentBefore = session.sentBytes();
     trace.prepare(session, position.step + 1);
     session.run("train", {job.dataset.get(), &order, position.rows});
     StepReport report;
-    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
-    report.sentBytes = session.sentBytes() - sentBefore;
+    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count() /
+                static_cast<double>(manifest.calls);
+    report.sentBytes = (session.sentBytes() - sentBefore) / manifest.calls;
     report.peakBytes = peakBytes();
-    report.metrics = session.results();
-    StepSummary summary = summarize(manifest, control.allGather("step", report.encode()));
-    ++position.step;
-    position.rows += manifest.batch;
-    summary.step = position.step;
-    summary.lr = lr;
+    std::vector<std::string> texts;
+    for (uint64_t call = 0; call < manifest.calls; ++call) {
+      report.metrics = session.results(call);
+      texts.push_back(report.encode());
+    }
+    std::vector<StepSummary> summaries = summarizeCalls(manifest, control.allGather("step", joinReports(texts)));
+    for (auto [call, summary] = std::pair(size_t(0), summaries.begin()); summary != summaries.end(); ++summary) {
+      summary->step = ++position.step;
+      summary->lr = rates[call++];
+      position.rows += manifest.batch;
+    }
     trace.add(session, position.step, job.bundle.programs[manifest.ranks[session.rank()].role]);
-    return summary;
+    return summaries;
   }
 
   /// Resident arena. Asking takes a moment for each page, and it hardly grows after the first steps.
   uint64_t peakBytes() {
-    if (stepsSeen++ < 2 || position.step + 1 == job.steps)
+    if (stepsSeen++ < 2 || position.step + manifest.calls >= job.steps)
       resident = session.residentArena();
     return resident;
-  }
-
-  bool savesAfter(uint64_t step) const {
-    return !options.save.empty() && (step == job.steps || (options.saveEvery && step % options.saveEvery == 0));
   }
 
   std::string save() {

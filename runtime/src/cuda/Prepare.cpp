@@ -86,8 +86,8 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
     scratch[step.queue] = std::max(scratch[step.queue], kernels[place->second].scratch);
   }
   hyperStaging = bytes;
-  for (const format::Buffer &buffer : program.buffers)
-    bytes += buffer.kind == format::BufferKind::Hyper ? sizeof(uint64_t) : 0;
+  for (const format::Buffer &buffer : program.buffers) // one value a slot
+    bytes += buffer.kind == format::BufferKind::Hyper ? buffer.at.size() * sizeof(uint64_t) : 0;
   staging = Block(gpu, bytes, Block::Place::Host);
   segments = cut(source);
 }

@@ -158,6 +158,8 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
 
 static void readNumbers(const Node &root, Manifest &manifest) {
   manifest.microbatches = uint64_t(root.at("microbatches").integer(1, INT32_MAX));
+  if (root.has("calls"))
+    manifest.calls = uint64_t(root.at("calls").integer(1, 4096));
   manifest.batch = uint64_t(root.at("batch").integer(1));
   manifest.seed = uint64_t(root.at("seed").integer());
   manifest.threads = uint32_t(root.at("threads").integer(1, 4096));
@@ -180,7 +182,7 @@ static void read(const Node &root, Manifest &manifest) {
     return;
   root.only({"par_manifest",  "bundle",  "plan",    "model",   "data",    "files",   "mesh",   "roles",       "ranks",
              "communicators", "layouts", "tensors", "inputs",  "outputs", "hypers", "lr",          "text",
-             "microbatches",  "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
+             "microbatches",  "calls",   "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
   manifest.planHash = root.at("plan").text();
   if (manifest.planHash.find_first_not_of("0123456789abcdef") != std::string::npos)

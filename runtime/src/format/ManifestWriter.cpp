@@ -157,6 +157,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
 
 static void writeNumbers(Writer &w, const Manifest &manifest) {
   w.raw("\n").key("microbatches").number(int64_t(manifest.microbatches));
+  if (manifest.calls > 1)
+    w.key("calls").number(int64_t(manifest.calls));
   w.key("batch").number(int64_t(manifest.batch)).key("seed").number(int64_t(manifest.seed));
   w.key("threads").number(manifest.threads).key("device").text(manifest.device);
   w.raw("\n").key("needs").texts(manifest.needs).raw("\n").key("peak").raw("[");

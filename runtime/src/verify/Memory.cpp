@@ -24,7 +24,7 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// State and hypers hold their values, in their first slot; all else is undefined.
+/// State holds its values, in its first slot, and hypers, in each; all else is undefined.
 void Sweep::begin() {
   cells.assign(borders.size(), {});
   definitions.assign(1, {});
@@ -34,8 +34,9 @@ void Sweep::begin() {
   for (const Event &event : program.events)
     events.emplace_back(event.depth);
   for (const auto &[root, whole] : roots)
-    for (uint32_t cell = whole.cells[0].first; cell < whole.cells[0].second; ++cell)
-      cells[cell].root = root, cells[cell].name = mix(1, program.buffers[root].tensor);
+    for (size_t slot = 0; slot < (program.buffers[root].kind == BufferKind::Hyper ? whole.cells.size() : 1); ++slot)
+      for (uint32_t cell = whole.cells[slot].first; cell < whole.cells[slot].second; ++cell)
+        cells[cell].root = root, cells[cell].index = int64_t(slot), cells[cell].name = mix(1, program.buffers[root].tensor);
 }
 
 /// Appends the names of a range, each once where it is repeated: other programs may cut it at other borders.

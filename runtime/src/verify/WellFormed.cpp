@@ -280,10 +280,13 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
 
 Found WellFormed::run(uint32_t role, const Run &run) {
   const Program &program = bundle.programs[role];
-  if (uint64_t(run.microbatch) >= manifest.microbatches)
+  if (uint64_t(run.microbatch) >= manifest.microbatches * manifest.calls)
     return fail("program '" + program.name + "', block '" + program.blocks[run.block].name +
                 "' runs for microbatch " + std::to_string(run.microbatch) + " of " +
-                number(manifest.microbatches));
+                number(manifest.microbatches * manifest.calls));
+  if (uint64_t(run.version) >= manifest.calls)
+    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for version " +
+                std::to_string(run.version) + " of " + number(manifest.calls));
   for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)
     if (Found found = instruction(role, run, n))
       return found;
@@ -320,19 +323,24 @@ Found WellFormed::complete() {
   return std::nullopt;
 }
 
-/// An entry that takes an input takes all microbatches of it.
+/// An entry that takes an input takes all microbatches of it: of one batch, or where it updates several times of all.
 Found WellFormed::allFed() {
   std::map<std::pair<std::string, std::string>, std::set<int64_t>> fed;
+  std::map<std::string, uint64_t> wanted;
   for (const Program &program : bundle.programs)
     for (const Entry &entry : program.entries)
-      for (const Run &run : entry.runs)
+      for (const Run &run : entry.runs) {
+        uint64_t &count = wanted.try_emplace(entry.name, manifest.microbatches).first->second;
+        if (run.version > 0)
+          count = manifest.microbatches * manifest.calls;
         for (const Instruction &it : program.blocks[run.block].instructions)
           if (it.op == Op::Feed)
             fed[{entry.name, it.name}].insert(run.microbatch);
+      }
   for (const auto &[place, microbatches] : fed)
-    if (manifest.findInput(place.second)->microbatched && microbatches.size() != manifest.microbatches)
+    if (manifest.findInput(place.second)->microbatched && microbatches.size() != wanted[place.first])
       return fail("entry " + place.first + " takes " + number(microbatches.size()) + " of " +
-                  number(manifest.microbatches) + " microbatches of input '" + place.second + "'");
+                  number(wanted[place.first]) + " microbatches of input '" + place.second + "'");
   return std::nullopt;
 }
 

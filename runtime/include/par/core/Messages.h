@@ -136,6 +136,7 @@ struct MessageText {
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
   M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
+  M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time (pipeline.flush_every), and {} are no multiple; give --steps {} or {}") \
   M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}")
 
 inline constexpr MessageText messageTable[] = {

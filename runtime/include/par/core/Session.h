@@ -50,11 +50,14 @@ public:
   void restore(const WeightStore &checkpoint);
 
   void setHyper(const std::string &name, double value);
+  /// One for each call of the step in an entry.
+  void setHypers(const std::string &name, std::vector<double> values);
   bool has(const std::string &entry) const { return loaded->has(entry); }
   /// Runs an entry on these rows; results() holds what it fetched.
   void run(const std::string &entry, const StepRows &rows);
   /// Scalars fetched by this rank in the last run, by name of the output.
-  const std::map<std::string, double> &results() const { return fetched; }
+  /// Where the entry makes several calls (Manifest::calls), of the given one.
+  const std::map<std::string, double> &results(uint64_t call = 0) const { return fetched[call]; }
 
   /// Called with every value that is fetched: output, microbatch, this rank's bytes.
   using TakeResult = std::function<void(const format::Output &, int64_t, std::span<const std::byte>)>;
@@ -96,7 +99,8 @@ private:
   bool checkArena;
   ArenaUse use;
   StepRows current;
-  std::map<std::string, double> fetched, hypers;
+  std::vector<std::map<std::string, double>> fetched; ///< by call
+  std::map<std::string, std::vector<double>> hypers;  ///< one value, or one for each call
   TakeResult takeResult;
   std::vector<std::byte> scratch;
   const ExpandedEntry *last = nullptr;

@@ -211,6 +211,9 @@ struct Manifest {
   std::optional<LrSchedule> lr;
   std::optional<TextFeed> text;
   uint64_t microbatches = 1;
+  /// Batches that one call of the entry `train` takes, one behind the other, each with an update: those between two flushes of
+  /// an asynchronous schedule. The microbatches of batch k are numbered k · microbatches and on; hypers have a slot for each.
+  uint64_t calls = 1;
   /// Rows of the whole batch, all ranks and microbatches.
   uint64_t batch = 1;
   uint64_t seed = 0;
@@ -222,7 +225,7 @@ struct Manifest {
   std::vector<std::string> needs;
   /// One for each role.
   std::vector<Peak> peak;
-  /// Predicted time of the entry `train` (or the first one), nanoseconds; 0: none.
+  /// Predicted time of a batch of the entry `train` (or the first one), nanoseconds; 0: none.
   uint64_t predictedNs = 0;
 
   /// nullptr when there is none of that name.

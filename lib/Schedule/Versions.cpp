@@ -1,0 +1,82 @@
+#include "Versions.h"
+
+#include "par/Dialect/Calls.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// The position in the order behind which each call's new value stands.
+std::vector<size_t> Versions::findUpdates(WriteOp write, bool late) const {
+  std::vector<size_t> updates(getCalls(activities.step), 0);
+  int64_t producer = activities.producer(write.getOperand());
+  unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
+  for (auto [position, instance] : llvm::enumerate(order.instances)) {
+    const Activity &activity = activities.list[instance.activity];
+    bool ends = late ? !activity.isCommunication() && activities.isOn(activity, device)
+                     : static_cast<int64_t>(instance.activity) == producer;
+    if (ends)
+      updates[instance.microbatch / activity.count()] = position;
+  }
+  return updates;
+}
+
+/// Notes of an instance that reads a parameter how its version stands to the newest one, of which `made` is the number.
+LogicalResult Versions::use(size_t position, int64_t made, Operation *at) {
+  bool old = made > versions[position];
+  if (made < versions[position])
+    return at->emitError() << "is of version " << versions[position] << " of a parameter where the schedule's order has made "
+                           << made;
+  if (seen[position] && older[position] != old)
+    return at->emitError() << "reads a parameter that is updated at another place than others of the same block: not "
+                              "supported yet by Schedule";
+  seen[position] = true;
+  older[position] = old;
+  return success();
+}
+
+LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<size_t> updates) {
+  int64_t depth = 0;
+  for (Value read : activities.readsBehindOf(variable, device))
+    for (auto [position, instance] : llvm::enumerate(order.instances)) {
+      const Activity &activity = activities.list[instance.activity];
+      if (activity.behind == 0 || !activities.isOn(activity, device) ||
+          !llvm::is_contained(activities.operandsOf(activity), read))
+        continue;
+      int64_t made = llvm::lower_bound(updates, position) - updates.begin();
+      if (failed(use(position, made, read.getDefiningOp())))
+        return failure();
+      // The update to version + n takes the place of `version` where n are kept.
+      if (older[position])
+        depth = std::max(depth, made - versions[position]);
+    }
+  if (depth > 0)
+    depths[{device, variable.getSymName().str()}] = depth;
+  return success();
+}
+
+FailureOr<Versions> Versions::compute(const Activities &activities, const StepOrder &order,
+                                      const std::set<std::pair<unsigned, std::string>> &late) {
+  Versions result(activities, order);
+  result.older.assign(order.instances.size(), false);
+  result.seen = result.older;
+  for (const Instance &instance : order.instances) {
+    const Activity &activity = activities.list[instance.activity];
+    int64_t call = instance.microbatch / activity.count();
+    result.versions.push_back(activity.calls == 1 ? 0 : std::max<int64_t>(0, call - activity.behind));
+  }
+  if (getCalls(activities.step) == 1)
+    return result;
+  for (WriteOp write : activities.writes()) {
+    unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
+    VariableOp variable = activities.variableOf(write);
+    if (activities.readsBehindOf(variable, device).empty())
+      continue;
+    bool isLate = late.count({device, variable.getSymName().str()}) > 0;
+    if (failed(result.follow(variable, device, result.findUpdates(write, isLate))))
+      return failure();
+  }
+  return result;
+}
+
+} // namespace par

@@ -1,0 +1,48 @@
+#ifndef PAR_LIB_SCHEDULE_VERSIONS_H
+#define PAR_LIB_SCHEDULE_VERSIONS_H
+
+#include "StepOrder.h"
+
+#include <set>
+
+namespace par {
+
+/// Where several calls of a step follow one another without a flush: which version of the parameters each instance is
+/// for. Version v is what v updates have made. A microbatch of call c computes with version max(0, c - behind), forward
+/// and backward alike. A device has the newest version in the variable's own buffer; an update leaves the one that it
+/// replaces in another buffer while microbatches still compute with it. Of 1f1b on the first of two stages, one update
+/// behind:
+///
+///     forward 0   forward 1   backward 0   update 0   forward 2   backward 1   update 1
+///     version 0   0           0            0          1           0 (older)    1
+class Versions {
+public:
+  /// `late` are the states, by device and name, that are written behind all else of a call.
+  static mlir::FailureOr<Versions> compute(const Activities &activities, const StepOrder &order,
+                                           const std::set<std::pair<unsigned, std::string>> &late);
+
+  /// Version of the i-th instance of the order, and whether its device has a newer one by then.
+  int64_t at(size_t position) const { return versions[position]; }
+  bool isOlder(size_t position) const { return older[position]; }
+  /// How many older versions of a variable a device keeps at once.
+  int64_t countOlder(unsigned device, VariableOp variable) const {
+    auto found = depths.find({device, variable.getSymName().str()});
+    return found == depths.end() ? 0 : found->second;
+  }
+
+private:
+  Versions(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
+  std::vector<size_t> findUpdates(WriteOp write, bool late) const;
+  mlir::LogicalResult follow(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates);
+  mlir::LogicalResult use(size_t position, int64_t made, mlir::Operation *at);
+
+  const Activities &activities;
+  const StepOrder &order;
+  std::vector<int64_t> versions;
+  std::vector<bool> older, seen;
+  std::map<std::pair<unsigned, std::string>, int64_t> depths;
+};
+
+} // namespace par
+
+#endif

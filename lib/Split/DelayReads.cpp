@@ -1,0 +1,95 @@
+#include "par/Dialect/Calls.h"
+#include "par/Split/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_DELAYREADSPASS
+#include "par/Split/Passes.h.inc"
+
+namespace {
+
+/// The reads of one step.
+class Delayer {
+public:
+  Delayer(StepOp step, ArrayRef<int64_t> behind) : step(step), behind(behind) {
+    for (auto [index, stage] : llvm::enumerate(step->getParentOfType<ModuleOp>().getOps<StageOp>()))
+      numbers[stage.getSymNameAttr()] = index;
+    for (WriteOp write : step.getBlock().getOps<WriteOp>())
+      written.insert(write.getVariableAttr().getAttr());
+  }
+
+  LogicalResult run() {
+    for (ReadOp read : llvm::to_vector(step.getBlock().getOps<ReadOp>()))
+      if (written.contains(read.getVariableAttr().getAttr()) && failed(delay(read)))
+        return failure();
+    return refuseWaits();
+  }
+
+private:
+  static bool isInLoop(OpOperand &use) { return isa<LoopOp>(use.getOwner()->getParentOp()); }
+
+  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last.
+  LogicalResult delay(ReadOp read) {
+    if (llvm::none_of(read->getUses(), isInLoop))
+      return success();
+    VariableOp variable = step->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(read.getVariable());
+    if (variable.getKind() != VariableKind::parameter)
+      return refuse(read) << "computes microbatches with \"" << variable.getSymName()
+                          << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
+                             "them have ended, and only parameters may then be of earlier updates";
+    int64_t updates = behind[numbers.lookup(cast<DistType>(read.getType()).getStage().getAttr())];
+    if (updates == 0)
+      return success();
+    OpBuilder builder(read);
+    builder.setInsertionPointAfter(read);
+    auto late = ReadOp::create(builder, read.getLoc(), read.getType(), read.getVariable(), updates, read.getBatch());
+    read.getResult().replaceUsesWithIf(late.getResult(), isInLoop);
+    return success();
+  }
+
+  /// What all stages must have ended for: parameters of several stages, and numbers of all of them.
+  LogicalResult refuseWaits() {
+    WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
+      if (isa<TransferOp>(op) && !isa<LoopOp>(op->getParentOp()))
+        return refuse(op) << "crosses stages between two batches, which an asynchronous schedule does not wait for: a "
+                             "parameter of several stages (tied weights) needs one of the other schedules";
+      if (isa<StageReduceOp>(op))
+        return refuse(op) << "combines numbers of all stages, which an asynchronous schedule does not wait for";
+      return success();
+    });
+    return failure(waits.wasInterrupted());
+  }
+
+  static InFlightDiagnostic refuse(Operation *op) { return op->emitError(); }
+
+  StepOp step;
+  ArrayRef<int64_t> behind;
+  llvm::DenseMap<Attribute, unsigned> numbers;
+  llvm::DenseSet<Attribute> written;
+};
+
+struct DelayReadsPass : impl::DelayReadsPassBase<DelayReadsPass> {
+  using DelayReadsPassBase::DelayReadsPassBase;
+
+  void runOnOperation() override {
+    auto stages = getOperation().getOps<StageOp>();
+    size_t count = std::distance(stages.begin(), stages.end());
+    if (behind.size() != count || calls < 1) {
+      getOperation().emitError() << "behind has " << behind.size() << " numbers for " << count << " stages, and calls is "
+                                 << calls.getValue();
+      return signalPassFailure();
+    }
+    for (StepOp step : getOperation().getOps<StepOp>()) {
+      if (step.getBlock().getOps<WriteOp>().empty())
+        continue;
+      step->setAttr(callsAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), calls));
+      if (failed(Delayer(step, SmallVector<int64_t>(behind.begin(), behind.end())).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace par
