@@ -25,7 +25,8 @@ using namespace par::format;
 using namespace par::verify;
 
 /// State holds its values, in its first slot, and hypers, in each; all else is undefined.
-void Sweep::begin() {
+void Sweep::begin(const Entry &entry) {
+  versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
   cells.assign(borders.size(), {});
   definitions.assign(1, {});
   now = {};
@@ -72,6 +73,16 @@ Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &
   return std::nullopt;
 }
 
+/// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have written
+/// it. What a run has written itself it may read again.
+bool Sweep::isOtherVersion(const Cell &cell, const Run &run) const {
+  const Buffer &buffer = program.buffers[cell.root];
+  if (buffer.kind != BufferKind::State || cell.updater == &run || cell.updates == uint64_t(run.version))
+    return false;
+  const Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
+  return tensor && tensor->kind == TensorKind::Parameter;
+}
+
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
@@ -84,6 +95,8 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     Cell &cell = cells[at];
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
+    if (versioned && isOtherVersion(cell, run))
+      return otherVersion(run, n, cell);
     if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
@@ -112,6 +125,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
     cell.root = access.touch == Touch::Lose ? kNone : access.root;
     cell.index = indexOf(access, run);
+    if (cell.updater != &run)
+      cell.updater = &run, ++cell.updates;
     cell.definition = uint32_t(definitions.size() - 1);
     cell.name = name;
     if (anew)
@@ -239,7 +254,7 @@ Found Sweep::end(const Entry &entry) {
 Found Sweep::run() {
   place();
   for (const Entry &entry : program.entries) {
-    begin();
+    begin(entry);
     lineage.entries.emplace_back();
     for (const Run &run : entry.runs)
       for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)

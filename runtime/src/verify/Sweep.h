@@ -31,6 +31,8 @@ struct Cell {
   uint32_t queue = 0, time = 0; ///< of the last write
   Clock reads{};                ///< time of the last read on each queue
   uint64_t name = 0;            ///< of its value
+  uint32_t updates = 0; ///< runs that have written it in this entry
+  const format::Run *updater = nullptr; ///< the last of them
   uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
 };
 
@@ -51,7 +53,9 @@ private:
   void place();
   uint64_t address(uint32_t root, uint32_t slot) const;
   std::pair<uint32_t, uint32_t> cellsOf(uint64_t begin, uint64_t bytes) const;
-  void begin();
+  void begin(const format::Entry &entry);
+  bool isOtherVersion(const Cell &cell, const format::Run &run) const;
+  Counterexample otherVersion(const format::Run &run, uint32_t n, const Cell &cell) const;
   Found step(const format::Run &run, uint32_t n);
   bool seen(uint32_t queue, uint32_t other, uint32_t time) const;
   Found withinGroup(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
@@ -80,6 +84,7 @@ private:
   std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
 
   std::vector<Cell> cells;
+  bool versioned = false; ///< the entry updates parameters several times
   std::vector<Definition> definitions;
   std::array<Clock, format::kMaxQueues> now;                       ///< what each queue has seen
   std::array<std::vector<Definition>, format::kMaxQueues> history; ///< [queue][time - 1]

@@ -139,9 +139,10 @@ Found WellFormed::buffers(uint32_t role) {
     bool known = false;
     for (const Hyper &hyper : manifest.hypers)
       known = known || hyper.name == buffer.tensor;
-    if (!known || buffer.type != DType::F32 || buffer.bytes() != 4 || buffer.index != Index::None)
+    bool one = buffer.index == Index::None || (buffer.index == Index::Ver && buffer.at.size() == manifest.calls);
+    if (!known || buffer.type != DType::F32 || buffer.bytes() != 4 || !one)
       return fail("program '" + program.name + "', buffer '" + buffer.name + "': '" + buffer.tensor +
-                  "' is not a hyper of the manifest, or the buffer is not one f32");
+                  "' is not a hyper of the manifest, or the buffer is not one f32 (for each call, by version)");
   }
   return std::nullopt;
 }

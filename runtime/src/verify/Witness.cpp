@@ -39,6 +39,16 @@ Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, ui
   return found;
 }
 
+Counterexample Sweep::otherVersion(const Run &run, uint32_t n, const Cell &cell) const {
+  Counterexample found{Property::Value,
+                       "version: a run of version " + std::to_string(run.version) + " reads parameter '" +
+                           program.buffers[cell.root].tensor + "' after " + std::to_string(cell.updates) + " updates",
+                       {line({&run, n})}};
+  if (cell.updater && cell.definition)
+    found.notes.push_back(line(definitions[cell.definition]));
+  return found;
+}
+
 Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const {
   return {Property::Race,
           "race: two instructions touch " + value(placed.access.root, indexOf(placed.access, run)) +

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Asynchronous schedules against one rank whose gradients are taken at weights of some updates ago, a line a claim.
+
+    asynchronous.py --bin build/bin MODEL DATA [--batch 8] [--steps 48] [--stages 2,4] [--dim seq=16] [--train '{loss: mse}']
+
+What pipedream and pipedream-2bw mean is defined on one device: the gradient of batch k is that of stage s's parameters as they
+were d_s updates before the newest, but never before the last flush, and it changes the newest ones. This script does that
+itself, with a bundle of one rank that makes one step of sgd with lr 1 (so that what it takes away is the gradient), and weights
+that it mixes for every batch. Held against that:
+  losses  of every batch, within 1e-5, relative above 1: both compute in float32, and add in other orders
+  proof   par-verify accepts the bundle
+  resumed a job that is saved and goes on at a flush gives the bits of one that was not interrupted
+  dp2     the same stages, each with two replicas, within 1e-5 too
+  slots   the older versions that a rank keeps are as many as the schedule says: p-1-s, with vertical sync p-1, of 2bw one
+Only Python's standard library is used. Exit status 0: all hold.
+"""
+import argparse
+import json
+import pathlib
+import tempfile
+
+from runs import Claims, Runs, largest, read_safetensors, write_safetensors
+
+RATE, BOUND, FLUSH = 0.05, 1e-5, 8
+
+
+def plan(args, mesh, schedule=None, rate=RATE, microbatches=1, more=""):
+    dims = ", ".join(dim.replace("=", ": ") for dim in args.dim)
+    pipeline = f"pipeline: {{schedule: {schedule}, flush_every: {FLUSH}{more}}}\n" if schedule else ""
+    return (f"mesh: {{{mesh}}}\ndims: {{{dims}}}\nbatch: {{size: {args.batch}, microbatches: {microbatches}}}\n"
+            f"train: {{optimizer: {{kind: sgd, lr: {rate}}}{args.train}}}\n{pipeline}")
+
+
+def batches(data, size):
+    """The rows of each batch, one behind the other, of as many as there are whole ones."""
+    arrays = read_safetensors(data, ("F32", "I64"))
+    rows = {name: len(numbers) // shape[0] for name, (shape, numbers) in arrays.items()}
+    count = min(shape[0] for shape, _ in arrays.values()) // size
+    return [{name: ([size, *shape[1:]], numbers[k * size * rows[name]:(k + 1) * size * rows[name]])
+             for name, (shape, numbers) in arrays.items()} for k in range(count)]
+
+
+def stages_of(bundle):
+    """tensor -> stage of the rank that owns it"""
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    layouts = manifest["layouts"]
+    return {tensor["name"]: manifest["ranks"][layouts[tensor["layout"]]["parts"][0]["ranks"][0]]["role"]
+            for tensor in manifest["tensors"] if tensor["kind"] == "parameter"}
+
+
+class Delayed:
+    """One rank, whose parameters of each stage are `behind[stage]` updates behind when a gradient is taken."""
+
+    def __init__(self, runs, args, initial):
+        self.runs, self.args, self.initial = runs, args, initial
+        self.bundle = runs.compile(args.model, plan(args, "", rate=1.0))
+        self.data = batches(args.data, args.batch)
+
+    def losses(self, stages, behind, steps):
+        versions, losses = [dict(self.initial)], []
+        for k in range(steps):
+            if k % FLUSH == 0:
+                versions = versions[-1:]
+            newest = len(versions) - 1
+            mixed = {name: versions[max(0, newest - behind[stages.get(name, 0)])][name] for name in self.initial}
+            weights, data = self.runs.work / "mixed.safetensors", self.runs.work / "batch.safetensors"
+            write_safetensors(weights, mixed)
+            write_safetensors(data, self.data[k % len(self.data)])
+            metrics, exported = self.runs.train(self.bundle, data, 1, "--weights", weights)
+            losses.append(metrics[0]["loss"])
+            after = read_safetensors(exported)
+            versions.append({name: (shape, tuple(w - RATE * (x - y) for w, x, y in zip(numbers, mixed[name][1], after[name][1])))
+                             for name, (shape, numbers) in versions[-1].items()})
+        return losses
+
+
+def older_versions(bundle):
+    """How many slots the buffers of older versions have on each role, 0 where there are none"""
+    roles = sorted(bundle.glob("role-*.json"), key=lambda path: int(path.stem[5:]))
+    return [max((len(buffer["at"]) for buffer in json.loads(role.read_text())["buffers"]
+                 if buffer.get("index") == "ver" and buffer["kind"] == "temp"), default=0) for role in roles]
+
+
+class Case:
+    def __init__(self, runs, claims, args, delayed):
+        self.runs, self.claims, self.args, self.delayed = runs, claims, args, delayed
+
+    def losses(self, bundle, steps, *more):
+        metrics, weights = self.runs.train(bundle, self.args.data, steps, *more)
+        return [line["loss"] for line in metrics], read_safetensors(weights)
+
+    def check(self, title, stages, schedule, behind, microbatches=1, more=""):
+        args, start = self.args, ["--weights", self.delayed.initial_file]
+        bundle = self.runs.compile(args.model, plan(args, f"pp: {stages}", schedule, RATE, microbatches, more))
+        self.runs.run(self.runs.binaries / "par-verify", bundle)
+        self.claims.equal(f"{title}: older versions a rank keeps", older_versions(bundle), behind)
+        found, weights = self.losses(bundle, args.steps, *start)
+        wanted = self.delayed.losses(stages_of(bundle), behind, args.steps)
+        self.claims.hold(f"{title}: losses of {args.steps} steps", self.apart(found, wanted), BOUND)
+        synchronous = self.delayed.losses(stages_of(bundle), [0] * stages, FLUSH)
+        self.claims.hold(f"{title}: without delay they would differ", self.apart(found[:FLUSH], synchronous), 100 * BOUND, least=True)
+        saves = self.runs.work / f"saves-{title.replace(' ', '-')}"
+        half = args.steps // 2 // FLUSH * FLUSH
+        self.losses(bundle, half, *start, "--save", saves)
+        again, resumed = self.losses(bundle, args.steps, "--resume", saves)
+        self.claims.equal(f"{title}: resumed, losses and weights of other bits",
+                          sum(a != b for a, b in zip(again, found[half:])) + sum(resumed[n] != weights[n] for n in weights), 0)
+        both = self.runs.compile(args.model, plan(args, f"pp: {stages}, dp: 2", schedule, RATE, microbatches, more))
+        self.claims.hold(f"{title}: dp 2", self.apart(self.losses(both, args.steps, *start)[0], wanted), BOUND)
+
+    @staticmethod
+    def apart(found, wanted):
+        if len(found) != len(wanted):
+            return float("nan")
+        return largest(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=48)
+    parser.add_argument("--stages", type=lambda text: [int(number) for number in text.split(",")], default=[2, 4])
+    parser.add_argument("--dim", action="append", default=[])
+    parser.add_argument("--train", default="", help="more keys of train, as ', loss: mse'")
+    args = parser.parse_args()
+    claims = Claims()
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(args.bin, folder)
+        start = runs.compile(args.model, plan(args, "", rate=0.0))
+        initial_file = pathlib.Path(folder) / "initial.safetensors"
+        runs.run(*runs.command(start, args.data, 1, "--export", initial_file, *(["--init"] if "--init" in args.train else [])))
+        delayed = Delayed(runs, args, read_safetensors(initial_file))
+        delayed.initial_file = initial_file
+        case = Case(runs, claims, args, delayed)
+        for p in args.stages:
+            with claims.watch(f"pipedream pp{p}"):
+                case.check(f"pipedream pp{p}", p, "pipedream", [p - 1 - s for s in range(p)])
+            with claims.watch(f"pipedream pp{p} vertical sync"):
+                case.check(f"pipedream pp{p} vertical sync", p, "pipedream", [p - 1] * p, more=", vertical_sync: true")
+            with claims.watch(f"pipedream-2bw pp{p}"):
+                case.check(f"pipedream-2bw pp{p}", p, "pipedream-2bw", [1] * p, microbatches=p)
+    print(f"{claims.count} claims, {len(claims.failures)} failed")
+    raise SystemExit(bool(claims.failures))
+
+
+if __name__ == "__main__":
+    main()
