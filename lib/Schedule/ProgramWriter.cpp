@@ -29,7 +29,7 @@ Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
     local = LoadOp::create(builder, loc, value.getType(), numberName());
   } else if (!local) {
     const BufferPlan *plan = &buffers.of(value);
-    if (older && Activities::behindOf(value) > 0)
+    if (Activities::behindOf(value) > 0 && older.count(plan->name))
       plan = buffers.olderOf(*plan, activities.deviceOf(value));
     local = LoadOp::create(builder, loc, plan->type, plan->name);
   }
@@ -55,7 +55,7 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
 }
 
 /// The first microbatch's summand is the sum so far, every other one is added to what stands in the buffer.
-void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, Variant variant) {
+void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, const Variant &variant) {
   auto loop = cast<LoopOp>(sum.getOwner());
   Operation *yield = loop.getBody().front().getTerminator();
   Value summand = load(builder, yield->getLoc(), yield->getOperand(sum.getResultNumber()));
@@ -71,13 +71,16 @@ void ProgramWriter::keepOlder(OpBuilder &builder, Location loc, const BufferPlan
     StoreOp::create(builder, loc, LoadOp::create(builder, loc, state.type, state.name), plan->name);
 }
 
-void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, Variant variant) {
-  for (Value result : activities.resultsOf(activity)) {
-    unsigned device = activities.deviceOf(result);
-    keepOlder(builder, result.getLoc(), buffers.of(result), device);
-    for (const BufferPlan &state : buffers.alsoStoredTo(result))
-      keepOlder(builder, result.getLoc(), state, device);
-  }
+void ProgramWriter::keepOlderOf(OpBuilder &builder, Value result) {
+  unsigned device = activities.deviceOf(result);
+  keepOlder(builder, result.getLoc(), buffers.of(result), device);
+  for (const BufferPlan &state : buffers.alsoStoredTo(result))
+    keepOlder(builder, result.getLoc(), state, device);
+}
+
+void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, const Variant &variant) {
+  for (Value result : activities.resultsOf(activity))
+    keepOlderOf(builder, result);
   for (Operation *op : activity.ops)
     execute(builder, cast<RunOp>(op));
   for (OpResult sum : activity.sums)
@@ -113,6 +116,8 @@ void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, 
     SendOp::create(builder, loc, values, peers, tag);
     return;
   }
+  for (Value result : activities.resultsOf(activity))
+    keepOlderOf(builder, result);
   auto received = RecvOp::create(builder, loc, types, peers, tag);
   for (auto [op, local] : llvm::zip(activity.ops, received.getResults()))
     if (llvm::is_contained(activities.resultsOf(activity), op->getResult(0)))
@@ -127,20 +132,25 @@ ProgramWriter::Variant ProgramWriter::variantOf(size_t position) const {
   const Activity &activity = activities.list[instance.activity];
   int64_t microbatch = instance.microbatch % activity.count();
   return {!activity.sums.empty() && microbatch == 0, !activity.tail.empty() && microbatch == activity.count() - 1,
-          buffers.getVersions().isOlder(position)};
+          buffers.getVersions().olderAt(position)};
 }
 
-std::string ProgramWriter::nameOf(const Activity &activity, unsigned device, Variant variant) const {
+std::string ProgramWriter::nameOf(const Activity &activity, unsigned device, const Variant &variant) {
   std::string name = activities.prefix + activity.name;
   if (activity.kind == Activity::Kind::Transfer)
     return name + (activities.deviceOf(activity.stages[0]) == device ? ".send" : ".recv");
   if (activity.count() > 1 && (variant.first || variant.last))
     name += variant.last ? ".last" : ".first";
-  return variant.older ? name + ".older" : name;
+  if (variant.older.empty())
+    return name;
+  // Parameters may be updated at several places of the order, a tied one's copy where it comes from another stage.
+  unsigned sets = llvm::count_if(olderSets, [&](auto &known) { return known.first.first == &activity; });
+  unsigned number = olderSets.try_emplace({&activity, variant.older}, sets + 1).first->second;
+  return name + ".older" + (number > 1 ? std::to_string(number) : "");
 }
 
 void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned device,
-                               Variant variant) {
+                               const Variant &variant) {
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = activity.ops.empty() ? program.getLoc() : activity.ops.front()->getLoc();
   auto block = BlockOp::create(builder, loc, name);
@@ -201,7 +211,7 @@ Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device) {
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
-  older = false;
+  older.clear();
   for (auto &[value, state] : late)
     keepOlder(inner, value.getLoc(), state, device);
   for (auto &[value, state] : late)

@@ -18,11 +18,10 @@ private:
   /// Which microbatches a block is for.
   struct Variant {
     bool first = false, last = false; ///< starts the sums; takes the tail along
-    bool older = false;               ///< computes with parameters that have been updated since
-    bool operator==(const Variant &) const = default;
+    std::set<std::string> older;      ///< parameters that have been updated since the version that it computes with
   };
   Variant variantOf(size_t position) const;
-  std::string nameOf(const Activity &activity, unsigned device, Variant variant) const;
+  std::string nameOf(const Activity &activity, unsigned device, const Variant &variant);
   void writeBuffers(ProgramOp program, unsigned device);
   /// The runs of an entry while they are listed.
   struct Runs {
@@ -38,10 +37,11 @@ private:
   mlir::Attribute writeLate(ProgramOp program, unsigned device);
   int64_t microbatchesOfCall() const;
   std::vector<size_t> findCallEnds(unsigned device) const;
+  void keepOlderOf(mlir::OpBuilder &builder, mlir::Value result);
   void keepOlder(mlir::OpBuilder &builder, mlir::Location loc, const BufferPlan &state, unsigned device);
   void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned device,
-                  Variant variant);
-  void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);
+                  const Variant &variant);
+  void writeCompute(mlir::OpBuilder &builder, const Activity &activity, const Variant &variant);
   void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   /// A value on its way from one stage to another with another mesh.
   struct Crossing {
@@ -63,7 +63,7 @@ private:
   void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local);
-  void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, Variant variant);
+  void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, const Variant &variant);
   /// Buffer of the microbatches' numbers, a slot for each.
   std::string numberName() const { return activities.prefix + "microbatch"; }
   void execute(mlir::OpBuilder &builder, RunOp run);
@@ -73,7 +73,8 @@ private:
   const Buffers &buffers;
   llvm::SmallVector<int64_t> tags;                 ///< one an activity
   llvm::DenseMap<mlir::Value, mlir::Value> locals; ///< of the block being written
-  bool older = false;                              ///< the block computes with older versions
+  std::set<std::string> older; ///< of the block being written: see Variant
+  std::map<std::pair<const Activity *, std::set<std::string>>, unsigned> olderSets; ///< numbers of what blocks have so
 };
 
 } // namespace par

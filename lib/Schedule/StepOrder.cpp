@@ -86,6 +86,9 @@ public:
     for (const Activity &activity : activities.list)
       if (activity.calls > 1)
         keepUntilUsed(activity);
+    if (getCalls(activities.step) > 1)
+      for (WriteOp write : activities.writes())
+        waitForVersions(write);
   }
 
   /// Predicted ns of an activity.
@@ -111,6 +114,21 @@ private:
         problem.tasks[indices[{producer, call * source.count()}]].after.push_back(
             indices[{index, call * user.count() - 1}]);
     }
+  }
+
+  /// What computes with a version of a parameter waits for the update that makes it, also where that comes from another stage.
+  void waitForVersions(WriteOp write) {
+    int64_t producer = activities.producer(write.getOperand());
+    unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
+    for (Value read : activities.readsBehindOf(activities.variableOf(write), device))
+      for (auto [index, user] : llvm::enumerate(activities.list)) {
+        if (producer < 0 || user.behind == 0 || !llvm::is_contained(activities.operandsOf(user), read))
+          continue;
+        int64_t each = activities.list[producer].count();
+        for (int64_t i = (user.behind + 1) * user.count(); i < user.instances(); ++i)
+          problem.tasks[indices[{index, i}]].after.push_back(
+              indices[{producer, (i / user.count() - user.behind) * each - 1}]);
+      }
   }
 
   /// A value of an earlier loop, sliced by this one.

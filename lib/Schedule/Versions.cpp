@@ -21,20 +21,6 @@ std::vector<size_t> Versions::findUpdates(WriteOp write, bool late) const {
   return updates;
 }
 
-/// Notes of an instance that reads a parameter how its version stands to the newest one, of which `made` is the number.
-LogicalResult Versions::use(size_t position, int64_t made, Operation *at) {
-  bool old = made > versions[position];
-  if (made < versions[position])
-    return at->emitError() << "is of version " << versions[position] << " of a parameter where the schedule's order has made "
-                           << made;
-  if (seen[position] && older[position] != old)
-    return at->emitError() << "reads a parameter that is updated at another place than others of the same block: not "
-                              "supported yet by Schedule";
-  seen[position] = true;
-  older[position] = old;
-  return success();
-}
-
 LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<size_t> updates) {
   int64_t depth = 0;
   for (Value read : activities.readsBehindOf(variable, device))
@@ -44,11 +30,14 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
           !llvm::is_contained(activities.operandsOf(activity), read))
         continue;
       int64_t made = llvm::lower_bound(updates, position) - updates.begin();
-      if (failed(use(position, made, read.getDefiningOp())))
-        return failure();
+      if (made < versions[position])
+        return read.getDefiningOp()->emitError() << "is of version " << versions[position]
+                                                 << " of a parameter where the schedule's order has made " << made;
+      if (made == versions[position])
+        continue;
       // The update to version + n takes the place of `version` where n are kept.
-      if (older[position])
-        depth = std::max(depth, made - versions[position]);
+      older[position].insert(variable.getSymName().str());
+      depth = std::max(depth, made - versions[position]);
     }
   if (depth > 0)
     depths[{device, variable.getSymName().str()}] = depth;
@@ -58,8 +47,7 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
 FailureOr<Versions> Versions::compute(const Activities &activities, const StepOrder &order,
                                       const std::set<std::pair<unsigned, std::string>> &late) {
   Versions result(activities, order);
-  result.older.assign(order.instances.size(), false);
-  result.seen = result.older;
+  result.older.resize(order.instances.size());
   for (const Instance &instance : order.instances) {
     const Activity &activity = activities.list[instance.activity];
     int64_t call = instance.microbatch / activity.count();

@@ -21,9 +21,9 @@ public:
   static mlir::FailureOr<Versions> compute(const Activities &activities, const StepOrder &order,
                                            const std::set<std::pair<unsigned, std::string>> &late);
 
-  /// Version of the i-th instance of the order, and whether its device has a newer one by then.
+  /// Version of the i-th instance of the order, and the variables of which its device has a newer one by then.
   int64_t at(size_t position) const { return versions[position]; }
-  bool isOlder(size_t position) const { return older[position]; }
+  const std::set<std::string> &olderAt(size_t position) const { return older[position]; }
   /// How many older versions of a variable a device keeps at once.
   int64_t countOlder(unsigned device, VariableOp variable) const {
     auto found = depths.find({device, variable.getSymName().str()});
@@ -34,12 +34,11 @@ private:
   Versions(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
   std::vector<size_t> findUpdates(WriteOp write, bool late) const;
   mlir::LogicalResult follow(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates);
-  mlir::LogicalResult use(size_t position, int64_t made, mlir::Operation *at);
 
   const Activities &activities;
   const StepOrder &order;
   std::vector<int64_t> versions;
-  std::vector<bool> older, seen;
+  std::vector<std::set<std::string>> older;
   std::map<std::pair<unsigned, std::string>, int64_t> depths;
 };
 

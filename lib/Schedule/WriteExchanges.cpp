@@ -109,6 +109,9 @@ int64_t ProgramWriter::countTags(const Activity &activity) const {
 void ProgramWriter::writeExchange(OpBuilder &builder, const Activity &activity, unsigned device) {
   int64_t tag = tags[&activity - activities.list.data()];
   bool sends = activities.deviceOf(activity.stages[0]) == device;
+  if (!sends)
+    for (Value result : activities.resultsOf(activity))
+      keepOlderOf(builder, result);
   for (Operation *op : activity.ops) {
     auto transfer = cast<TransferOp>(op);
     Crossing crossing = crossingOf(transfer.getOperand().getType(), transfer.getType(), tag++);

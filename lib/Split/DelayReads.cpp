@@ -21,10 +21,12 @@ public:
   }
 
   LogicalResult run() {
+    if (failed(refuseWaits()))
+      return failure();
     for (ReadOp read : llvm::to_vector(step.getBlock().getOps<ReadOp>()))
       if (written.contains(read.getVariableAttr().getAttr()) && failed(delay(read)))
         return failure();
-    return refuseWaits();
+    return success();
   }
 
 private:
@@ -35,8 +37,8 @@ private:
     if (llvm::none_of(read->getUses(), isInLoop))
       return success();
     VariableOp variable = step->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(read.getVariable());
-    if (variable.getKind() != VariableKind::parameter)
-      return refuse(read) << "computes microbatches with \"" << variable.getSymName()
+    if (variable.getKind() != VariableKind::parameter && variable.getKind() != VariableKind::copy)
+      return read.emitError() << "computes microbatches with \"" << variable.getSymName()
                           << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
                              "them have ended, and only parameters may then be of earlier updates";
     int64_t updates = behind[numbers.lookup(cast<DistType>(read.getType()).getStage().getAttr())];
@@ -49,20 +51,20 @@ private:
     return success();
   }
 
-  /// What all stages must have ended for: parameters of several stages, and numbers of all of them.
+  /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind, parameters
+  /// of several.
   LogicalResult refuseWaits() {
+    bool alike = llvm::all_equal(behind);
     WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
-      if (isa<TransferOp>(op) && !isa<LoopOp>(op->getParentOp()))
-        return refuse(op) << "crosses stages between two batches, which an asynchronous schedule does not wait for: a "
-                             "parameter of several stages (tied weights) needs one of the other schedules";
+      if (isa<TransferOp>(op) && !isa<LoopOp>(op->getParentOp()) && !alike)
+        return op->emitError() << "crosses stages between two batches: a parameter of several stages (tied weights) must be as "
+                                  "many updates behind on each; say pipeline.vertical_sync: true, or schedule: pipedream-2bw";
       if (isa<StageReduceOp>(op))
-        return refuse(op) << "combines numbers of all stages, which an asynchronous schedule does not wait for";
+        return op->emitError() << "combines numbers of all stages, which an asynchronous schedule does not wait for";
       return success();
     });
     return failure(waits.wasInterrupted());
   }
-
-  static InFlightDiagnostic refuse(Operation *op) { return op->emitError(); }
 
   StepOp step;
   ArrayRef<int64_t> behind;

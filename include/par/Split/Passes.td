@@ -110,9 +110,9 @@ def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
     `behind` as many writes as the option says of it, while what stands behind the loop reads what was written last; and
     the attribute `par.calls`, the number of batches that follow one another without a flush. With one call nothing
     changes: no write stands between.
-    Fails: where the loop reads something else that the step writes (counters of random numbers, moving statistics), or a
-    value crosses stages behind the loop (tied parameters, norms of all gradients): an asynchronous schedule waits for
-    no other stage there.
+    Fails: where the loop reads something else that the step writes (counters of random numbers, moving statistics), where
+    numbers of all stages are combined (norms of all gradients), which an asynchronous schedule does not wait for, and
+    where parameters of several stages (tied ones) are not as many updates behind on each.
 
     ```
     %w = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>

@@ -80,7 +80,7 @@ bool Sweep::isOtherVersion(const Cell &cell, const Run &run) const {
   if (buffer.kind != BufferKind::State || cell.updater == &run || cell.updates == uint64_t(run.version))
     return false;
   const Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
-  return tensor && tensor->kind == TensorKind::Parameter;
+  return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::Copy);
 }
 
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
@@ -95,7 +95,7 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     Cell &cell = cells[at];
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
-    if (versioned && isOtherVersion(cell, run))
+    if (versioned && it.op != Op::Send && isOtherVersion(cell, run)) // what is sent to a copy is the newest
       return otherVersion(run, n, cell);
     if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
