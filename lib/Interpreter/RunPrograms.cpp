@@ -50,6 +50,14 @@ LogicalResult ProgramRun::begin() {
   return success();
 }
 
+/// What a call carries on lies microbatch by microbatch.
+static int64_t partsOf(BufferOp buffer) { return buffer.getIndex() == SlotIndex::mb ? buffer.getDepth() : 1; }
+
+/// A microbatch's part of what has it in its first dim.
+static Tensor partOf(const Tensor &whole, RankedTensorType type, int64_t microbatch) {
+  return pick(whole, type, getStrides(type.getShape()), microbatch * type.getNumElements());
+}
+
 LogicalResult ProgramRun::fillState(Walk &walk) {
   for (auto buffer : walk.program.getOps<BufferOp>()) {
     if (buffer.getKind() == BufferKind::temp)
@@ -62,8 +70,9 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
     if (!variable)
       return buffer.emitError() << "names \"" << *buffer.getOf() << "\", which is no variable";
     auto dist = cast<DistType>(*buffer.getDist());
-    walk.storage.fill(buffer, 0,
-                      distribute(initialValue(variable, variables), dist.getSharding(), walk.mesh));
+    Tensor whole = initialValue(variable, variables);
+    for (int64_t slot = 0; slot < partsOf(buffer); ++slot)
+      walk.storage.fill(buffer, slot, distribute(partOf(whole, dist.getTensor(), slot), dist.getSharding(), walk.mesh));
   }
   return success();
 }
@@ -79,7 +88,7 @@ static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
   if (buffer.getSliced() ? have < (microbatch + 1) * size : have != size)
     return buffer.emitError() << "takes " << type << " for microbatch " << microbatch << " of input \""
                               << *buffer.getOf() << "\", which has " << have << " elements";
-  Tensor part = pick(found->second, type, getStrides(type.getShape()), microbatch * size);
+  Tensor part = partOf(found->second, type, microbatch);
   ShardingAttr sharding = cast<DistType>(*buffer.getDist()).getSharding();
   walk.storage.fill(buffer, walk.microbatch(), distribute(part, sharding, walk.mesh));
   return success();
@@ -196,22 +205,7 @@ LogicalResult ProgramRun::collectGradients(Walk &walk) {
   return success();
 }
 
-LogicalResult ProgramRun::finish(Walk &walk) {
-  for (BufferOp buffer : walk.storage.stored()) {
-    if (buffer.getKind() != BufferKind::state)
-      continue;
-    auto dist = cast<DistType>(*buffer.getDist());
-    RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), walk.mesh);
-    FailureOr<Tensor> whole =
-        collect(buffer, walk.storage.peek(buffer, local), dist.getTensor(), dist.getSharding(), walk.mesh);
-    if (failed(whole))
-      return failure();
-    outcome.written[buffer.getOf()->str()] = *whole;
-  }
-  return success();
-}
-
-/// What is handed out once a microbatch is stacked.
+/// What is handed out, or carried on, once a microbatch is stacked.
 static Tensor stack(const std::map<int64_t, Tensor> &parts) {
   const Tensor &first = parts.begin()->second;
   if (parts.size() == 1)
@@ -228,6 +222,25 @@ static Tensor stack(const std::map<int64_t, Tensor> &parts) {
     at += part.getSize();
   }
   return whole;
+}
+
+LogicalResult ProgramRun::finish(Walk &walk) {
+  for (BufferOp buffer : walk.storage.stored()) {
+    if (buffer.getKind() != BufferKind::state)
+      continue;
+    auto dist = cast<DistType>(*buffer.getDist());
+    RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), walk.mesh);
+    std::map<int64_t, Tensor> parts;
+    for (int64_t slot = 0; slot < partsOf(buffer); ++slot) {
+      FailureOr<Tensor> part =
+          collect(buffer, walk.storage.peek(buffer, slot, local), dist.getTensor(), dist.getSharding(), walk.mesh);
+      if (failed(part))
+        return failure();
+      parts.emplace(slot, *part);
+    }
+    outcome.written[buffer.getOf()->str()] = stack(parts);
+  }
+  return success();
 }
 
 FailureOr<Outcome> ProgramRun::run() {

@@ -82,8 +82,8 @@ void Storage::store(StoreOp store, int64_t microbatch, ArrayRef<Tensor> shards) 
   slotOf(buffer, microbatch).stored = true;
 }
 
-SmallVector<Tensor> Storage::peek(BufferOp buffer, RankedTensorType type) {
-  return seenAs(slotOf(buffer, 0).shards, type);
+SmallVector<Tensor> Storage::peek(BufferOp buffer, int64_t slot, RankedTensorType type) {
+  return seenAs(slotOf(buffer, slot).shards, type);
 }
 
 LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, int64_t microbatch) {

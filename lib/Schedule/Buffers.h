@@ -12,7 +12,7 @@ struct BufferPlan {
   std::string of;              ///< variable or input; of a sum, the variable whose gradient it accumulates
   mlir::RankedTensorType type; ///< of one slot, on one rank
   DistType dist;               ///< state, hyper, input, gradient
-  bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
+  bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time; of state, for each
   int64_t depth = 1;
   bool saved = false; ///< forward keeps it for backward of the same microbatch
 };
@@ -38,6 +38,7 @@ private:
   void placeOperand(mlir::Value value);
   void placeResult(const Activity &activity, mlir::Value value);
   void placeWrite(WriteOp write);
+  bool isReadLater(mlir::Value old, mlir::Value made) const;
   void reuseSums();
   void nameAccumulators();
   void markSaved();
@@ -51,8 +52,8 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> late;
 };
 
-/// The state buffer of a variable on a device.
-BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local);
+/// The state buffer of a variable on a device, of one microbatch where each of `microbatches` carries on its own.
+BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t microbatches);
 
 } // namespace par
 

@@ -174,13 +174,16 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, SmallVector
   }
 }
 
-/// Writes that had to wait: all loads before all stores, for variables that change places.
-void ProgramWriter::writeLate(ProgramOp program, unsigned device, SmallVectorImpl<Attribute> &runs) {
+/// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change places.
+void ProgramWriter::writeLate(ProgramOp program, unsigned device, bool perMicrobatch, SmallVectorImpl<Attribute> &runs,
+                              SmallVectorImpl<int64_t> &microbatches) {
   auto late = buffers.lateWrites(device);
+  llvm::erase_if(late, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
   if (late.empty())
     return;
+  int64_t count = late.front().second.depth;
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  std::string name = activities.prefix + "write";
+  std::string name = activities.prefix + (perMicrobatch ? "carry" : "write");
   auto block = BlockOp::create(builder, program.getLoc(), name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
@@ -189,7 +192,10 @@ void ProgramWriter::writeLate(ProgramOp program, unsigned device, SmallVectorImp
     load(inner, value.getLoc(), value);
   for (auto &[value, state] : late)
     StoreOp::create(inner, value.getLoc(), locals.lookup(value), state.name);
-  runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name));
+  for (int64_t microbatch = 0; microbatch < count; ++microbatch) {
+    runs.push_back(FlatSymbolRefAttr::get(builder.getContext(), name));
+    microbatches.push_back(microbatch);
+  }
 }
 
 void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
@@ -227,8 +233,8 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
     runs.push_back(FlatSymbolRefAttr::get(program.getContext(), name));
     microbatches.push_back(instance.microbatch);
   }
-  writeLate(program, device, runs);
-  microbatches.resize(runs.size(), 0);
+  writeLate(program, device, /*perMicrobatch=*/true, runs, microbatches);
+  writeLate(program, device, /*perMicrobatch=*/false, runs, microbatches);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
                   builder.getArrayAttr(runs), microbatches);

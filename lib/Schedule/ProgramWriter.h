@@ -25,7 +25,8 @@ private:
   void writeBuffers(ProgramOp program, unsigned device);
   void writeNumbers(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs,
                     llvm::SmallVectorImpl<int64_t> &microbatches);
-  void writeLate(ProgramOp program, unsigned device, llvm::SmallVectorImpl<mlir::Attribute> &runs);
+  void writeLate(ProgramOp program, unsigned device, bool perMicrobatch, llvm::SmallVectorImpl<mlir::Attribute> &runs,
+                 llvm::SmallVectorImpl<int64_t> &microbatches);
   void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned device,
                   Variant variant);
   void writeCompute(mlir::OpBuilder &builder, const Activity &activity, Variant variant);

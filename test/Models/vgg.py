@@ -26,7 +26,7 @@ from runs import HERE, Claims, Runs
 sys.path.append(str(HERE.parent.parent / "python"))
 import par  # noqa: E402
 
-TRAIN = "train: {loss: cross_entropy, optimizer: {kind: momentum, lr: 0.01}, init: {weight: kaiming}}\n"
+TRAIN = "train: {loss: cross_entropy, optimizer: {kind: momentum, lr: 1e-3}, init: {weight: kaiming}}\n"
 TURNS = {"1f1b": "", "round_robin": ", replicas: round_robin"}
 
 

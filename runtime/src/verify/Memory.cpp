@@ -24,7 +24,7 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// State and hypers hold their values, in their first slot; all else is undefined.
+/// State and hypers hold their values, in their first slot, or in each that a microbatch has of its own; all else is undefined.
 void Sweep::begin() {
   cells.assign(borders.size(), {});
   definitions.assign(1, {});
@@ -34,8 +34,17 @@ void Sweep::begin() {
   for (const Event &event : program.events)
     events.emplace_back(event.depth);
   for (const auto &[root, whole] : roots)
-    for (uint32_t cell = whole.cells[0].first; cell < whole.cells[0].second; ++cell)
-      cells[cell].root = root, cells[cell].name = mix(1, program.buffers[root].tensor);
+    for (uint32_t slot = 0; slot < wholeSlots(root); ++slot)
+      for (uint32_t cell = whole.cells[slot].first; cell < whole.cells[slot].second; ++cell) {
+        cells[cell].root = root, cells[cell].index = slot;
+        cells[cell].name = mix(slot + 1, program.buffers[root].tensor);
+      }
+}
+
+/// Slots that outlive an entry: what is carried from call to call has one for each microbatch.
+uint32_t Sweep::wholeSlots(uint32_t root) const {
+  const Buffer &buffer = program.buffers[root];
+  return buffer.index == Index::Mb ? uint32_t(buffer.at.size()) : 1;
 }
 
 /// Appends the names of a range, each once where it is repeated: other programs may cut it at other borders.
@@ -202,27 +211,37 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
   return std::nullopt;
 }
 
+/// A slot of a state holds what is its own at the end of an entry.
+Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range) {
+  for (uint32_t at = range.first; at < range.second; ++at) {
+    const Cell &cell = cells[at];
+    definitions[cell.definition].read = true;
+    if (cell.root == root && (wholeSlots(root) == 1 || cell.index == slot))
+      continue;
+    Counterexample found{Property::Value,
+                         "overwritten: state '" + program.buffers[root].name + "' holds " +
+                             (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) + " at the end of entry " +
+                             entry.name,
+                         {}};
+    if (cell.definition)
+      found.notes.push_back(line(definitions[cell.definition]));
+    return found;
+  }
+  return std::nullopt;
+}
+
 /// State is whole; notes which results of communication were read.
 Found Sweep::end(const Entry &entry) {
   for (const auto &[root, whole] : roots) {
     if (program.buffers[root].kind != BufferKind::State)
       continue;
-    auto [begin, last] = whole.cells[0];
-    for (uint32_t at = begin; at < last; ++at) {
-      const Cell &cell = cells[at];
-      definitions[cell.definition].read = true;
-      if (cell.root == root)
-        continue;
-      Counterexample found{Property::Value,
-                           "overwritten: state '" + program.buffers[root].name + "' holds " +
-                               (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) +
-                               " at the end of entry " + entry.name,
-                           {}};
-      if (cell.definition)
-        found.notes.push_back(line(definitions[cell.definition]));
-      return found;
+    uint64_t name = 0;
+    for (uint32_t slot = 0; slot < wholeSlots(root); ++slot) {
+      if (Found found = holdsItsOwn(entry, root, slot, whole.cells[slot]))
+        return found;
+      name = nameOfCells(name, whole.cells[slot].first, whole.cells[slot].second);
     }
-    lineage.entries.back().push_back({nullptr, root, nameOfCells(0, begin, last)});
+    lineage.entries.back().push_back({nullptr, root, name});
   }
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];

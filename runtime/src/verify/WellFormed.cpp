@@ -115,6 +115,9 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
   std::string place = "program '" + program.name + "', buffer '" + buffer.name + "': ";
   if (!tensor)
     return fail(place + "the manifest has no tensor '" + buffer.tensor + "'");
+  if (buffer.index == Index::Mb && tensor->kind != TensorKind::Counter)
+    return fail(place + "it has a slot for each microbatch, and tensor '" + buffer.tensor +
+                "' is no counter, which alone calls carry on so");
   if (!held[role].insert(buffer.tensor).second)
     return fail(place + "another buffer holds tensor '" + buffer.tensor + "'");
   if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
