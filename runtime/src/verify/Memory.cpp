@@ -19,6 +19,7 @@
 #include "Sweep.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace par;
 using namespace par::format;
@@ -243,9 +244,24 @@ Found Sweep::end(const Entry &entry) {
     }
     lineage.entries.back().push_back({nullptr, root, name});
   }
+  return receivedIsRead();
+}
+
+/// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry of the
+/// same blocks may need.
+Found Sweep::receivedIsRead() {
+  std::set<std::pair<uint32_t, uint32_t>> read;
+  for (size_t i = 1; i < definitions.size(); ++i)
+    if (definitions[i].read)
+      read.insert({definitions[i].run->block, definitions[i].n});
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];
     Op op = program.blocks[it.run->block].instructions[it.n].op;
+    if (op == Op::Recv && !it.read && read.count({it.run->block, it.n}))
+      return Counterexample{Property::Value,
+                            "lost: what is received for microbatch " + std::to_string(it.run->microbatch) +
+                                " is never read, that of others is",
+                            {line(it)}};
     if (op == Op::Coll || op == Op::Recv) {
       Definition &any = received.emplace(std::pair(it.run->block, it.n), it).first->second;
       any.read = any.read || it.read;

@@ -24,6 +24,7 @@ public:
   Found run();
 
 private:
+  Found inOrder(const Program &program, const Entry &entry);
   Found entries();
   Found device(const Program &program);
   Found buffers(uint32_t role);
@@ -75,6 +76,20 @@ static uint64_t elements(const std::vector<int64_t> &shape) {
   for (int64_t dim : shape)
     n *= uint64_t(dim);
   return n;
+}
+
+/// An entry runs a block once for a microbatch, from the first one on: sums begin with it, and take each microbatch once.
+Found WellFormed::inOrder(const Program &program, const Entry &entry) {
+  std::map<std::pair<uint32_t, int64_t>, int64_t> last;
+  for (const Run &run : entry.runs) {
+    auto [before, first] = last.emplace(std::pair(run.block, run.version), run.microbatch);
+    if (!first && run.microbatch <= before->second)
+      return fail("program '" + program.name + "', entry '" + entry.name + "': block '" + program.blocks[run.block].name +
+                  "' runs for microbatch " + std::to_string(run.microbatch) + " after microbatch " +
+                  std::to_string(before->second));
+    before->second = run.microbatch;
+  }
+  return std::nullopt;
 }
 
 /// All programs have the same entries in the same order.
@@ -366,6 +381,9 @@ Found WellFormed::run() {
         if (seen.insert({it.block, it.microbatch}).second)
           if (Found found = run(role, it))
             return found;
+    for (const Entry &entry : bundle.programs[role].entries)
+      if (Found found = inOrder(bundle.programs[role], entry))
+        return found;
     if (Found found = unrun(bundle.programs[role]))
       return found;
   }
