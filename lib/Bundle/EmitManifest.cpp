@@ -197,7 +197,7 @@ BufferOp ManifestEmitter::stateOf(ProgramOp program, VariableOp variable) {
 /// One entry for a variable: all stages that hold it hold the same rectangles.
 LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   format::Tensor tensor;
-  bool held = false;
+  bool held = false, slots = false;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
     BufferOp buffer = stateOf(program, variable);
     if (!buffer)
@@ -213,6 +213,7 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     if (!held)
       tensor.layout = layout;
     held = true;
+    slots = buffer.getIndex() == SlotIndex::mb;
   }
   if (!held)
     return success(); // nothing reads or writes it
@@ -223,6 +224,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   tensor.type = dtypeOf(variable.getTensorType().getElementType());
   tensor.stored = shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored())
                                                : variable.getTensorType());
+  if (slots) // what a call carries on is known as one microbatch has it
+    tensor.stored = tensor.layout.shape;
   if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
     tensor.aliases = found->second;
   if (auto found = options.transposed.find(tensor.name); found != options.transposed.end())

@@ -174,7 +174,9 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
       continue;
     Tensor value = randomTensor(name, variable.getTensorType(), seed, 2);
     // Weights as large as after a usual initialisation: products neither vanish nor saturate what follows.
-    if (RankedTensorType type = variable.getTensorType(); value.isFloat() && type.getRank() > 1)
+    // What is carried is none, and Split gives its variable another first dim.
+    RankedTensorType type = variable.getTensorType();
+    if (value.isFloat() && type.getRank() > 1 && variable.getKind() != VariableKind::carried)
       for (double &x : value.mutableFloats())
         x *= 2 / std::sqrt(static_cast<double>(type.getDimSize(0)));
     // Second moments, counts and moving variances are not negative; a step has been done before.

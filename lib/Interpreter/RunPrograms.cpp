@@ -50,6 +50,14 @@ LogicalResult ProgramRun::begin() {
   return success();
 }
 
+/// What a call carries on lies microbatch by microbatch.
+static int64_t partsOf(BufferOp buffer) { return buffer.getIndex() == SlotIndex::mb ? buffer.getDepth() : 1; }
+
+/// A microbatch's part of what has it in its first dim.
+static Tensor partOf(const Tensor &whole, RankedTensorType type, int64_t microbatch) {
+  return pick(whole, type, getStrides(type.getShape()), microbatch * type.getNumElements());
+}
+
 LogicalResult ProgramRun::fillState(Walk &walk) {
   for (auto buffer : walk.program.getOps<BufferOp>()) {
     if (buffer.getKind() == BufferKind::temp)
@@ -62,10 +70,12 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
     if (!variable)
       return buffer.emitError() << "names \"" << *buffer.getOf() << "\", which is no variable";
     auto dist = cast<DistType>(*buffer.getDist());
+    Tensor whole = initialValue(variable, variables);
     // The host writes hyper parameters for every call.
-    auto slots = buffer.getKind() == BufferKind::hyper ? static_cast<int64_t>(buffer.getDepth()) : 1;
-    for (int64_t slot = 0; slot < slots; ++slot)
-      walk.storage.fill(buffer, {slot, slot}, distribute(initialValue(variable, variables), dist.getSharding(), walk.mesh));
+    bool hyper = buffer.getKind() == BufferKind::hyper;
+    for (int64_t slot = 0; slot < (hyper ? int64_t(buffer.getDepth()) : partsOf(buffer)); ++slot)
+      walk.storage.fill(buffer, {slot, slot},
+                        distribute(hyper ? whole : partOf(whole, dist.getTensor(), slot), dist.getSharding(), walk.mesh));
   }
   return success();
 }
@@ -81,7 +91,7 @@ static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
   if (buffer.getSliced() ? have < (microbatch + 1) * size : have != size)
     return buffer.emitError() << "takes " << type << " for microbatch " << microbatch << " of input \""
                               << *buffer.getOf() << "\", which has " << have << " elements";
-  Tensor part = pick(found->second, type, getStrides(type.getShape()), microbatch * size);
+  Tensor part = partOf(found->second, type, microbatch);
   ShardingAttr sharding = cast<DistType>(*buffer.getDist()).getSharding();
   walk.storage.fill(buffer, walk.index(), distribute(part, sharding, walk.mesh));
   return success();
@@ -204,11 +214,15 @@ LogicalResult ProgramRun::finish(Walk &walk) {
       continue;
     auto dist = cast<DistType>(*buffer.getDist());
     RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), walk.mesh);
-    FailureOr<Tensor> whole =
-        collect(buffer, walk.storage.peek(buffer, local), dist.getTensor(), dist.getSharding(), walk.mesh);
-    if (failed(whole))
-      return failure();
-    outcome.written[buffer.getOf()->str()] = *whole;
+    SmallVector<Tensor> parts;
+    for (int64_t slot = 0; slot < partsOf(buffer); ++slot) {
+      FailureOr<Tensor> part =
+          collect(buffer, walk.storage.peek(buffer, slot, local), dist.getTensor(), dist.getSharding(), walk.mesh);
+      if (failed(part))
+        return failure();
+      parts.push_back(*part);
+    }
+    outcome.written[buffer.getOf()->str()] = parts.size() == 1 ? parts.front() : stack(parts);
   }
   return success();
 }

@@ -81,8 +81,8 @@ void Storage::store(StoreOp store, RunIndex run, ArrayRef<Tensor> shards) {
   slotOf(buffer, run).stored = true;
 }
 
-SmallVector<Tensor> Storage::peek(BufferOp buffer, RankedTensorType type) {
-  return seenAs(slotOf(buffer, {}).shards, type);
+SmallVector<Tensor> Storage::peek(BufferOp buffer, int64_t slot, RankedTensorType type) {
+  return seenAs(slotOf(buffer, {slot, slot}).shards, type);
 }
 
 LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, RunIndex run) {

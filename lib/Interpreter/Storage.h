@@ -22,7 +22,7 @@ public:
   /// Gives a slot its value before the entry begins.
   void fill(BufferOp buffer, RunIndex run, llvm::ArrayRef<Tensor> shards);
   /// Contents of a buffer without slots, seen under a type; empty where nothing stands.
-  llvm::SmallVector<Tensor> peek(BufferOp buffer, mlir::RankedTensorType type);
+  llvm::SmallVector<Tensor> peek(BufferOp buffer, int64_t slot, mlir::RankedTensorType type);
   /// Fails with an error at `user` where the bytes of a value that `load` gave have changed since; only where
   /// Memory has placed the buffer.
   mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, RunIndex run);

@@ -104,8 +104,6 @@ std::vector<CarriedPair> resolveCarries(const Plan &plan, const NameTable &names
   const Origin &first = plan.carry.front().output.origin;
   if (plan.train)
     errors.error(first, PlanMessage::carryInTraining);
-  if (int64_t microbatches = plan.batch.microbatches->value_or(1); microbatches > 1)
-    errors.error(first, PlanMessage::carryMicrobatches, microbatches);
   std::map<std::string, std::string> fed; // input, output
   for (const PlanCarry &carry : plan.carry)
     for (CarriedPair &pair : pairsOf(carry, names, errors)) {

@@ -113,7 +113,7 @@ SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
         return llvm::none_of(activity.fetches, [&](auto &fetch) { return fetch.first == value; });
       if (auto yield = dyn_cast<YieldOp>(user)) {
         OpResult result = yield->getParentOp()->getResult(use.getOperandNumber());
-        bool sliced = llvm::any_of(result.getUsers(), [](Operation *op) { return isa<LoopOp>(op); });
+        bool sliced = llvm::any_of(result.getUsers(), [](Operation *op) { return isa<LoopOp, WriteOp>(op); });
         bool stacked =
             cast<YieldKindAttr>(yield.getKinds()[use.getOperandNumber()]).getValue() == YieldKind::stack;
         return stacked ? sliced : !result.use_empty() && !llvm::is_contained(activity.sums, result);
@@ -273,9 +273,9 @@ LogicalResult Activities::addSlices(LoopOp loop) {
   for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
     if (auto stacked = dyn_cast<OpResult>(operand); stacked && isa<LoopOp>(stacked.getOwner()))
       same[slice] = canonical(yielded(stacked));
-    else if (!isa<BlockArgument>(operand))
+    else if (auto read = operand.getDefiningOp<ReadOp>(); !isa<BlockArgument>(operand) && !(read && microbatchesOf(variableOf(read)) > 0))
       return loop.emitError()
-             << "slices a value that is neither an input nor stacked by a loop: not supported "
+             << "slices a value that is neither an input nor carried nor stacked by a loop: not supported "
                 "yet by Schedule";
     else if (Value &first = sliceOf[canonical(operand)])
       same[slice] = first;
@@ -320,6 +320,10 @@ LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
       for (OpOperand &use : result.getUses()) {
         if (isa<LoopOp>(use.getOwner()))
           continue;
+        if (auto write = dyn_cast<WriteOp>(use.getOwner()); write && microbatchesOf(variableOf(write)) > 0) {
+          same[result] = canonical(value);
+          continue;
+        }
         if (!isa<ReturnOp>(use.getOwner()) || !step.getOutputs())
           return refuseWhole(loop, result.getResultNumber(), use.getOwner());
         addFetch(value, cast<StringAttr>((*step.getOutputs())[use.getOperandNumber()]), loop, backward);

@@ -80,8 +80,13 @@ public:
   VariableOp variableOf(WriteOp write) const {
     return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
   }
-  /// The value of a variable on a device that was written last before the step; null if nothing there reads it.
-  mlir::Value readOf(VariableOp variable, unsigned device) const { return reads.lookup({device, variable}); }
+  /// The value of a variable on a device that was written last before the step, a microbatch's part of it if it is carried so;
+  /// null if nothing there reads it.
+  mlir::Value readOf(VariableOp variable, unsigned device) const {
+    mlir::Value read = reads.lookup({device, variable});
+    return microbatchesOf(variable) > 0 ? sliceOf.lookup(read) : read;
+  }
+  int64_t microbatchesOf(VariableOp variable) const { return variables->microbatchesOf(variable); }
   /// The values of a variable on a device that are some updates behind.
   llvm::SmallVector<mlir::Value> readsBehindOf(VariableOp variable, unsigned device) const;
   /// The writes of the step, of each variable on a device one: what several stages there write is the same value.

@@ -2,20 +2,21 @@
 
 #include "par/Dialect/Calls.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 
 namespace par {
 
-BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local, int64_t calls) {
+BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local, int64_t microbatches, int64_t calls) {
   BufferPlan plan;
   plan.name = plan.of = variable.getSymName().str();
   plan.kind = variable.getKind() == VariableKind::hyper ? BufferKind::hyper : BufferKind::state;
   plan.type = local;
   plan.dist = dist;
-  if (plan.kind == BufferKind::hyper && calls > 1) {
-    plan.perVersion = true;
-    plan.depth = calls;
-  }
+  plan.perVersion = plan.kind == BufferKind::hyper && calls > 1;
+  plan.perMicrobatch = microbatches > 0;
+  plan.depth = plan.perVersion ? calls : std::max<int64_t>(microbatches, 1);
   return plan;
 }
 
@@ -30,19 +31,20 @@ void Buffers::placeOperand(Value value) {
     return;
   StepOp step = activities.step;
   auto dist = cast<DistType>(value.getType());
-  if (auto read = value.getDefiningOp<ReadOp>()) {
-    return place(value, planState(activities.variableOf(read), dist, activities.localType(value), getCalls(activities.step)));
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<LoopOp>(argument.getOwner()->getParentOp()) : LoopOp();
+  Value whole = loop ? loop.getSlices()[argument.getArgNumber() - 1] : value;
+  if (auto read = whole.getDefiningOp<ReadOp>()) {
+    VariableOp variable = activities.variableOf(read);
+    return place(value, planState(variable, dist, activities.localType(value), activities.microbatchesOf(variable),
+                                  getCalls(activities.step)));
   }
-  auto argument = cast<BlockArgument>(value);
   BufferPlan plan;
   plan.kind = BufferKind::input;
   plan.dist = dist;
   plan.type = activities.localType(value);
-  if (auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp())) {
-    plan.perMicrobatch = true;
-    argument = cast<BlockArgument>(loop.getSlices()[argument.getArgNumber() - 1]);
-  }
-  unsigned number = argument.getArgNumber();
+  plan.perMicrobatch = loop != nullptr;
+  unsigned number = cast<BlockArgument>(whole).getArgNumber();
   plan.of = step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).str() : std::to_string(number);
   plan.name = activities.prefix + "input." + plan.of;
   place(value, std::move(plan));
@@ -127,13 +129,36 @@ void Buffers::markSaved() {
   }
 }
 
+/// Whether some microbatch still reads what it had when the new value, of the same microbatch, is made.
+bool Buffers::isReadLater(Value old, Value value) const {
+  llvm::SmallSet<int64_t, 8> made;
+  for (const Instance &instance : order.instances) {
+    if (static_cast<int64_t>(instance.activity) == activities.producer(value))
+      made.insert(instance.microbatch);
+    else if (made.contains(instance.microbatch) &&
+             llvm::is_contained(activities.operandsOf(activities.list[instance.activity]), old))
+      return true;
+  }
+  return false;
+}
+
 /// The new value goes where the old one stands, if nobody reads the old one later.
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
   VariableOp variable = activities.variableOf(write);
   BufferPlan state =
-      planState(variable, cast<DistType>(value.getType()), activities.localType(value), getCalls(activities.step));
+      planState(variable, cast<DistType>(value.getType()), activities.localType(value), activities.microbatchesOf(variable),
+                getCalls(activities.step));
   Value old = activities.readOf(variable, activities.deviceOf(value));
+  if (state.perMicrobatch) {
+    if (old && isReadLater(old, value))
+      late.push_back({value, state});
+    else if (of(value).kind == BufferKind::temp)
+      place(value, state);
+    else
+      also[value].push_back(state);
+    return;
+  }
   int64_t producer = activities.producer(value);
   bool made = false, readAfter = false;
   for (const Instance &instance : order.instances) { // of the first call; the others are alike
@@ -195,7 +220,7 @@ void Buffers::countSlots() {
   llvm::MapVector<unsigned, SmallVector<Life>> lives;
   auto extend = [&](Value value, int64_t position, const Instance &instance) {
     auto found = index.find(value);
-    if (found == index.end() || !plans[found->second].perMicrobatch)
+    if (found == index.end() || !plans[found->second].perMicrobatch || plans[found->second].kind == BufferKind::state)
       return;
     SmallVector<Life> &list = lives[found->second];
     list.resize(std::max<size_t>(list.size(), instance.microbatch + 1));
@@ -211,6 +236,10 @@ void Buffers::countSlots() {
       extend(value, position, instance);
   for (auto &[plan, list] : lives)
     plans[plan].depth = fewestSlots(list);
+  // What is written at the end is of all microbatches.
+  for (auto &[value, state] : late)
+    if (state.perMicrobatch)
+      plans[index[value]].depth = state.depth;
 }
 
 /// Storage for the versions that updates replace.

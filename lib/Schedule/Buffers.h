@@ -12,7 +12,7 @@ struct BufferPlan {
   std::string of;              ///< variable or input; of a sum, the variable whose gradient it accumulates
   mlir::RankedTensorType type; ///< of one slot, on one rank
   DistType dist;               ///< state, hyper, input, gradient
-  bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time
+  bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time; of state, for each
   bool perVersion = false;     ///< a slot for each version of the parameters
   int64_t depth = 1;
   bool saved = false; ///< forward keeps it for backward of the same microbatch
@@ -42,6 +42,7 @@ private:
   void placeOperand(mlir::Value value);
   void placeResult(const Activity &activity, mlir::Value value);
   void placeWrite(WriteOp write);
+  bool isReadLater(mlir::Value old, mlir::Value made) const;
   void reuseSums();
   void nameAccumulators();
   void markSaved();
@@ -58,8 +59,9 @@ private:
   std::map<std::pair<unsigned, std::string>, BufferPlan> older; ///< by device and state
 };
 
-/// The state buffer of a variable on a device. A hyper parameter has a value for each of so many calls.
-BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t calls);
+/// The state buffer of a variable on a device, of one microbatch where each of `microbatches` carries on its own. A hyper
+/// parameter has a value for each of so many calls.
+BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t microbatches, int64_t calls);
 
 } // namespace par
 

@@ -11,17 +11,32 @@ namespace par {
 #define GEN_PASS_DEF_BUILDPROGRAMSPASS
 #include "par/Schedule/Passes.h.inc"
 
-/// The state buffer of a variable on a stage. Several stages of a program share it.
-static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage, int64_t calls,
-                              llvm::StringMap<DistType> &known) {
-  BufferPlan plan = planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()), calls);
+/// One microbatch of what lies as (m, B/m, ...).
+static DistType dropMicrobatches(DistType dist) {
+  RankedTensorType type = dist.getTensor();
+  ShardingAttr sharding = dist.getSharding();
+  return DistType::get(dist.getContext(), RankedTensorType::get(type.getShape().drop_front(), type.getElementType()), dist.getStage(),
+                       ShardingAttr::get(dist.getContext(), sharding.getDims().drop_front(), sharding.getUnreduced()));
+}
+
+/// The state buffer of a variable on a stage, with a slot for each of the microbatches that carry it on. Several stages of a
+/// program share it.
+static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage, int64_t microbatches,
+                              int64_t calls, llvm::StringMap<DistType> &known) {
+  if (microbatches > 0)
+    dist = dropMicrobatches(dist);
+  BufferPlan plan =
+      planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()), microbatches, calls);
   auto [other, first] = known.try_emplace(plan.name, dist);
   if (!first && other->second.getSharding() != dist.getSharding())
     return variable.emitError() << "lies on @" << stage.getSymName() << " in other parts than on " << other->second.getStage()
                                 << ", which is on the same ranks: not supported yet by Schedule";
   if (first)
     BufferOp::create(builder, variable.getLoc(), plan.name, plan.kind, builder.getStringAttr(plan.of), false,
-                     plan.perVersion ? SlotIndex::ver : SlotIndex::none, plan.depth, plan.type, TypeAttr::get(dist),
+                     plan.perVersion  ? SlotIndex::ver
+                     : plan.depth > 1 ? SlotIndex::mb
+                                      : SlotIndex::none,
+                     plan.depth, plan.type, TypeAttr::get(dist),
                      DenseI64ArrayAttr());
   return success();
 }
@@ -45,9 +60,10 @@ static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const S
     for (auto variable : module.getOps<VariableOp>())
       for (Attribute type : variable.getAt().value_or(ArrayAttr::get(module.getContext(), {}))) {
         auto dist = cast<DistType>(cast<TypeAttr>(type).getValue());
+        VariableOp kept = shared.at(FlatSymbolRefAttr::get(variable), dist);
         for (StageOp stage : alike)
           if (dist.getStage().getAttr() == stage.getSymNameAttr() &&
-              failed(addState(inner, shared.at(FlatSymbolRefAttr::get(variable), dist), dist, stage, calls, known)))
+              failed(addState(inner, kept, dist, stage, shared.microbatchesOf(kept), calls, known)))
             return failure();
       }
     programs.push_back(program);

@@ -200,13 +200,15 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, Runs &runs)
     runs.add(FlatSymbolRefAttr::get(builder.getContext(), name + (microbatch ? "" : ".first")), microbatch, 0);
 }
 
-/// Writes that had to wait: all loads before all stores, for variables that change places. Null if there are none.
-Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device) {
+/// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change places.
+/// Null if there are none.
+Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device, bool perMicrobatch) {
   auto late = buffers.lateWrites(device);
+  llvm::erase_if(late, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
   if (late.empty())
     return {};
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  std::string name = activities.prefix + "write";
+  std::string name = activities.prefix + (perMicrobatch ? "carry" : "write");
   auto block = BlockOp::create(builder, program.getLoc(), name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
@@ -278,12 +280,16 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
       number *= microbatchesOfCall();
     runs.add(FlatSymbolRefAttr::get(program.getContext(), name), number, buffers.getVersions().at(position));
     if (calls > 1 && ends[call] == position)
-      if (Attribute block = late ? late : late = writeLate(program, device))
+      if (Attribute block = late ? late : late = writeLate(program, device, /*perMicrobatch=*/false))
         runs.add(block, call * microbatchesOfCall(), call);
   }
-  if (calls == 1)
-    if (Attribute block = writeLate(program, device))
+  if (calls == 1) {
+    if (Attribute block = writeLate(program, device, /*perMicrobatch=*/true))
+      for (int64_t microbatch = 0; microbatch < microbatchesOfCall(); ++microbatch)
+        runs.add(block, microbatch, 0);
+    if (Attribute block = writeLate(program, device, /*perMicrobatch=*/false))
       runs.add(block, 0, 0);
+  }
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   auto entry = EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
                                builder.getArrayAttr(runs.blocks), runs.microbatches);

@@ -34,7 +34,7 @@ private:
     }
   };
   void writeNumbers(ProgramOp program, unsigned device, Runs &runs);
-  mlir::Attribute writeLate(ProgramOp program, unsigned device);
+  mlir::Attribute writeLate(ProgramOp program, unsigned device, bool perMicrobatch);
   int64_t microbatchesOfCall() const;
   std::vector<size_t> findCallEnds(unsigned device) const;
   void keepOlderOf(mlir::OpBuilder &builder, mlir::Value result);

@@ -4,10 +4,37 @@ using namespace mlir;
 
 namespace par {
 
+Value findStacked(Value value) {
+  auto loop = value.getDefiningOp<LoopOp>();
+  if (!loop)
+    return {};
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
+  bool stacks = cast<YieldKindAttr>(yield.getKinds()[number]).getValue() == YieldKind::stack;
+  return stacks ? yield.getOperand(number) : Value();
+}
+
 /// What a copy copies; any other variable is alone.
 Attribute SharedVariables::rootOf(VariableOp variable) const {
   bool copy = variable.getKind() == VariableKind::copy && variable.getOf();
   return copy ? variable.getOfAttr().getAttr() : variable.getSymNameAttr();
+}
+
+/// What a loop slices or stacks is of one microbatch each.
+void SharedVariables::findCarried(ModuleOp module) {
+  auto note = [&](FlatSymbolRefAttr name, LoopOp loop) {
+    if (variables.lookup(name.getAttr()).getKind() == VariableKind::carried)
+      carried[name.getAttr()] = loop.getCount();
+  };
+  module.walk([&](LoopOp loop) {
+    for (Value whole : loop.getSlices())
+      if (auto read = whole.getDefiningOp<ReadOp>())
+        note(read.getVariableAttr(), loop);
+  });
+  module.walk([&](WriteOp write) {
+    if (Value slices = findStacked(write.getOperand()))
+      note(write.getVariableAttr(), write.getOperand().getDefiningOp<LoopOp>());
+  });
 }
 
 SharedVariables::SharedVariables(ModuleOp module) {
@@ -20,6 +47,7 @@ SharedVariables::SharedVariables(ModuleOp module) {
       first.try_emplace({rootOf(variable), ranks.lookup(dist.getStage().getAttr()), dist.getSharding()}, variable);
     }
   }
+  findCarried(module);
 }
 
 VariableOp SharedVariables::at(FlatSymbolRefAttr name, DistType dist) const {

@@ -24,6 +24,7 @@ public:
 
 private:
   bool isFree(Operation *op);
+  bool isCarriedSlice(Value value);
   LogicalResult bind(Operation *op);
   void bindFromUsers(Operation *op);
   void spreadFree(Operation *op);
@@ -69,12 +70,22 @@ SmallVector<Operation *> Stages::collect() {
   return ops;
 }
 
+/// Whether an argument of a loop is a microbatch's part of what is carried.
+bool Stages::isCarriedSlice(Value value) {
+  auto argument = cast<BlockArgument>(value);
+  auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp());
+  auto read = loop && argument.getArgNumber() > 0 ? loop.getSlices()[argument.getArgNumber() - 1].getDefiningOp<ReadOp>() : ReadOp();
+  return read && variableOf(read).getKind() == VariableKind::carried;
+}
+
 /// True if nothing that is trained or carried flows into the op.
 bool Stages::isFree(Operation *op) {
   if (isa<StageReduceOp, CotangentOp>(op))
     return false;
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
+    if (!source && isCarriedSlice(operand))
+      return false;
     if (!source)
       continue;
     if (auto read = dyn_cast<ReadOp>(source)) {

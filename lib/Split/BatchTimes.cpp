@@ -68,10 +68,12 @@ static bool readsData(ReadOp read) {
          variable.getKind() == VariableKind::constant;
 }
 
-bool isCarried(ReadOp read) {
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
-  return variable.getKind() == VariableKind::carried;
+static bool isCarried(Operation *op, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, name).getKind() == VariableKind::carried;
 }
+
+bool isCarried(ReadOp read) { return isCarried(read, read.getVariableAttr()); }
+bool isCarried(WriteOp write) { return isCarried(write, write.getVariableAttr()); }
 
 /// Whether the result is an unreduced sum where these operands are and the others are not.
 static bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
@@ -119,14 +121,37 @@ static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
 LogicalResult BatchTimes::classifyRead(ReadOp read) {
   BatchTime &time = times[read];
   time.dataOnly = isCarried(read) || readsData(read);
-  if (!isCarried(read))
+  // A microbatch works on its own samples of what is carried; what has no batch is the same for all.
+  auto batch = static_cast<int64_t>(read.getBatch());
+  if (!isCarried(read) || (microbatches > 1 && batch < 0))
     return success();
   time.time = Time::Sliced;
-  time.dim = read.getBatch();
-  if (microbatches > 1)
-    return read->emitError() << "carries a value from call to call, which " << microbatches
-                             << " microbatches would change in turn; say batch.microbatches: 1";
+  time.dim = batch;
+  if (microbatches > 1 && time.dim > 0)
+    return read->emitError() << "carries a value from call to call whose batch is dim " << time.dim
+                             << "; only dim 0 is supported yet with " << microbatches << " microbatches";
   return success();
+}
+
+/// Of several microbatches each hands on what it has made of its own samples: both lie alike.
+LogicalResult BatchTimes::classifyCarried(WriteOp write) {
+  auto reads = write->getBlock()->getOps<ReadOp>();
+  auto read = llvm::find_if(reads, [&](ReadOp other) { return other.getVariable() == write.getVariable(); });
+  const BatchTime &made = of(write.getOperand());
+  bool sliced = made.time == Time::Sliced;
+  int64_t dim = read != reads.end() ? static_cast<int64_t>((*read).getBatch()) : sliced ? made.dim : -1;
+  Operation *source = write.getOperand().getDefiningOp();
+  if (sliced && (!source || isa<ReadOp>(source)))
+    return write->emitError() << "carries on to @" << write.getVariable() << " what came in as it was, in " << microbatches
+                              << " microbatches; say batch.microbatches: 1";
+  if (dim >= 0 ? sliced && made.dim == dim && made.outer == 1 : !sliced)
+    return success();
+  InFlightDiagnostic diagnostic = write->emitError() << "carries on to @" << write.getVariable() << ", ";
+  diagnostic << (dim < 0 ? "which has no batch, what each microbatch has of its own"
+                 : sliced ? "whose batch is dim 0, what has it elsewhere"
+                          : "which has a batch, what is the same for all microbatches");
+  diagnostic << "; say batch.microbatches: 1";
+  return diagnostic;
 }
 
 LogicalResult BatchTimes::classify(Operation *op) {
@@ -145,6 +170,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
   joined.dataOnly &= !joined.between;
   if (auto read = dyn_cast<ReadOp>(op)) {
     return classifyRead(read);
+  } else if (auto write = dyn_cast<WriteOp>(op); write && microbatches > 1 && isCarried(write)) {
+    return classifyCarried(write);
   } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
     // Its value is the seed's, whatever becomes of the loss.
     joined = of(cotangent.getSeed());

@@ -38,6 +38,7 @@ struct BatchFactor {
 
 /// Whether the variable is what one call hands to the next: data, as an input is.
 bool isCarried(ReadOp read);
+bool isCarried(WriteOp write);
 
 /// Where an op is needed.
 enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
@@ -61,6 +62,7 @@ private:
   mlir::LogicalResult classifyAll(StepOp step);
   mlir::LogicalResult classify(mlir::Operation *op);
   mlir::LogicalResult classifyRead(ReadOp read);
+  mlir::LogicalResult classifyCarried(WriteOp write);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
   mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
   void place(StepOp step);

@@ -23,6 +23,14 @@ public:
   void run();
 
 private:
+  /// What a loop is made of.
+  struct LoopParts {
+    SmallVector<Value> inner;
+    SmallVector<Type> types;
+    SmallVector<Attribute> kinds, labels;
+    SmallVector<std::pair<Value, int64_t>> results; ///< old value, stage
+  };
+
   DistType distType(Type tensor, int64_t stage) {
     return DistType::get(builder.getContext(), cast<RankedTensorType>(tensor),
                          FlatSymbolRefAttr::get(stages[stage].getSymNameAttr()), ShardingAttr());
@@ -36,7 +44,9 @@ private:
   void emitLoop(LoopOp loop);
   void emitReduce(StageReduceOp reduce);
   void emitWrite(WriteOp write);
+  std::set<int64_t> readersOf(WriteOp carried, int64_t stage);
   void emitCarried(WriteOp write, Value value, int64_t stage);
+  void handCarried(LoopOp loop, unsigned number, LoopParts &parts);
   void handOn(Value old);
   std::set<int64_t> usersOf(Value old);
   std::string nameOf(const OpGroup &group);
@@ -233,19 +243,25 @@ void Former::emitLoop(LoopOp loop) {
   for (const OpGroup &group : groupLoop(loop, stages.size()))
     emit(group);
   auto yield = cast<YieldOp>(old.getTerminator());
-  SmallVector<Value> inner;
-  SmallVector<Type> types;
+  LoopParts parts;
   for (auto [value, result] : llvm::zip(yield.getOperands(), loop.getResults())) {
     int64_t stage = std::max<int64_t>(home(value), 0);
-    inner.push_back(at(value, stage));
-    types.push_back(distType(result.getType(), stage));
+    parts.inner.push_back(at(value, stage));
+    parts.types.push_back(distType(result.getType(), stage));
+    parts.results.push_back({result, home(result)});
   }
-  YieldOp::create(builder, yield.getLoc(), yield.getKinds(), inner);
+  llvm::append_range(parts.kinds, yield.getKinds());
+  if (loop.getLabels())
+    llvm::append_range(parts.labels, *loop.getLabels());
+  for (unsigned number = 0; number < loop.getNumResults(); ++number)
+    handCarried(loop, number, parts);
+  YieldOp::create(builder, yield.getLoc(), builder.getArrayAttr(parts.kinds), parts.inner);
   builder.restoreInsertionPoint(outside);
-  auto fresh = LoopOp::create(builder, loop.getLoc(), types, loop.getCount(), slices, loop.getLabelsAttr());
+  auto fresh = LoopOp::create(builder, loop.getLoc(), parts.types, loop.getCount(), slices,
+                              loop.getLabels() ? builder.getArrayAttr(parts.labels) : ArrayAttr());
   fresh.getBody().push_back(body);
-  for (auto [value, result] : llvm::zip(loop.getResults(), fresh.getResults()))
-    values[{value.getAsOpaquePointer(), home(value)}] = result;
+  for (auto [at, result] : llvm::zip(parts.results, fresh.getResults()))
+    values[{at.first.getAsOpaquePointer(), at.second}] = result;
   for (Value value : loop.getResults())
     handOn(value);
 }
@@ -263,17 +279,49 @@ void Former::emitReduce(StageReduceOp reduce) {
     handOn(old);
 }
 
-/// What is carried is written on each stage that reads it, and nowhere else.
-void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
+/// The stages that read what is carried; if there are none, the one that makes it.
+std::set<int64_t> Former::readersOf(WriteOp carried, int64_t stage) {
   std::set<int64_t> readers;
-  for (auto read : write->getBlock()->getOps<ReadOp>())
-    if (read.getVariable() == write.getVariable())
+  for (auto read : carried->getBlock()->getOps<ReadOp>())
+    if (read.getVariable() == carried.getVariable())
       readers.merge(usersOf(read));
   if (readers.empty())
     readers.insert(stage);
-  for (int64_t reader : readers) {
-    Value there = value;
-    if (reader != stage)
+  return readers;
+}
+
+/// What each microbatch carries on to other stages crosses with it, so that the loop gives it there too.
+void Former::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
+  Value result = loop.getResult(number);
+  auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
+  if (cast<YieldKindAttr>(parts.kinds[number]).getValue() != YieldKind::stack)
+    return;
+  Value inner = yield.getOperand(number);
+  int64_t stage = std::max<int64_t>(home(inner), 0);
+  for (Operation *user : result.getUsers()) {
+    auto write = dyn_cast<WriteOp>(user);
+    if (!write || module.lookupSymbol<VariableOp>(write.getVariable()).getKind() != VariableKind::carried)
+      continue;
+    for (int64_t reader : readersOf(write, stage)) {
+      if (reader == stage || llvm::is_contained(parts.results, std::pair(result, reader)))
+        continue;
+      Value there = at(inner, reader);
+      if (!there)
+        there = TransferOp::create(builder, write.getLoc(), distType(inner.getType(), reader), at(inner, stage));
+      parts.inner.push_back(there);
+      parts.types.push_back(distType(result.getType(), reader));
+      parts.kinds.push_back(parts.kinds[number]);
+      parts.labels.push_back(builder.getStringAttr(""));
+      parts.results.push_back({result, reader});
+    }
+  }
+}
+
+/// What is carried is written on each stage that reads it, and nowhere else.
+void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
+  for (int64_t reader : readersOf(write, stage)) {
+    Value there = at(write.getOperand(), reader);
+    if (!there)
       there = TransferOp::create(builder, write.getLoc(), distType(write.getOperand().getType(), reader), value);
     WriteOp::create(builder, write.getLoc(), there, write.getVariable());
   }

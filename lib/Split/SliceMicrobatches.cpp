@@ -31,6 +31,11 @@ private:
     LoopOp op;
   };
 
+  SmallVector<Value> batched();
+  FailureOr<RankedTensorType> spreadType(Location loc, RankedTensorType type);
+  LogicalResult spreadCarried();
+  void emitRead(ReadOp read);
+  void emitBehind(Operation *op);
   void open(Loop &loop);
   void close(Loop &loop);
   Value placeInLoop(Loop &loop, Value old);
@@ -41,7 +46,7 @@ private:
   Value cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer);
   FailureOr<SmallVector<Value>> localizeInLoop(Loop &loop, Operation *op, std::optional<BatchFactor> batch,
                                                const ShardingRule &rule);
-  void emitOutside(Operation *op, DenseMap<Value, Value> &map);
+  void emitOutside(Operation *op);
   void yieldFrom(Loop &loop, Value old, YieldKind kind);
   LogicalResult addInputs(Block &fresh);
   void yieldWhatLeaves(Block &old);
@@ -68,15 +73,24 @@ private:
 
 } // namespace
 
+/// What a loop slices: inputs, and of what is carried what several microbatches have of their own.
+SmallVector<Value> Slicer::batched() {
+  SmallVector<Value> values;
+  for (BlockArgument argument : step.getBlock().getArguments())
+    if (times.of(argument).time == Time::Sliced)
+      values.push_back(argument);
+  if (count > 1)
+    for (ReadOp read : step.getBlock().getOps<ReadOp>())
+      if (isCarried(read) && times.of(read).time == Time::Sliced)
+        values.push_back(read);
+  return values;
+}
+
 void Slicer::open(Loop &loop) {
   loop.body = new Block;
   loop.body->addArgument(RankedTensorType::get({}, builder.getI64Type()), step.getLoc());
-  for (BlockArgument argument : step.getArguments()) {
-    if (times.of(argument).time != Time::Sliced)
-      continue;
-    loop.map[argument] =
-        loop.body->addArgument(sliceType(argument.getType(), times.of(argument).dim), argument.getLoc());
-  }
+  for (Value value : batched())
+    loop.map[value] = loop.body->addArgument(sliceType(value.getType(), times.of(value).dim), value.getLoc());
 }
 
 void Slicer::yieldFrom(Loop &loop, Value old, YieldKind kind) {
@@ -219,13 +233,28 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
   return success();
 }
 
-void Slicer::emitOutside(Operation *op, DenseMap<Value, Value> &map) {
+void Slicer::emitOutside(Operation *op) {
   IRMapping mapping;
   for (Value operand : op->getOperands())
-    mapping.map(operand, map.lookup(operand));
+    mapping.map(operand, outside.lookup(operand));
   Operation *clone = builder.clone(*op, mapping);
   for (auto [old, now] : llvm::zip(op->getResults(), clone->getResults()))
-    map[old] = now;
+    outside[old] = now;
+}
+
+/// A read has its variable's type, which may have changed.
+void Slicer::emitRead(ReadOp read) {
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
+  outside[read] = ReadOp::create(builder, read.getLoc(), variable.getTensorType(), read.getVariable(), read.getBehind(),
+                                 variable.getTensorType() == read.getType() ? read.getBatch() : -1);
+}
+
+/// What stands behind the loops. What microbatches carry on is written as they have made it.
+void Slicer::emitBehind(Operation *op) {
+  auto write = dyn_cast<WriteOp>(op);
+  if (!write || count == 1 || !isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
+    return emitOutside(op);
+  WriteOp::create(builder, write.getLoc(), stacked.lookup(write.getOperand()), write.getVariable());
 }
 
 /// The variable whose gradient this is or, of a tied one, a summand of it; else nothing.
@@ -278,10 +307,7 @@ Value Slicer::joinSlices(Value old, Value slices) {
 
 /// Turns a body into the op, at the builder's place, and maps what comes out of it.
 void Slicer::close(Loop &loop) {
-  SmallVector<Value> slices;
-  for (BlockArgument argument : step.getArguments())
-    if (times.of(argument).time == Time::Sliced)
-      slices.push_back(outside.lookup(argument));
+  SmallVector<Value> slices = llvm::map_to_vector(batched(), [&](Value old) { return outside.lookup(old); });
   SmallVector<Value> inner;
   SmallVector<Attribute> kinds, labels;
   SmallVector<Type> types;
@@ -339,6 +365,36 @@ FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
   return stacked.lookup(old);
 }
 
+/// (B, ...) becomes (m, B/m, ...).
+FailureOr<RankedTensorType> Slicer::spreadType(Location loc, RankedTensorType type) {
+  if (type.getDimSize(0) % count)
+    return emitError(loc) << "the batch of " << type.getDimSize(0) << " does not divide into " << count << " microbatches";
+  SmallVector<int64_t> shape{count, type.getDimSize(0) / count};
+  llvm::append_range(shape, type.getShape().drop_front());
+  return type.clone(shape);
+}
+
+/// What several microbatches carry on, each of its own samples, lies so in its variable, too.
+LogicalResult Slicer::spreadCarried() {
+  llvm::MapVector<VariableOp, Value> carried;
+  auto find = [&](Value value, FlatSymbolRefAttr name) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, name);
+    if (count > 1 && variable.getKind() == VariableKind::carried && times.of(value).time == Time::Sliced)
+      carried.insert({variable, value});
+  };
+  for (ReadOp read : step.getBlock().getOps<ReadOp>())
+    find(read, read.getVariableAttr());
+  for (WriteOp write : step.getBlock().getOps<WriteOp>())
+    find(write.getOperand(), write.getVariableAttr());
+  for (auto [variable, value] : carried) {
+    FailureOr<RankedTensorType> type = spreadType(value.getLoc(), cast<RankedTensorType>(value.getType()));
+    if (failed(type))
+      return failure();
+    variable.setTypeAttr(TypeAttr::get(*type));
+  }
+  return success();
+}
+
 /// Inputs: (B, ...) becomes (m, B/m, ...).
 LogicalResult Slicer::addInputs(Block &fresh) {
   for (BlockArgument argument : step.getBlock().getArguments()) {
@@ -348,12 +404,10 @@ LogicalResult Slicer::addInputs(Block &fresh) {
       if (time.dim != 0)
         return step.emitError() << "input " << argument.getArgNumber() << " has its batch in dim " << time.dim
                                 << "; only dim 0 is supported yet";
-      if (type.getDimSize(0) % count)
-        return step.emitError() << "the batch of " << type.getDimSize(0) << " does not divide into " << count
-                                << " microbatches";
-      SmallVector<int64_t> shape{count, type.getDimSize(0) / count};
-      llvm::append_range(shape, type.getShape().drop_front());
-      type = type.clone(shape);
+      FailureOr<RankedTensorType> spread = spreadType(step.getLoc(), type);
+      if (failed(spread))
+        return failure();
+      type = *spread;
     }
     outside[argument] = fresh.addArgument(type, argument.getLoc());
   }
@@ -388,7 +442,7 @@ LogicalResult Slicer::emitAll(Block &old, Block &fresh) {
   open(mainLoop);
   builder.setInsertionPointToEnd(&fresh);
   for (ReadOp read : old.getOps<ReadOp>())
-    emitOutside(read, outside);
+    emitRead(read);
   for (Operation &op : old.without_terminator()) {
     unsigned places = isa<ReadOp>(op) ? 0u : times.placesOf(&op);
     if ((places & InDataLoop) && failed(emitInLoop(dataLoop, &op)))
@@ -406,7 +460,7 @@ LogicalResult Slicer::emitAll(Block &old, Block &fresh) {
   builder.setInsertionPointToEnd(&fresh);
   close(mainLoop);
   for (Operation *op : behindOps)
-    emitOutside(op, outside);
+    emitBehind(op);
   return success();
 }
 
@@ -414,7 +468,7 @@ LogicalResult Slicer::run() {
   Block &old = step.getBlock();
   Block *fresh = new Block;
   step.getBody().push_back(fresh);
-  if (failed(addInputs(*fresh)) || failed(emitAll(old, *fresh)))
+  if (failed(spreadCarried()) || failed(addInputs(*fresh)) || failed(emitAll(old, *fresh)))
     return failure();
   SmallVector<Value> results;
   for (OpOperand &returned : old.getTerminator()->getOpOperands()) {

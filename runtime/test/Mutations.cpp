@@ -14,7 +14,8 @@ using namespace par::toy;
 std::string_view par::toy::toString(Mutation mutation) {
   static constexpr std::string_view names[kMutations] = {
       "drop",  "duplicate", "swap",  "peer",  "count", "type",   "reduction", "group", "order", "slot",
-      "depth", "offset",    "place", "alias", "wait",  "signal", "event",     "queue", "move"};
+      "depth", "offset",    "place", "alias", "wait",  "signal", "event",     "queue", "move",
+      "slots", "line",   "chunk", "stale"};
   return names[size_t(mutation)];
 }
 
@@ -75,6 +76,14 @@ bool Mutator::apply(Mutation mutation) {
     return queue();
   case Mutation::Move:
     return move();
+  case Mutation::Slots:
+    return swapRuns();
+  case Mutation::Line:
+    return moveRun();
+  case Mutation::Chunk:
+    return otherBlock();
+  case Mutation::Stale:
+    return otherMicrobatch();
   default:
     break;
   }

@@ -15,7 +15,7 @@
 namespace par::toy {
 
 /// What is done to a program. The first ones to a communication, from Slot on to the memory of any instruction,
-/// from Wait on to the order in which queues move.
+/// from Wait on to the order in which queues move, from Slots on to the runs of an entry: the schedule's table.
 enum class Mutation : uint8_t {
   Drop,
   Duplicate,
@@ -35,9 +35,13 @@ enum class Mutation : uint8_t {
   Signal,
   Event,
   Queue,
-  Move
+  Move,
+  Slots,
+  Line,
+  Chunk,
+  Stale
 };
-inline constexpr size_t kMutations = 19;
+inline constexpr size_t kMutations = 23;
 std::string_view toString(Mutation mutation);
 
 /// The same numbers on every machine.

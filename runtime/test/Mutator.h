@@ -16,7 +16,7 @@ struct Spot {
   uint32_t block, n;
 };
 
-/// Mutations of communication, of memory and of queues have a file each: MutateCommunications.cpp, ...
+/// Mutations of communication, of memory, of queues and of runs have a file each: MutateCommunications.cpp, ...
 class Mutator {
 public:
   Mutator(const format::Manifest &manifest, format::Program &program, uint32_t rank, Random &random)
@@ -44,6 +44,11 @@ private:
   bool queue();
   bool queueOfComm(uint32_t comm, uint32_t to);
   bool move();
+  bool swapRuns();
+  bool moveRun();
+  bool otherBlock();
+  bool otherMicrobatch();
+  std::vector<format::Run> *longEntry();
 
   template <typename Wanted>
   std::vector<Spot> spotsWhere(Wanted wanted) const;

@@ -170,8 +170,8 @@ Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
       name.add("state").add(buffer.tensor);
       for (int64_t start : rectangleOf(bundle.manifest.findTensor(buffer.tensor)->layout, rank)->start)
         name.add(uint64_t(start));
-      (buffer.space == Space::Dev ? player.dev : player.host)
-          .write(buffer.at[0], {{name.get(), 0, buffer.bytes()}});
+      for (uint64_t at : buffer.at)
+        (buffer.space == Space::Dev ? player.dev : player.host).write(at, {{name.get(), 0, buffer.bytes()}});
     }
   }
 }
@@ -437,8 +437,8 @@ std::vector<uint64_t> Symbolic::run() {
     for (const Tensor &tensor : bundle.manifest.tensors)
       for (const Buffer &buffer : player.program->buffers)
         if (buffer.kind == BufferKind::State && buffer.of == kNone && buffer.tensor == tensor.name)
-          hash.add(hashOf(
-              (buffer.space == Space::Dev ? player.dev : player.host).read(buffer.at[0], buffer.bytes())));
+          for (uint64_t at : buffer.at)
+            hash.add(hashOf((buffer.space == Space::Dev ? player.dev : player.host).read(at, buffer.bytes())));
     ends.push_back(hash.get());
   }
   return ends;

@@ -14,7 +14,8 @@ from encode import encode
 from runs import Claims, largest, read_safetensors, write_safetensors
 
 SAMPLES, CALLS, WIDTH, STATE = 4, 5, 6, 8
-# `u` is handed on and read by nothing that is returned; `n` is the same for all samples.
+# `u` is handed on and read by nothing that is returned; `n` is the same for all samples; `s` is made before the second module,
+# which reads what it was.
 MODEL = """
 input x f32[4,6]
 input s f32[4,8]
@@ -31,7 +32,8 @@ node d Tanh c -> s2
 module second
 node e Add n,one -> n2
 node f Cast n2 -> nf to=1
-node g Mul s2,nf -> y
+node g Mul s2,nf -> s3
+node i Add s3,s -> y
 node h Neg u -> u2
 output y f32[4,8]
 output s2 f32[4,8]
@@ -43,6 +45,9 @@ PLANS = {
     "one": "", "dp2": "mesh: {dp: 2}\n", "dp4": "mesh: {dp: 4}\n", "zero3": "mesh: {dp: 2}\nzero: 3\n",
     "pp2": "mesh: {pp: 2}\npipeline: {cuts: [second]}\n", "tp2": "mesh: {tp: 2}\nshard: {w: {1: tp}, r: {1: tp}}\n",
     "dp2tp2": "mesh: {dp: 2, tp: 2}\nshard: {w: {1: tp}, s: {1: tp}}\n",
+    "one-m2": "batch: {microbatches: 2}\n", "pp2-m4": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
+    "pp2dp2-m2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\n",
+    "tp2-m2": "mesh: {tp: 2}\nbatch: {microbatches: 2}\nshard: {w: {1: tp}, r: {1: tp}, s: {1: tp}}\n",
 }
 
 
@@ -55,9 +60,9 @@ def expected(x, w, r):
     state, found = [[0.0] * STATE for _ in range(SAMPLES)], []
     for call in range(CALLS):
         rows = [x[(call * SAMPLES + b) * WIDTH:][:WIDTH] for b in range(SAMPLES)]
-        state = [[math.tanh(sum(row[k] * w[k * STATE + j] for k in range(WIDTH)) + sum(old[k] * r[k * STATE + j] for k in range(STATE)))
-                  for j in range(STATE)] for row, old in zip(rows, state)]
-        found += [value * (call + 1) for row in state for value in row]
+        before, state = state, [[math.tanh(sum(row[k] * w[k * STATE + j] for k in range(WIDTH)) + sum(old[k] * r[k * STATE + j] for k in range(STATE)))
+                          for j in range(STATE)] for row, old in zip(rows, state)]
+        found += [value * (call + 1) + old for row, last in zip(state, before) for value, old in zip(row, last)]
     return found
 
 

@@ -318,7 +318,7 @@ class Case:
         self.model = encode(graph.lines)
         self.mesh = choose.choice(MESHES)
         ways = self.mesh.get("dp", 1)
-        self.microbatches = 1 if carries else choose.choice([m for m in (1, 1, 2, 4) if graph.batch % (m * ways) == 0] or [1])
+        self.microbatches = choose.choice([m for m in (1, 1, 2, 4) if graph.batch % (m * ways) == 0] or [1])
         self.optimizer = choose.choice(["sgd", "sgd", "momentum", "adamw"])
         if self.trains:
             train.append(f"optimizer: {{kind: {self.optimizer}, lr: {choose.choice(['1e-2', '1e-3'])}}}")

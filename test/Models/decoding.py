@@ -17,7 +17,7 @@ import tempfile
 
 from runs import HERE, Claims, Runs, read_safetensors
 
-CARRY = "carry: {present_*: past_*, next_token: last, next_position: position}\ndims: {seq: 1, past: 32}\nbatch: 4\n"
+CARRY = "carry: {present_*: past_*, next_token: last, next_position: position}\ndims: {seq: 1, past: 32}\n"
 PLANS = {
     "one": "mesh: {}\n",
     "dp2": "mesh: {dp: 2}\n",
@@ -27,6 +27,10 @@ PLANS = {
     "pp2tp2": "use: [megatron]\nmesh: {pp: 2, tp: 2}\npipeline: {cuts: [h.1]}\n",
     "dp2tp2": "use: [megatron]\nmesh: {dp: 2, tp: 2}\n",
 }
+# Beside one microbatch: stages that work on several at a time, each with its own samples of what is carried.
+SEVERAL = {"one": (2, 4), "dp2": (2,), "tp2": (2,), "pp2": (2, 4), "pp2tp2": (2, 4)}
+CASES = {f"{name} m{count}" if count > 1 else name: (plan, count)
+         for name, plan in PLANS.items() for count in (1, *SEVERAL.get(name, ()))}
 
 
 def state_bytes(bundle):
@@ -37,16 +41,17 @@ def state_bytes(bundle):
     total = 0
     for buffer in json.loads((bundle / "role-0.json").read_text())["buffers"]:
         if buffer.get("tensor") in carried:
-            count = sizes[buffer["type"]]
+            count = sizes[buffer["type"]] * len(buffer["at"])
             for size in buffer["shape"]:
                 count *= size
             total += count
     return total
 
 
-def decode(runs, folder, plan, device):
+def decode(runs, folder, case, device):
     """The tokens, call by call, and the bytes that are carried."""
-    bundle = runs.compile(folder / "model.onnx", CARRY + plan)
+    plan, count = CASES[case]
+    bundle = runs.compile(folder / "model.onnx", f"{CARRY}batch: {{size: 4, microbatches: {count}}}\n{plan}")
     results = runs.work / "tokens.safetensors"
     flags = ["--device", device, "--interleavings", "3"] if device == "sim" else []
     runs.run(runs.binaries / "par-verify", bundle)
@@ -60,9 +65,9 @@ def check(options, claims, runs):
     flat = [token for call in wanted for token in call]
     claims.hold("different tokens", len(set(flat)), 8, least=True)
     whole = None
-    for name in options.plan or PLANS:
+    for name in options.plan or CASES:
         with claims.watch(name):
-            shape, tokens, kept = decode(runs, options.model, PLANS[name], options.device)
+            shape, tokens, kept = decode(runs, options.model, name, options.device)
             whole = whole or kept
             claims.equal(f"{name}: shape of the tokens", shape, [len(flat), 1])
             claims.equal(f"{name}: tokens of {len(wanted)} calls that are not PyTorch's", sum(a != b for a, b in zip(tokens, flat)), 0)
@@ -73,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--model", type=pathlib.Path, default=HERE / "decoder")
-    parser.add_argument("--plan", action="append", choices=PLANS)
+    parser.add_argument("--plan", action="append", choices=CASES)
     parser.add_argument("--device", choices=["cpu", "sim"], default="cpu")
     options = parser.parse_args()
     claims = Claims()

@@ -52,7 +52,7 @@ par.stage @s0 <> ranks [0]
 par.variable @w parameter : tensor<2x4xf32>
 par.step @eval() {
   %w = par.read @w : !par.dist<tensor<2x4xf32>, @s0, [{}, {}]>
-  // expected-error @below {{slices a value that is neither an input nor stacked by a loop: not supported yet by Schedule}}
+  // expected-error @below {{slices a value that is neither an input nor carried nor stacked by a loop: not supported yet by Schedule}}
   par.loop 2 (%w) : (!par.dist<tensor<2x4xf32>, @s0, [{}, {}]>) -> () {
   ^bb0(%i: tensor<i64>, %wi: !par.dist<tensor<4xf32>, @s0, [{}]>):
     par.yield []

@@ -82,8 +82,6 @@ Status Checker::buffer(const Buffer &buffer) const {
     return fail(place, number(buffer.at.size()) + " slots, expected 1 to 2^20");
   if (buffer.index == Index::None && buffer.at.size() != 1)
     return fail(place, number(buffer.at.size()) + " slots but no index");
-  if (buffer.kind == BufferKind::State && buffer.index == Index::Mb)
-    return fail(place, "state cannot be indexed by microbatch");
   uint64_t begin = 0, end = program.arena.host;
   if (buffer.space == Space::Dev) {
     bool state = buffer.kind == BufferKind::State;

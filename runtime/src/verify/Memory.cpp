@@ -19,12 +19,14 @@
 #include "Sweep.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// State holds its values, in its first slot, and hypers, in each; all else is undefined.
+/// State and hypers hold their values: state in its first slot, or in each that a microbatch has of its own, hypers in each;
+/// all else is undefined.
 void Sweep::begin(const Entry &entry) {
   versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
   cells.assign(borders.size(), {});
@@ -35,9 +37,18 @@ void Sweep::begin(const Entry &entry) {
   for (const Event &event : program.events)
     events.emplace_back(event.depth);
   for (const auto &[root, whole] : roots)
-    for (size_t slot = 0; slot < (program.buffers[root].kind == BufferKind::Hyper ? whole.cells.size() : 1); ++slot)
-      for (uint32_t cell = whole.cells[slot].first; cell < whole.cells[slot].second; ++cell)
-        cells[cell].root = root, cells[cell].index = int64_t(slot), cells[cell].name = mix(1, program.buffers[root].tensor);
+    for (uint32_t slot = 0; slot < wholeSlots(root); ++slot)
+      for (uint32_t cell = whole.cells[slot].first; cell < whole.cells[slot].second; ++cell) {
+        cells[cell].root = root, cells[cell].index = slot;
+        cells[cell].name = mix(slot + 1, program.buffers[root].tensor);
+      }
+}
+
+/// Slots that outlive an entry, or are there before it: what is carried from call to call has one for each microbatch, a hyper
+/// for each batch.
+uint32_t Sweep::wholeSlots(uint32_t root) const {
+  const Buffer &buffer = program.buffers[root];
+  return buffer.index == Index::Mb || buffer.kind == BufferKind::Hyper ? uint32_t(buffer.at.size()) : 1;
 }
 
 /// Appends the names of a range, each once where it is repeated: other programs may cut it at other borders.
@@ -218,31 +229,56 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
   return std::nullopt;
 }
 
+/// A slot of a state holds what is its own at the end of an entry.
+Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range) {
+  for (uint32_t at = range.first; at < range.second; ++at) {
+    const Cell &cell = cells[at];
+    definitions[cell.definition].read = true;
+    if (cell.root == root && (wholeSlots(root) == 1 || cell.index == slot))
+      continue;
+    Counterexample found{Property::Value,
+                         "overwritten: state '" + program.buffers[root].name + "' holds " +
+                             (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) + " at the end of entry " +
+                             entry.name,
+                         {}};
+    if (cell.definition)
+      found.notes.push_back(line(definitions[cell.definition]));
+    return found;
+  }
+  return std::nullopt;
+}
+
 /// State is whole; notes which results of communication were read.
 Found Sweep::end(const Entry &entry) {
   for (const auto &[root, whole] : roots) {
     if (program.buffers[root].kind != BufferKind::State)
       continue;
-    auto [begin, last] = whole.cells[0];
-    for (uint32_t at = begin; at < last; ++at) {
-      const Cell &cell = cells[at];
-      definitions[cell.definition].read = true;
-      if (cell.root == root)
-        continue;
-      Counterexample found{Property::Value,
-                           "overwritten: state '" + program.buffers[root].name + "' holds " +
-                               (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) +
-                               " at the end of entry " + entry.name,
-                           {}};
-      if (cell.definition)
-        found.notes.push_back(line(definitions[cell.definition]));
-      return found;
+    uint64_t name = 0;
+    for (uint32_t slot = 0; slot < wholeSlots(root); ++slot) {
+      if (Found found = holdsItsOwn(entry, root, slot, whole.cells[slot]))
+        return found;
+      name = nameOfCells(name, whole.cells[slot].first, whole.cells[slot].second);
     }
-    lineage.entries.back().push_back({nullptr, root, nameOfCells(0, begin, last)});
+    lineage.entries.back().push_back({nullptr, root, name});
   }
+  return receivedIsRead();
+}
+
+/// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry of the
+/// same blocks may need.
+Found Sweep::receivedIsRead() {
+  std::set<std::pair<uint32_t, uint32_t>> read;
+  for (size_t i = 1; i < definitions.size(); ++i)
+    if (definitions[i].read)
+      read.insert({definitions[i].run->block, definitions[i].n});
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];
     Op op = program.blocks[it.run->block].instructions[it.n].op;
+    if (op == Op::Recv && !it.read && read.count({it.run->block, it.n}))
+      return Counterexample{Property::Value,
+                            "lost: what is received for microbatch " + std::to_string(it.run->microbatch) +
+                                " is never read, that of others is",
+                            {line(it)}};
     if (op == Op::Coll || op == Op::Recv) {
       Definition &any = received.emplace(std::pair(it.run->block, it.n), it).first->second;
       any.read = any.read || it.read;

@@ -64,6 +64,9 @@ private:
   Found overlaps(const format::Run &run, uint32_t n, const std::vector<Placed> &list);
   Found read(const format::Run &run, uint32_t n, const Placed &placed, uint64_t &name);
   Found write(const format::Run &run, uint32_t n, const Placed &placed, uint64_t name);
+  uint32_t wholeSlots(uint32_t root) const;
+  Found holdsItsOwn(const format::Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range);
+  Found receivedIsRead();
   Found end(const format::Entry &entry);
   uint64_t nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const;
   int64_t indexOf(const ByteAccess &access, const format::Run &run) const;

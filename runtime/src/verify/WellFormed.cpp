@@ -24,6 +24,7 @@ public:
   Found run();
 
 private:
+  Found inOrder(const Program &program, const Entry &entry);
   Found entries();
   Found device(const Program &program);
   Found buffers(uint32_t role);
@@ -77,6 +78,20 @@ static uint64_t elements(const std::vector<int64_t> &shape) {
   return n;
 }
 
+/// An entry runs a block once for a microbatch, from the first one on: sums begin with it, and take each microbatch once.
+Found WellFormed::inOrder(const Program &program, const Entry &entry) {
+  std::map<std::pair<uint32_t, int64_t>, int64_t> last;
+  for (const Run &run : entry.runs) {
+    auto [before, first] = last.emplace(std::pair(run.block, run.version), run.microbatch);
+    if (!first && run.microbatch <= before->second)
+      return fail("program '" + program.name + "', entry '" + entry.name + "': block '" + program.blocks[run.block].name +
+                  "' runs for microbatch " + std::to_string(run.microbatch) + " after microbatch " +
+                  std::to_string(before->second));
+    before->second = run.microbatch;
+  }
+  return std::nullopt;
+}
+
 /// All programs have the same entries in the same order.
 Found WellFormed::entries() {
   const Program &first = bundle.programs[0];
@@ -115,6 +130,9 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
   std::string place = "program '" + program.name + "', buffer '" + buffer.name + "': ";
   if (!tensor)
     return fail(place + "the manifest has no tensor '" + buffer.tensor + "'");
+  if (buffer.index == Index::Mb && tensor->kind != TensorKind::Counter)
+    return fail(place + "it has a slot for each microbatch, and tensor '" + buffer.tensor +
+                "' is no counter, which alone calls carry on so");
   if (!held[role].insert(buffer.tensor).second)
     return fail(place + "another buffer holds tensor '" + buffer.tensor + "'");
   if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
@@ -372,6 +390,9 @@ Found WellFormed::run() {
         if (seen.insert({it.block, it.microbatch}).second)
           if (Found found = run(role, it))
             return found;
+    for (const Entry &entry : bundle.programs[role].entries)
+      if (Found found = inOrder(bundle.programs[role], entry))
+        return found;
     if (Found found = unrun(bundle.programs[role]))
       return found;
   }

@@ -65,8 +65,6 @@ TEST(Check, Buffers) {
       {[](Program &p) { p.buffers[1].shape = {-1}; },
        "buffers.x: its shape f32[-1] has a dim below 0 or more than 2^47 bytes"},
       {[](Program &p) { p.buffers[1].at.clear(); }, "buffers.x: 0 slots, expected 1 to 2^20"},
-      {[](Program &p) { p.buffers[0].index = Index::Mb; },
-       "buffers.w0: state cannot be indexed by microbatch"},
       {[](Program &p) { p.buffers[1].at[1] += 1 << 20; }, "are outside its arena's [64, 576)"},
       {[](Program &p) {
          p.buffers.push_back(view(p)), p.buffers.push_back(view(p)), p.buffers.back().name = "v",

@@ -68,6 +68,12 @@ TEST(Verify, WellFormed) {
             "V1 program 'stage0': the manifest has no communicator 'pf'");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].entries[0].runs[0].microbatch = 4; }),
             "V1 program 'stage0', block 'feed' runs for microbatch 4 of 4");
+  auto twice = [](Bundle &b) { b.programs[0].entries[0].runs.push_back(b.programs[0].entries[0].runs[0]); };
+  EXPECT_EQ(broken(toy::pipeline(), twice),
+            "V1 program 'stage0', entry 'train': block 'feed' runs for microbatch 0 after microbatch 3");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].buffers[0].index = Index::Mb; }),
+            "V1 program 'stage0', buffer 'w0': it has a slot for each microbatch, and tensor 'w0' is no counter, which alone "
+            "calls carry on so");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {0}; }),
             "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    "
             "block sendact, "
@@ -441,7 +447,7 @@ TEST(Verify, Matching) {
             std::string::npos);
   EXPECT_NE(
       broken(toy::pipeline(),
-             [](Bundle &b) { std::swap(b.programs[1].entries[0].runs[0], b.programs[1].entries[0].runs[1]); })
+             [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin()); })
           .find("microbatch, 0 and 1"),
       std::string::npos);
   EXPECT_NE(broken(toy::pipeline(),
