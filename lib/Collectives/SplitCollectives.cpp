@@ -21,7 +21,7 @@ private:
   DoneOp split(Operation *collective, Operation *before);
   void hoist(ArrayRef<Operation *> collectives);
   void delay(ArrayRef<Operation *> collectives);
-  void spread(Operation *collective);
+  void spread(ArrayRef<Operation *> collectives);
 
   BlockOp block;
   size_t window;
@@ -77,16 +77,44 @@ void Splitter::delay(ArrayRef<Operation *> collectives) {
     split(collective, index + window < collectives.size() ? collectives[index + window] : nullptr);
 }
 
-/// One that stands between what it is made of and what needs it: starts and ends there if there is work between.
-void Splitter::spread(Operation *collective) {
-  Operation *made = lastOperand(collective), *need = firstNeed(collective);
-  bool work = false;
-  for (Operation *op = made->getNextNode(); op && op != need; op = op->getNextNode())
-    work |= isa<LaunchOp>(op) && !llvm::is_contained(collective->getUsers(), op);
-  if (!work)
-    return;
-  moveBehind(collective, made);
-  split(collective, need);
+/// Whether something is launched between what a collective is made of and what needs it.
+static bool leavesWork(Operation *collective) {
+  Operation *need = firstNeed(collective);
+  for (Operation *op = lastOperand(collective)->getNextNode(); op && op != need; op = op->getNextNode())
+    if (isa<LaunchOp>(op) && !llvm::is_contained(collective->getUsers(), op))
+      return true;
+  return false;
+}
+
+/// Whether one is under way when the other, of its kind and group, could start.
+static bool meet(Operation *one, Operation *other) {
+  auto startsWithin = [](Operation *inner, Operation *outer) {
+    Operation *made = lastOperand(inner);
+    return !made->isBeforeInBlock(lastOperand(outer)) && made->isBeforeInBlock(firstNeed(outer));
+  };
+  return one->getName() == other->getName() && one->getAttr("axes") == other->getAttr("axes") &&
+         (startsWithin(one, other) || startsWithin(other, one));
+}
+
+/// Those that stand between what they are made of and what needs them: they start and end there if there is work between, or
+/// if they would meet one of which that holds, on another queue and the same link.
+void Splitter::spread(ArrayRef<Operation *> collectives) {
+  SmallVector<Operation *> apart = llvm::filter_to_vector(collectives, leavesWork);
+  for (size_t next = 0; next < apart.size(); ++next)
+    for (Operation *other : collectives)
+      if (!llvm::is_contained(apart, other) && meet(apart[next], other))
+        apart.push_back(other);
+  Operation *before = nullptr;
+  for (Operation *collective : collectives) {
+    if (!llvm::is_contained(apart, collective))
+      continue;
+    Operation *made = lastOperand(collective);
+    moveBehind(collective, before && lastOperand(before) == made ? before : made); // those of one op keep their order
+    before = collective;
+  }
+  for (Operation *collective : collectives)
+    if (llvm::is_contained(apart, collective))
+      split(collective, firstNeed(collective));
 }
 
 void Splitter::run() {
@@ -103,7 +131,7 @@ void Splitter::run() {
       others.push_back(collective);
   }
   // Each step moves ends, of which the next ones' may be made.
-  llvm::for_each(others, [&](Operation *collective) { spread(collective); });
+  spread(others);
   llvm::stable_sort(late, [](Operation *a, Operation *b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
   delay(late);
   llvm::stable_sort(early, [](Operation *a, Operation *b) { return firstNeed(a)->isBeforeInBlock(firstNeed(b)); });

@@ -114,7 +114,11 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;
   schedule.hardware = *plan.target.hardware;
-  phases.push_back({"schedule", [schedule](OpPassManager &manager) {
+  DecomposeCollectivesPassOptions decompose{*plan.collectives.decompose, *plan.target.hardware};
+  if (!*plan.collectives.overlap && decompose.chunks == 0)
+    decompose.chunks = 1; // nothing would run beside them
+  phases.push_back({"schedule", [schedule, decompose](OpPassManager &manager) {
+                      manager.addPass(createDecomposeCollectivesPass(decompose));
                       // What the runtime's collectives want of their operands, while fragments can be
                       // rewritten.
                       manager.addPass(createFlattenCollectivesPass());

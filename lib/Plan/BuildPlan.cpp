@@ -55,14 +55,27 @@ Plan PlanBuilder::run() {
   offload(plan);
   pipeline(plan);
   recompute(plan);
-  plan.collectives.bucket = {25ull << 20, Origin()};
-  if (const PlanNode *node = root.at("collectives.bucket"))
-    plan.collectives.bucket = {*parseSize(node->text), node->origin};
-  plan.collectives.overlap = boolean("collectives.overlap", true);
-  plan.collectives.deterministic = boolean("collectives.deterministic", false);
+  collectives(plan.collectives);
   plan.batchNorm = word("batch_norm", "microbatch");
   plan.seed = integer("seed", 0);
   return plan;
+}
+
+void PlanBuilder::collectives(PlanCollectives &collectives) {
+  collectives.bucket = {25ull << 20, Origin()};
+  if (const PlanNode *node = root.at("collectives.bucket"))
+    collectives.bucket = {*parseSize(node->text), node->origin};
+  collectives.overlap = boolean("collectives.overlap", true);
+  collectives.deterministic = boolean("collectives.deterministic", false);
+  const PlanNode *decompose = root.at("collectives.decompose");
+  if (!decompose || decompose->text == "auto" || decompose->text == "none") {
+    collectives.decompose = {decompose && decompose->text == "none" ? 1 : 0, decompose ? decompose->origin : Origin()};
+    return;
+  }
+  collectives.decompose = integer("collectives.decompose", 0);
+  if (constexpr int64_t most = 64; *collectives.decompose < 2 || *collectives.decompose > most)
+    errors.error(collectives.decompose.origin, PlanMessage::wrongValue, "collectives.decompose",
+                 "auto, none or 2 to " + std::to_string(most) + " chunks", decompose->describe());
 }
 
 void PlanBuilder::precision(PlanPrecision &precision) {

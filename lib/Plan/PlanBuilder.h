@@ -66,6 +66,7 @@ private:
       result.push_back(pattern(item.text, item.origin));
     return result;
   }
+  void collectives(PlanCollectives &collectives);
   void precision(PlanPrecision &precision);
   void target(PlanTarget &target);
   void mesh(Plan &plan);

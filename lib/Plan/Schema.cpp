@@ -148,7 +148,7 @@ static const PlanKey runKeys[] = {
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
   {"collectives.algorithm", "auto|!ring|!tree|!direct|!hierarchical", "auto", "of collectives"},
-  {"collectives.decompose", "auto|!<text>", "auto", "split a gather or scatter around its product"},
+  {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter, beside its product's"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},
   {"moe", "!", "", "dispatch with static capacity"},

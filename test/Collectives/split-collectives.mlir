@@ -167,4 +167,35 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
     par.store %n to @x : tensor<8xf32>
   }
   par.entry @train runs [@forward, @backward, @between, @same, @chain] microbatches [0, 0, 0, 0, 0]
+  // CHECK-LABEL: par.block @chunks
+  par.block @chunks {
+    // Of two gathers that are under way together both are beside compute, also the one that leaves no work; scatters likewise.
+    // CHECK: %[[C1:.*]] = par.launch @cast
+    // CHECK-NEXT: %[[G1:.*]] = par.all_gather %[[C1]] dims [0] over ["dp"] {queue = "all_gather"}
+    // CHECK-NEXT: %[[C0:.*]] = par.launch @cast
+    // CHECK-NEXT: %[[G0:.*]] = par.all_gather %[[C0]] dims [0] over ["dp"] {queue = "all_gather"}
+    // CHECK-NEXT: %[[E0:.*]] = par.done %[[G0]]
+    // CHECK-NEXT: %[[U0:.*]] = par.launch @use(%[[E0]]
+    // CHECK-NEXT: %[[R0:.*]] = par.reduce_scatter sum %[[U0]] dims [0] over ["dp"] {queue = "reduce_scatter"}
+    // CHECK-NEXT: %[[E1:.*]] = par.done %[[G1]]
+    // CHECK-NEXT: %[[U1:.*]] = par.launch @use(%[[E1]]
+    // CHECK-NEXT: %[[R1:.*]] = par.reduce_scatter sum %[[U1]] dims [0] over ["dp"] {queue = "reduce_scatter"}
+    // CHECK-NEXT: par.done %[[R0]]
+    // CHECK-NEXT: par.done %[[R1]]
+    // CHECK-NEXT: par.launch @add
+    %x = par.load @x : tensor<8xf32>
+    %s = par.reduce_scatter sum %x dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %b = par.launch @add(%s, %s) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %c1 = par.launch @cast(%b) : (tensor<4xf32>) -> tensor<4xbf16>
+    %c0 = par.launch @cast(%s) : (tensor<4xf32>) -> tensor<4xbf16>
+    %g0 = par.all_gather %c0 dims [0] over ["dp"] : (tensor<4xbf16>) -> tensor<8xbf16>
+    %g1 = par.all_gather %c1 dims [0] over ["dp"] : (tensor<4xbf16>) -> tensor<8xbf16>
+    %u0 = par.launch @use(%g0, %x) : (tensor<8xbf16>, tensor<8xf32>) -> tensor<8xf32>
+    %r0 = par.reduce_scatter sum %u0 dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %u1 = par.launch @use(%g1, %x) : (tensor<8xbf16>, tensor<8xf32>) -> tensor<8xf32>
+    %r1 = par.reduce_scatter sum %u1 dims [0] over ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    %e = par.launch @add(%r0, %r1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %f = par.launch @add(%e, %e) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.fetch %f as "f" : tensor<4xf32>
+  }
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
 
-    recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part counts|numbers]...
-               [--microbatches 2]...
+    recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part counts|numbers|chunks]...
+               [--microbatches 2]... [--chunks 2]...
 
 FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder recipes,
 which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them where a model has
@@ -15,6 +15,8 @@ counts   what a rank of tp sends of activations in a step is what Megatron-LM's 
          keeps shards of: the input of each pair and head, but of experts that read rows picked for them. A table's gradient is gathered with its tokens, or summed and
          scattered itself where that takes less time, which is counted apart. With microbatches above 1 each sends that, and all of
          them together as many bytes as one would.
+chunks   with collectives.decompose a gather before a pair and the scatter behind it are so many chunks, which together send as
+         many elements; ten steps equal one rank's within the same bounds
 Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -103,6 +105,28 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
     claims.equal(f"{title}: of other kinds", sum(counts.values()) - sum(wanted.values()), 0)
 
 
+def check_chunks(runs, claims, model, recipe, chunks):
+    mesh, hidden, texts = FAMILIES[model.name]
+    least = min(text.tokens for text in texts) // 18 * 17 * hidden
+
+    def pair(decompose):
+        plan = Plan(mesh, use=f"[{recipe}]", shard={}, collectives=f"{{decompose: {decompose}}}")
+        return Pair(runs, model, plan)
+
+    (whole, elements), cut = sent(runs.compile(model.file, pair("none").plan), least), pair(chunks)
+    parts, moved = sent(runs.compile(model.file, cut.plan), least // chunks)
+    title = f"{model.name} {recipe} in {chunks}"
+    for phase, kind in sorted(whole):
+        more, rest = divmod(parts[phase, kind] - whole[phase, kind], chunks - 1)
+        print(f"{title}: {phase} {kind}: {more} of {whole[phase, kind]} are cut")
+        claims.equal(f"{title}: {phase} {kind} cut otherwise", rest, 0)
+    claims.equal(f"{title}: some are cut", sum(parts.values()) > sum(whole.values()), True)
+    claims.equal(f"{title}: elements sent", moved, elements)
+    loss, share, worst = cut.compare()
+    claims.hold(f"{title}: losses to one rank's", loss, 2e-5)
+    claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+
 def check(runs, claims, name, recipe, options):
     folder = options.models or HERE
     file = folder / name / "model.onnx"
@@ -110,6 +134,9 @@ def check(runs, claims, name, recipe, options):
     if "counts" in options.part:
         for microbatches in options.microbatches or [1]:
             check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz", microbatches)
+    if "chunks" in options.part and trains and recipe == "megatron-sp":
+        for chunks in options.chunks or [2]:
+            check_chunks(runs, claims, Model(file), recipe, chunks)
     if "numbers" in options.part and trains:
         loss, share, worst = Pair(runs, Model(file), Plan(FAMILIES[name][0], use=f"[{recipe}]", shard={})).compare()
         claims.hold(f"{name} {recipe}: losses to one rank's", loss, 2e-5)
@@ -123,9 +150,10 @@ def main():
     parser.add_argument("--only", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--recipe", action="append", choices=["megatron", "megatron-sp"])
     parser.add_argument("--microbatches", action="append", type=int, help="of the counts; default: 1")
-    parser.add_argument("--part", action="append", choices=["counts", "numbers"])
+    parser.add_argument("--part", action="append", choices=["counts", "numbers", "chunks"])
+    parser.add_argument("--chunks", action="append", type=int, help="of the chunks; default: 2")
     options = parser.parse_args()
-    options.part = options.part or ["counts", "numbers"]
+    options.part = options.part or ["counts", "numbers", "chunks"]
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-recipes-") as work:
         runs = Runs(options.bin, work)

@@ -3,6 +3,37 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DecomposeCollectivesPass : Pass<"par-decompose-collectives", "::mlir::ModuleOp"> {
+  let summary = "cuts gathers before products, and scatters behind them, into chunks that run beside each other's products";
+  let description = [{
+    Expects: local fragments (after Partition). Leaves: an all_gather that products alone read, with these products, and a
+    par.dot whose result a reduce_scatter alone reads, with this one, as `chunks` of each. 0: as many of 2, 4, 8 and 16 as
+    take least time by the hardware file, if that is less than without chunks, with what cutting and joining cost; 1: none. The dim that
+    is cut, of those of the gathered (scattered) tensor that chunks divide, is the one that costs least. It is kept by the first
+    product, which sums over the same elements as before. Another product that reads the gather may sum over it (the gradient of
+    a weight), if its result is f32 or f64: that is the sum of the chunks' products, the first one's first. Pairs that no dim fits stay, and so do gathers of what is there
+    at the fragment's begin, and scatters whose result only leaves it: they run beside compute without chunks.
+    Fails: where there is no such hardware file.
+
+    ```
+    %1 = par.all_gather %0 dims [1] over ["tp"] : (tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+    %2 = par.dot %1, %w contracting [2] x [0] : (tensor<2x8x8xf32>, tensor<8x6xf32>) -> tensor<2x8x6xf32>
+    ```
+    becomes
+    ```
+    %1 = par.slice %0 [0, 0, 0] to [1, 4, 8] by [1, 1, 1] : tensor<2x4x8xf32> to tensor<1x4x8xf32>
+    %2 = par.all_gather %1 dims [1] over ["tp"] : (tensor<1x4x8xf32>) -> tensor<1x8x8xf32>
+    %3 = par.slice %0 [1, 0, 0] to [2, 4, 8] by [1, 1, 1] : tensor<2x4x8xf32> to tensor<1x4x8xf32>
+    %4 = par.all_gather %3 dims [1] over ["tp"] : (tensor<1x4x8xf32>) -> tensor<1x8x8xf32>
+    %5 = par.dot %2, %w contracting [2] x [0] : (tensor<1x8x8xf32>, tensor<8x6xf32>) -> tensor<1x8x6xf32>
+    %6 = par.dot %4, %w contracting [2] x [0] : (tensor<1x8x8xf32>, tensor<8x6xf32>) -> tensor<1x8x6xf32>
+    %7 = par.concat %5, %6 dim 0 : (tensor<1x8x6xf32>, tensor<1x8x6xf32>) -> tensor<2x8x6xf32>
+    ```
+  }];
+  let options = [Option<"chunks", "chunks", "int64_t", "0", "of each pair; 0: as many as save time, 1: none">,
+                 Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">];
+}
+
 def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp"> {
   let summary = "makes gathers, scatters and exchanges work along dim 0";
   let description = [{
@@ -69,7 +100,8 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
     begin, and ends where it is needed. What nothing in the block needs starts where its last operand is made and ends before
     the one `window` behind it starts, the last ones at the block's end; what adds the results to stored sums moves
     behind that. So memory holds `window` more of each than without. Of the others, gathers, scatters and exchanges start where
-    they can and end where they are needed if that leaves a launch between; all-reduces stay.
+    they can and end where they are needed if that leaves a launch between, or another one of the same kind and group under
+    way (chunks of -par-decompose-collectives: one queue, so that they share the link in turns); all-reduces stay.
     Fails: never.
 
     ```

@@ -192,6 +192,7 @@ struct PlanRecompute {
 struct PlanCollectives {
   Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
   Said<bool> overlap;
+  Said<int64_t> decompose; ///< chunks of a collective beside its product; 0: auto, 1: none
   Said<bool> deterministic;
 };
 
