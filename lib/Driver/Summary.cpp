@@ -146,37 +146,52 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << "\n";
 }
 
-/// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for
-/// transformer.ln_f.
-static std::string unitOf(StringRef module, const llvm::StringSet<> &containers) {
+/// Where modules of a numbered stack lie, `transformer.h` for transformer.h.2.attn; empty where no number is.
+static StringRef stackOf(StringRef module) {
   SmallVector<StringRef, 8> parts = splitName(module);
   for (size_t i = 1; i < parts.size(); ++i)
     if (llvm::all_of(parts[i], llvm::isDigit))
-      return (parts[i - 1] + "." + parts[i]).str();
-  size_t skip = 0;
-  for (std::string prefix = parts.empty() ? "" : parts[0].str();
-       skip + 1 < parts.size() && containers.contains(prefix); prefix += "." + parts[skip].str())
-    ++skip;
-  return parts.empty() || containers.contains(module) ? "" : parts[skip].str();
+      return module.take_front(parts[i - 1].end() - module.begin());
+  return "";
 }
 
-/// Modules that hold numbered ones: their name says nothing.
-static llvm::StringSet<> findContainers(StepOp step) {
-  llvm::StringSet<> containers;
+/// What the names of modules are shortened by.
+struct ModuleNames {
+  llvm::StringSet<> containers; ///< modules that hold numbered ones: their name says nothing
+  llvm::StringSet<> stacks;     ///< stackOf each module
+
+  /// An encoder's and a decoder's layers are `encoder.layers` and `decoder.layers`, the only ones `layers`.
+  StringRef shortStack(StringRef stack) const {
+    StringRef last = splitName(stack).back();
+    bool alone = llvm::count_if(stacks.keys(), [&](StringRef other) { return splitName(other).back() == last; }) == 1;
+    return alone ? last : lastTwo(stack);
+  }
+};
+
+/// What the stages line calls the module of an op: `h.2` for transformer.h.2.attn, `ln_f` for
+/// transformer.ln_f.
+static std::string unitOf(StringRef module, const ModuleNames &names) {
+  if (StringRef stack = stackOf(module); !stack.empty())
+    return (names.shortStack(stack) + "." + splitName(module.drop_front(stack.size() + 1)).front()).str();
+  SmallVector<StringRef, 8> parts = splitName(module);
+  size_t skip = 0;
+  for (std::string prefix = parts.empty() ? "" : parts[0].str();
+       skip + 1 < parts.size() && names.containers.contains(prefix); prefix += "." + parts[skip].str())
+    ++skip;
+  return parts.empty() || names.containers.contains(module) ? "" : parts[skip].str();
+}
+
+static ModuleNames findModuleNames(StepOp step) {
+  ModuleNames names;
   step.walk([&](Operation *op) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
-    if (!from)
+    StringRef stack = from ? stackOf(from->module) : "";
+    if (stack.empty() || !names.stacks.insert(stack).second)
       return;
-    SmallVector<StringRef, 8> parts = splitName(from->module);
-    for (size_t i = 2; i < parts.size(); ++i)
-      if (llvm::all_of(parts[i], llvm::isDigit)) {
-        for (size_t dot = from->module.find('.'); dot < size_t(parts[i - 1].data() - from->module.data());
-             dot = from->module.find('.', dot + 1))
-          containers.insert(from->module.take_front(dot));
-        return;
-      }
+    for (size_t dot = stack.find('.'); dot != StringRef::npos; dot = stack.find('.', dot + 1))
+      names.containers.insert(stack.take_front(dot));
   });
-  return containers;
+  return names;
 }
 
 void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
@@ -185,7 +200,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
   if (count < 2 || steps.empty())
     return;
   StepOp step = *steps.begin();
-  llvm::StringSet<> containers = findContainers(step);
+  ModuleNames names = findModuleNames(step);
   std::vector<std::vector<std::string>> units(count);
   std::vector<double> work(count, 0);
   step.walk([&](Operation *op) {
@@ -193,7 +208,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
     if (!stage || !from)
       return;
-    std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, containers);
+    std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, names);
     if (!unit.empty() && !llvm::is_contained(units[*stage], unit))
       units[*stage].push_back(unit);
     work[*stage] += double(flopsOf(op));
