@@ -17,6 +17,7 @@ Only Python's standard library is used. Exit status 0: all hold.
 import argparse
 import json
 import pathlib
+import shutil
 import tempfile
 
 from runs import Claims, Failed, Runs, largest, read_safetensors, write_safetensors
@@ -119,7 +120,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--steps", type=int, default=48)
     parser.add_argument("--stages", type=lambda text: [int(number) for number in text.split(",")], default=[2, 4])

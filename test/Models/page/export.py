@@ -3,6 +3,7 @@
 
 gpt2    the names that the page speaks of, twelve layers as its cuts want them, as small as eight ranks allow
 decoder decoder/export.py --size page --structure decoder
+vgg     torchvision's VGG-16, sixteen times as narrow, for images of 32 x 32, without dropout
 parts   what the page's other plans name: `embedding`, `layers`, `experts.w1` and `.w2` (stacked), `fc`
 """
 import argparse
@@ -12,6 +13,7 @@ import tempfile
 
 import torch
 import transformers
+from torchvision.models import vgg
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "python"), str(ROOT / "test/Models/zoo")]
@@ -55,15 +57,25 @@ def gpt2():
     return transformers.GPT2LMHeadModel(config)
 
 
+def narrow_vgg(divide=16):
+    """VGG-16 for images of 32 x 32. Without dropout: an asynchronous schedule has one counter of random numbers for all stages."""
+    widths = [step if step == "M" else step // divide for step in vgg.cfgs["D"]]
+    model = vgg.VGG(vgg.make_layers(widths), num_classes=10, dropout=0.0)
+    for number, (inner, outer) in {0: (512 * 49 // divide, 256), 3: (256, 256), 6: (256, 10)}.items():
+        model.classifier[number] = torch.nn.Linear(inner, outer)
+    return model
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    for name, module in (("gpt2", gpt2()), ("parts", Parts())):
+    ids, images = {"input_ids": torch.zeros(2, 16, dtype=torch.int64)}, {"x": torch.zeros(2, 3, 32, 32)}
+    for name, module, inputs in (("gpt2", gpt2(), ids), ("parts", Parts(), ids), ("vgg", narrow_vgg(), images)):
         with tempfile.TemporaryDirectory() as work:
             file = pathlib.Path(work) / "model.onnx"
-            ids = torch.zeros(2, 16, dtype=torch.int64)
-            par.export(module, {"input_ids": ids}, file, dynamic={"input_ids": ["batch", None]}, outputs=["logits"])
+            dynamic = {name: ["batch", *[None] * (value.dim() - 1)] for name, value in inputs.items()}
+            par.export(module, inputs, file, dynamic=dynamic, outputs=["logits"])
             strip(file, options.out / f"{name}.onnx.gz")
 
 
