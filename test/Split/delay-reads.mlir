@@ -80,7 +80,7 @@ par.step @train(%x: !par.dist<tensor<1x4xf32>, @s0, ?>) -> () {
 
 par.stage @s0 <> ranks [0]
 par.stage @s1 <> ranks [1]
-par.variable @n state : tensor<f32>
+par.variable @n counter : tensor<f32>
 par.step @train(%x: !par.dist<tensor<f32>, @s0, ?>, %y: !par.dist<tensor<f32>, @s1, ?>) -> () {
   // expected-error @below {{combines numbers of all stages, which an asynchronous schedule does not wait for}}
   %s:2 = par.stage_reduce sum %x, %y : (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>) -> (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>)
