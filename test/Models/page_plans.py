@@ -69,7 +69,9 @@ def one_rank(text):
     batch = int(re.search(r"batch: (?:\{size: )?(\d+)", text)[1])
     train = re.search(r"train: \{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}", text)[0]
     precision = re.search(r"precision: .*\n|$", text)[0]
-    return f"batch: {batch}\n{train}\n{precision}", batch
+    # What is computed again is rounded to bf16 at other places than what is saved.
+    recompute = re.search(r"recompute: .*\n|$", text)[0] if precision else ""
+    return f"batch: {batch}\n{train}\n{precision}{recompute}", batch
 
 
 def data_of(runs, batch):
@@ -132,7 +134,6 @@ class Page:
         found = [line["loss"] for line in self.runs.train(bundle, data, 2, "--init")[0]]
         whole = [line["loss"] for line in self.runs.train(self.runs.compile(model, one), data, 2, "--init")[0]]
         self.claims.hold(f"{name}: first loss to one rank's", abs(found[0] - whole[0]), 1e-5)
-        self.claims.hold(f"{name}: second loss, of older weights", abs(found[1] - whole[1]), 1e-9, least=True)
 
     def check(self, name, text):
         if "train:" not in text:

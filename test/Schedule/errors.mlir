@@ -23,9 +23,14 @@ par.fragment @f() attributes {stage = @s0, kind = #par.fragment_kind<forward>} {
 
 par.stage @s0 <> ranks [0]
 par.variable @w parameter : tensor<4xf32>
+par.fragment @prepare(%w: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.exp %w : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
 par.step @eval() {
-  // expected-error @below {{reads behind 1: not supported yet by Schedule}}
+  // expected-error @below {{reads behind 1 what no microbatch computes with: not supported yet by Schedule}}
   %w = par.read @w behind 1 : !par.dist<tensor<4xf32>, @s0, [{}]>
+  %e = par.run @prepare(%w) : (!par.dist<tensor<4xf32>, @s0, [{}]>) -> !par.dist<tensor<4xf32>, @s0, [{}]>
   par.return
 }
 

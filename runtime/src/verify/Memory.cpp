@@ -216,6 +216,11 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
                             "microbatch " + std::to_string(run.microbatch) + " touches " +
                                 value(access.access.root, indexOf(access.access, run)),
                             {line({&run, n})}};
+    if (program.buffers[access.access.root].kind == BufferKind::Hyper && indexOf(access.access, run) != run.version)
+      return Counterexample{Property::Value,
+                            "version: a run of version " + std::to_string(run.version) + " reads hyper " +
+                                value(access.access.root, indexOf(access.access, run)),
+                            {line({&run, n})}};
     if (it.op != Op::Coll) // of which each member has a part of its own
       name = mix(name, access.access.offset);
     Found found = access.access.touch == Touch::Read
