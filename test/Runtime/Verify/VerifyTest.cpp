@@ -106,7 +106,7 @@ TEST(Verify, WellFormedTables) {
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b); }), "");
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b).tensor = "momentum"; }),
             "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is "
-            "not one f32");
+            "not one f32 (for each call, by version)");
   // The weight that the update changes.
   EXPECT_THAT(broken(toy::pipeline(),
                      [&](Bundle &b) {
