@@ -61,15 +61,15 @@ def run_command(binaries, folder, bundle, steps, metrics, data="data.safetensors
             "--metrics", metrics]
 
 
-def write_nudged(folder, name):
-    """A copy of data.safetensors in which the last bit of every float is another."""
-    data = bytearray((folder / "data.safetensors").read_bytes())
+def write_nudged(folder, name, of="data.safetensors", every=1):
+    """A copy of `of` in which the last bit of every float, or of every second and so on, is another."""
+    data = bytearray((folder / of).read_bytes())
     (length,) = struct.unpack("<Q", data[:8])
     flip = bytes(byte ^ 1 for byte in range(256))
     for key, entry in json.loads(data[8:8 + length]).items():
         if key != "__metadata__" and entry["dtype"] == "F32":
             begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            data[begin:end:4] = data[begin:end:4].translate(flip)
+            data[begin:end:4 * every] = data[begin:end:4 * every].translate(flip)
     (folder / name).write_bytes(data)
 
 
