@@ -23,11 +23,13 @@ std::vector<size_t> Versions::findUpdates(WriteOp write, bool late) const {
 
 LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<size_t> updates) {
   int64_t depth = 0;
-  for (Value read : activities.readsBehindOf(variable, device))
+  for (Value read : activities.readsBehindOf(variable, device)) {
+    std::vector<bool> reads; // by activity: asked once, and not for each of its instances
+    for (const Activity &activity : activities.list)
+      reads.push_back(activity.behind > 0 && activities.isOn(activity, device) &&
+                      llvm::is_contained(activities.operandsOf(activity), read));
     for (auto [position, instance] : llvm::enumerate(order.instances)) {
-      const Activity &activity = activities.list[instance.activity];
-      if (activity.behind == 0 || !activities.isOn(activity, device) ||
-          !llvm::is_contained(activities.operandsOf(activity), read))
+      if (!reads[instance.activity])
         continue;
       int64_t made = llvm::lower_bound(updates, position) - updates.begin();
       if (made < versions[position])
@@ -39,6 +41,7 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
       older[position].insert(variable.getSymName().str());
       depth = std::max(depth, made - versions[position]);
     }
+  }
   if (depth > 0)
     depths[{device, variable.getSymName().str()}] = depth;
   return success();
