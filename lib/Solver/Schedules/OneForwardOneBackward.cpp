@@ -1,11 +1,11 @@
 // 1F1B with a flush (Narayanan et al. 2019, PipeDream-flush): device s warms up with p - 1 - s forwards, then
 // alternates. The bubble is GPipe's, but only min(m, p - s) microbatches are in flight.
-#include "par/Solver/Schedules.h"
+#include "OneForwardOneBackward.h"
 #include <algorithm>
 
 using namespace par;
 
-static DeviceSlots oneForwardOneBackwardOrder(unsigned device, const ScheduleShape &shape) {
+DeviceSlots par::oneForwardOneBackwardOrder(unsigned device, const ScheduleShape &shape) {
   DeviceSlots slots;
   unsigned warmup = std::min(shape.devices - 1 - device, shape.microbatches);
   for (unsigned i = 0; i < warmup; ++i)
@@ -18,7 +18,7 @@ static DeviceSlots oneForwardOneBackwardOrder(unsigned device, const ScheduleSha
   return slots;
 }
 
-static std::optional<double> oneForwardOneBackwardBubble(const ScheduleShape &shape, const SlotTimes &) {
+std::optional<double> par::oneForwardOneBackwardBubble(const ScheduleShape &shape, const SlotTimes &) {
   return (shape.devices - 1.0) / (shape.microbatches + shape.devices - 1.0);
 }
 

@@ -1,0 +1,12 @@
+// The order and the bubble of 1F1B, which PipeDream's schedules have too, over the microbatches of several batches.
+#ifndef PAR_LIB_SOLVER_SCHEDULES_ONEFORWARDONEBACKWARD_H
+#define PAR_LIB_SOLVER_SCHEDULES_ONEFORWARDONEBACKWARD_H
+
+#include "par/Solver/Schedules.h"
+
+namespace par {
+DeviceSlots oneForwardOneBackwardOrder(unsigned device, const ScheduleShape &shape);
+std::optional<double> oneForwardOneBackwardBubble(const ScheduleShape &shape, const SlotTimes &times);
+} // namespace par
+
+#endif
