@@ -26,7 +26,7 @@ STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
 # States in which ranks of a launcher may not have met yet.
 ALONE = ["loading", "meeting", "first"]
 WORLD = 4
-# A job of few steps may be over before its signal comes, on a busy machine often.
+# A job of few steps may be over before its signal comes; how long it took then bounds the next moment.
 ATTEMPTS = 20
 
 
@@ -65,6 +65,7 @@ class Trial:
         self.form = "launched" if self.state == "meeting" else rng.choice(["forked", "threads", "launched"])
         self.name = rng.choice(list(SIGNALS))
         self.saves = self.state == "saving" or rng.random() < 0.5
+        self.span = {"loading": 0.05, "meeting": 1.0, "first": 0.6, "end": 0.8}.get(self.state, 1.5)
         self.processes, self.faults = [], []
 
     def flags(self):
@@ -107,8 +108,17 @@ class Trial:
             until = time.monotonic() + 20
             while not glob.glob(os.path.join(self.folder, "ckpt", "[0-9]*")) and time.monotonic() < until:
                 time.sleep(0.002)
-        span = {"loading": 0.05, "meeting": 1.0, "first": 0.6, "end": 0.8}.get(self.state, 1.5)
-        time.sleep(self.rng.random() * span)
+        begun = time.monotonic()
+        moment = begun + self.rng.random() * self.span
+        while time.monotonic() < moment:
+            if self.has_ended():
+                self.span = time.monotonic() - begun
+                return
+            time.sleep(0.001)
+
+    def has_ended(self):
+        """Whether no process of the job is left."""
+        return all(process.poll() is not None for process in self.processes)
 
     def shoot(self):
         """Sends the signal to a process of the job; False where that, or the job, has ended."""
@@ -116,7 +126,7 @@ class Trial:
         if self.form == "forked" and self.name != "SIGINT" and self.rng.random() < 0.5:
             victims = [pid for pid in children(victims[0]) if handles_signals(pid)] or victims
         self.pid = self.rng.choice(victims)
-        if all(process.poll() is not None for process in self.processes):
+        if self.has_ended():
             return False
         try:
             os.kill(self.pid, SIGNALS[self.name])
