@@ -3,7 +3,7 @@
 #include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"
 
-#include <set>
+#include <optional>
 
 using namespace mlir;
 
@@ -39,118 +39,142 @@ ArenaSize getArenaSize(ProgramOp program) {
 
 namespace {
 
-/// Plays the entries and notes when each slot is written and read.
+/// What an op of a block does to a buffer. A write that keeps what was there (in place) goes on with the life; another one
+/// begins a new life.
+struct Touch {
+  enum Kind { Read, Send, Write, Keep } kind;
+  unsigned buffer;
+  int64_t op; ///< number in the block, from 1 on; 0: before the first
+};
+
+/// Plays the entries and notes when each slot is written and read. Entries run a block thousands of times, so what its ops do
+/// is asked once, and slots of all buffers are numbered one behind the other.
 class Lives {
 public:
-  explicit Lives(ProgramOp program) : program(program), names(program) {}
-
+  explicit Lives(ProgramOp program);
   std::vector<BufferUse> run();
 
 private:
+  std::vector<Touch> findTouches(BlockOp block);
   void runEntry(EntryOp entry);
-  void runBlock(BlockOp block, RunIndex run);
-  void read(BufferOp buffer, RunIndex run);
-  void write(BufferOp buffer, RunIndex run, bool keeps);
-  void send(BufferOp buffer, RunIndex run) { sent.insert(slotOf(buffer, run)); }
+  void play(Touch touch, RunIndex run, int64_t position);
   void endEntry();
-  std::pair<std::string, int64_t> slotOf(BufferOp buffer, RunIndex run) {
-    return {buffer.getSymName().str(), run.slotOf(buffer)};
-  }
+  unsigned numberOf(BufferOp buffer) const { return numbers.lookup(buffer); }
 
   ProgramOp program;
   SymbolTable names;
+  SmallVector<BufferOp> buffers;
+  llvm::DenseMap<Operation *, unsigned> numbers; ///< of the buffers
+  SmallVector<unsigned> first;                   ///< the number of a buffer's slot 0
+  llvm::DenseMap<Attribute, std::pair<std::vector<Touch>, int64_t>> touches; ///< of a block by name, and its number of ops
   int64_t position = 0;
-  std::map<std::pair<std::string, int64_t>, BufferUse> open;
-  std::set<std::pair<std::string, int64_t>> fed; ///< inputs that this entry has fed, by microbatch
+  std::vector<std::optional<BufferUse>> open;
   /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps its bytes.
-  std::set<std::pair<std::string, int64_t>> sent;
+  std::vector<bool> sent;
   std::vector<BufferUse> done;
 };
 
 } // namespace
 
-void Lives::read(BufferOp buffer, RunIndex run) {
-  auto key = slotOf(buffer, run);
-  auto [use, fresh] = open.try_emplace(key, BufferUse{key.first, key.second, position, position});
-  use->second.end = position;
-}
-
-/// A write that keeps what was there (in place) goes on with the life; another one begins a new life.
-void Lives::write(BufferOp buffer, RunIndex run, bool keeps) {
-  auto key = slotOf(buffer, run);
-  auto use = open.find(key);
-  if (use != open.end() && !keeps) {
-    if (sent.erase(key))
-      use->second.end = position;
-    done.push_back(use->second);
-    open.erase(use);
+Lives::Lives(ProgramOp program) : program(program), names(program) {
+  unsigned slots = 0;
+  for (BufferOp buffer : program.getOps<BufferOp>()) {
+    numbers[buffer] = buffers.size();
+    buffers.push_back(buffer);
+    first.push_back(slots);
+    slots += buffer.getDepth();
   }
-  auto [now, fresh] = open.try_emplace(key, BufferUse{key.first, key.second, position, position});
-  now->second.end = position;
+  open.resize(slots);
+  sent.resize(slots);
+  for (BlockOp block : program.getOps<BlockOp>())
+    touches[block.getSymNameAttr()] = {findTouches(block), static_cast<int64_t>(block.getBody().front().getOperations().size())};
 }
 
-void Lives::runBlock(BlockOp block, RunIndex run) {
+std::vector<Touch> Lives::findTouches(BlockOp block) {
+  std::vector<Touch> found;
   // Inputs are fed where a block first needs them.
-  for (LoadOp load : block.getOps<LoadOp>()) {
-    auto buffer = cast<BufferOp>(names.lookup(load.getBuffer()));
-    if (buffer.getKind() == BufferKind::input)
-      read(buffer, run);
-  }
-  for (Operation &op : block.getBody().front()) {
-    ++position;
+  for (LoadOp load : block.getOps<LoadOp>())
+    if (auto buffer = names.lookup<BufferOp>(load.getBuffer()); buffer.getKind() == BufferKind::input)
+      found.push_back({Touch::Read, numberOf(buffer), 0});
+  for (auto [index, op] : llvm::enumerate(block.getBody().front())) {
     if (isa<LoadOp>(op))
       continue;
-    std::set<StringRef> reads;
+    int64_t at = index + 1;
+    llvm::SmallDenseSet<unsigned> reads;
     for (Value operand : op.getOperands())
-      if (BufferOp buffer = getBuffer(operand, names);
-          buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
-        read(buffer, run);
-        reads.insert(buffer.getSymName());
+      if (BufferOp buffer = getBuffer(operand, names); buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
+        found.push_back({Touch::Read, numberOf(buffer), at});
+        reads.insert(numberOf(buffer));
         if (isa<SendOp, SendPartsOp>(op))
-          send(buffer, run);
+          found.push_back({Touch::Send, numberOf(buffer), at});
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
       // The store of a result stands right behind the op that writes it; a store of a load is a copy.
-      auto buffer = cast<BufferOp>(names.lookup(store.getBuffer()));
       if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
-        write(buffer, run, false);
+        found.push_back({Touch::Write, numberOf(names.lookup<BufferOp>(store.getBuffer())), at});
       continue;
     }
     for (Value result : op.getResults())
       if (BufferOp buffer = getBuffer(result, names))
-        write(buffer, run, reads.count(buffer.getSymName()) > 0);
+        found.push_back({reads.contains(numberOf(buffer)) ? Touch::Keep : Touch::Write, numberOf(buffer), at});
   }
+  return found;
+}
+
+void Lives::play(Touch touch, RunIndex run, int64_t position) {
+  BufferOp buffer = buffers[touch.buffer];
+  int64_t slot = run.slotOf(buffer);
+  unsigned number = first[touch.buffer] + slot;
+  if (touch.kind == Touch::Send) {
+    sent[number] = true;
+    return;
+  }
+  std::optional<BufferUse> &use = open[number];
+  if (touch.kind == Touch::Write && use) {
+    if (sent[number])
+      use->end = position;
+    sent[number] = false;
+    done.push_back(*use);
+    use.reset();
+  }
+  if (!use)
+    use = {buffer, slot, position, position};
+  use->end = position;
 }
 
 void Lives::endEntry() {
-  for (auto &[key, use] : open) {
-    if (sent.count(key))
-      use.end = position;
-    done.push_back(use);
+  for (size_t number = 0; number < open.size(); ++number) {
+    if (!open[number])
+      continue;
+    if (sent[number])
+      open[number]->end = position;
+    done.push_back(*open[number]);
+    open[number].reset();
   }
-  open.clear();
-  sent.clear();
+  sent.assign(sent.size(), false);
 }
 
 void Lives::runEntry(EntryOp entry) {
   int64_t begin = position;
-  for (auto [index, name] : llvm::enumerate(entry.getBlocks().getAsRange<FlatSymbolRefAttr>()))
-    runBlock(cast<BlockOp>(names.lookup(name.getAttr())), {entry.getMicrobatches()[index], getVersion(entry, index)});
+  for (auto [index, name] : llvm::enumerate(entry.getBlocks().getAsRange<FlatSymbolRefAttr>())) {
+    auto &[list, count] = touches.find(name.getAttr())->second;
+    RunIndex run{entry.getMicrobatches()[index], getVersion(entry, index)};
+    for (Touch touch : list)
+      play(touch, run, position + touch.op);
+    position += count;
+  }
   endEntry();
   ++position;
   // The host writes hyper parameters before the entry, and they are read until its end.
-  for (BufferOp buffer : program.getOps<BufferOp>())
+  for (BufferOp buffer : buffers)
     for (uint64_t slot = 0; buffer.getKind() == BufferKind::hyper && slot < buffer.getDepth(); ++slot)
-      done.push_back({buffer.getSymName().str(), static_cast<int64_t>(slot), begin, position - 1});
+      done.push_back({buffer, static_cast<int64_t>(slot), begin, position - 1});
 }
 
 std::vector<BufferUse> Lives::run() {
   for (EntryOp entry : program.getOps<EntryOp>())
     runEntry(entry);
-  llvm::erase_if(done, [&](const BufferUse &use) {
-    auto buffer = cast<BufferOp>(names.lookup(use.buffer));
-    return buffer.getKind() == BufferKind::state || isOnHost(buffer);
-  });
+  llvm::erase_if(done, [&](BufferUse &use) { return use.buffer.getKind() == BufferKind::state || isOnHost(use.buffer); });
   return std::move(done);
 }
 

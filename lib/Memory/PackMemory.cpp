@@ -45,7 +45,7 @@ static std::vector<Life> merge(std::vector<Life> lives) {
 
 /// All else in one pool behind the state.
 static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
-  std::map<std::pair<std::string, int64_t>, std::vector<Life>> lives;
+  llvm::DenseMap<std::pair<Operation *, int64_t>, std::vector<Life>> lives;
   for (const BufferUse &use : computeLives(program))
     lives[{use.buffer, use.slot}].push_back({use.begin, use.end + 1});
   PackingProblem problem;
@@ -53,7 +53,7 @@ static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
   SmallVector<std::pair<BufferOp, int64_t>> slots;
   for (BufferOp buffer : program.getOps<BufferOp>())
     for (uint64_t slot = 0; !isAlone(buffer) && slot < buffer.getDepth(); ++slot) {
-      auto found = lives.find({buffer.getSymName().str(), static_cast<int64_t>(slot)});
+      auto found = lives.find({buffer, static_cast<int64_t>(slot)});
       // A slot that no run touches still needs a place in the table.
       std::vector<Life> mine = found == lives.end() ? std::vector<Life>{{0, 1}} : merge(found->second);
       problem.items.push_back(

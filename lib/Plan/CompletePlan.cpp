@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/NameTable.h"
+#include "par/Solver/OrderTable.h"
 #include "par/Solver/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -103,6 +104,12 @@ static bool checkAsynchronous(const Plan &plan, PlanErrors &errors) {
   }
   if (schedule && schedule->microbatchForEachStage && rounds < stages) {
     errors.error(origin, PlanMessage::fewMicrobatches, schedule->name, stages, rounds * turns, stages * turns);
+    return false;
+  }
+  int64_t flush = *pipeline.flushEvery;
+  if (plan.train && schedule && schedule->behind && rounds <= maxOrderCount && flush * rounds > maxOrderCount) {
+    errors.error(pipeline.flushEvery.given() ? pipeline.flushEvery.origin : origin, PlanMessage::flushTooLate, flush, rounds,
+                 flush * rounds, int64_t(maxOrderCount), maxOrderCount / rounds);
     return false;
   }
   return true;

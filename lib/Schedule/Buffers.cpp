@@ -194,26 +194,35 @@ struct Life {
     last = position;
     end = std::max(end, instance.end);
   }
-  bool overlaps(const Life &other) const {
-    if (first > other.first)
-      return other.overlaps(*this);
-    return other.first <= last || other.start < end;
-  }
 };
 } // namespace
 
+/// Whether no microbatch needs its slot, of `depth`, while another one still does. `order` is that of the lives' begins.
+static bool fitsSlots(ArrayRef<Life> lives, ArrayRef<unsigned> order, int64_t depth) {
+  SmallVector<Life> latest(depth);
+  for (unsigned microbatch : order) {
+    const Life &life = lives[microbatch];
+    Life &before = latest[microbatch % depth];
+    if (before.first >= 0 && (life.first <= before.last || life.start < before.end))
+      return false;
+    before.first = life.first;
+    before.last = std::max(before.last, life.last);
+    before.end = std::max(before.end, life.end);
+  }
+  return true;
+}
+
 /// The fewest slots with which microbatch modulo slots never meets a slot in use.
 static int64_t fewestSlots(ArrayRef<Life> lives) {
-  int64_t count = lives.size();
-  for (int64_t depth = 1; depth < count; ++depth) {
-    bool fits = true;
-    for (int64_t one = 0; fits && one < count; ++one)
-      for (int64_t other = one + depth; fits && other < count; other += depth)
-        fits = lives[one].first < 0 || lives[other].first < 0 || !lives[one].overlaps(lives[other]);
-    if (fits)
-      return depth;
-  }
-  return std::max<int64_t>(count, 1);
+  SmallVector<unsigned> order;
+  for (unsigned microbatch = 0; microbatch < lives.size(); ++microbatch)
+    if (lives[microbatch].first >= 0)
+      order.push_back(microbatch);
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) { return lives[a].first < lives[b].first; });
+  int64_t depth = 1, count = lives.size();
+  while (depth < count && !fitsSlots(lives, order, depth))
+    ++depth;
+  return depth;
 }
 
 void Buffers::countSlots() {

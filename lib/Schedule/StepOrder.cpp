@@ -71,18 +71,14 @@ public:
 
   /// Every instance waits for who makes what it takes: in its microbatch, or in the last one of its call.
   void link() {
-    for (auto [task, instance] : llvm::zip(problem.tasks, instances)) {
-      const Activity &activity = activities.list[instance.activity];
-      for (Value operand : activities.operandsOf(activity)) {
-        int64_t producer = activities.producer(operand);
-        if (producer < 0 || producer == static_cast<int64_t>(instance.activity))
-          continue;
-        const Activity &source = activities.list[producer];
-        bool inStep = source.loop == activity.loop || isStacked(operand, activity);
-        int64_t call = instance.microbatch / activity.count();
-        task.after.push_back(indices[{producer, inStep ? instance.microbatch : (call + 1) * source.count() - 1}]);
+    SmallVector<SmallVector<Source>> sources; // by activity: the same for thousands of instances
+    for (const Activity &activity : activities.list)
+      sources.push_back(sourcesOf(activity));
+    for (auto [task, instance] : llvm::zip(problem.tasks, instances))
+      for (Source source : sources[instance.activity]) {
+        int64_t call = instance.microbatch / source.userCount;
+        task.after.push_back(indices[{source.activity, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
       }
-    }
     for (const Activity &activity : activities.list)
       if (activity.calls > 1)
         keepUntilUsed(activity);
@@ -98,6 +94,28 @@ public:
   std::vector<Instance> instances;
 
 private:
+  /// Who makes what an activity takes: the same microbatch of it (`inStep`), or the last one of the call. `count` and
+  /// `userCount` are their microbatches in a call.
+  struct Source {
+    unsigned activity;
+    bool inStep;
+    int64_t count, userCount;
+  };
+  SmallVector<Source> sourcesOf(const Activity &activity) const {
+    SmallVector<Source> sources;
+    for (Value operand : activities.operandsOf(activity)) {
+      int64_t producer = activities.producer(operand);
+      if (producer < 0 || &activities.list[producer] == &activity)
+        continue;
+      const Activity &source = activities.list[producer];
+      bool inStep = source.loop == activity.loop || isStacked(operand, activity);
+      auto alike = [&](const Source &other) { return other.activity == producer && other.inStep == inStep; };
+      if (llvm::none_of(sources, alike))
+        sources.push_back({static_cast<unsigned>(producer), inStep, source.count(), activity.count()});
+    }
+    return sources;
+  }
+
   /// What has one place for all calls is not made again before the last call's has been used: what stands outside loops,
   /// and sums.
   void keepUntilUsed(const Activity &user) {

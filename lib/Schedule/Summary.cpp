@@ -26,12 +26,34 @@ static Attribute runsBackward(BlockOp block) {
   return stageOfKind(block, {FragmentKind::backward, FragmentKind::weight});
 }
 
+namespace {
+
+/// A block that an entry runs, and the stages of which it runs a forward and a backward (null: of none).
+struct RunBlock {
+  BlockOp block;
+  Attribute forward, backward;
+};
+
+} // namespace
+
+/// The blocks of an entry by name, each once however often it runs.
+static llvm::MapVector<Attribute, RunBlock> findBlocks(ProgramOp program, EntryOp entry) {
+  llvm::MapVector<Attribute, RunBlock> blocks;
+  SymbolTable names(program);
+  for (auto name : entry.getBlocks().getAsRange<FlatSymbolRefAttr>())
+    if (auto [found, fresh] = blocks.insert({name, {}}); fresh) {
+      auto block = names.lookup<BlockOp>(name.getAttr());
+      found->second = {block, runsForward(block), runsBackward(block)};
+    }
+  return blocks;
+}
+
 /// Buffers that a forward stores or loads and a backward loads.
-static llvm::SmallDenseSet<StringRef> findSaved(ProgramOp program, EntryOp entry) {
+static llvm::SmallDenseSet<StringRef> findSaved(const llvm::MapVector<Attribute, RunBlock> &blocks) {
   llvm::SmallDenseSet<StringRef> forward, backward, saved;
-  for (auto name : entry.getBlocks().getAsRange<FlatSymbolRefAttr>()) {
-    auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    bool ahead(runsForward(block)), back(runsBackward(block));
+  for (auto &[name, run] : blocks) {
+    auto block = BlockOp(run.block);
+    bool ahead(run.forward), back(run.backward);
     for (auto store : block.getOps<StoreOp>())
       if (ahead)
         forward.insert(store.getBuffer());
@@ -50,17 +72,16 @@ static llvm::SmallDenseSet<StringRef> findSaved(ProgramOp program, EntryOp entry
 
 /// The most microbatches whose forward on a stage has begun and whose backward there has not ended, all stages of the
 /// program together.
-static int64_t countInFlight(ProgramOp program, EntryOp entry) {
+static int64_t countInFlight(const llvm::MapVector<Attribute, RunBlock> &blocks, EntryOp entry) {
   llvm::SmallDenseSet<std::pair<Attribute, int64_t>> open;
   size_t most = 0;
-  for (auto [name, microbatch] :
-       llvm::zip(entry.getBlocks().getAsRange<FlatSymbolRefAttr>(), entry.getMicrobatches())) {
-    auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
-    if (Attribute stage = runsForward(block))
-      open.insert({stage, microbatch});
+  for (auto [name, microbatch] : llvm::zip(entry.getBlocks(), entry.getMicrobatches())) {
+    const RunBlock &run = blocks.find(name)->second;
+    if (run.forward)
+      open.insert({run.forward, microbatch});
     most = std::max<size_t>(most, open.size());
-    if (Attribute stage = runsBackward(block))
-      open.erase({stage, microbatch});
+    if (run.backward)
+      open.erase({run.backward, microbatch});
   }
   return most;
 }
@@ -71,9 +92,10 @@ SmallVector<StageSummary> summarizePrograms(ModuleOp module, StringRef entryName
     StageSummary &summary = result.emplace_back();
     summary.stage = program.getRole();
     auto entry = dyn_cast_or_null<EntryOp>(SymbolTable::lookupSymbolIn(program, entryName));
-    llvm::SmallDenseSet<StringRef> saved;
+    llvm::MapVector<Attribute, RunBlock> blocks;
     if (entry)
-      saved = findSaved(program, entry);
+      blocks = findBlocks(program, entry);
+    llvm::SmallDenseSet<StringRef> saved = findSaved(blocks);
     for (BufferOp buffer : program.getOps<BufferOp>()) {
       bool state = buffer.getKind() == BufferKind::state || buffer.getKind() == BufferKind::hyper;
       (state ? summary.stateBytes : summary.otherBytes) += bytesOf(buffer);
@@ -81,7 +103,7 @@ SmallVector<StageSummary> summarizePrograms(ModuleOp module, StringRef entryName
         summary.savedBytes += bytesOf(buffer);
     }
     if (entry)
-      summary.inFlight = countInFlight(program, entry);
+      summary.inFlight = countInFlight(blocks, entry);
   }
   return result;
 }

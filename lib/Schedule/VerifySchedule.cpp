@@ -85,20 +85,35 @@ namespace {
 
 /// One program's way through an entry, op by op.
 struct Walk {
+  Walk(ProgramOp program, StringRef name) : program(program) {
+    SymbolTable names(program);
+    entry = names.lookup<EntryOp>(name);
+    for (BlockOp block : program.getOps<BlockOp>()) {
+      blocks[block.getSymNameAttr()] = block;
+      for (auto load : block.getOps<LoadOp>())
+        buffers[load] = names.lookup<BufferOp>(load.getBuffer());
+      for (auto store : block.getOps<StoreOp>())
+        buffers[store] = names.lookup<BufferOp>(store.getBuffer());
+    }
+    enter();
+  }
+
   ProgramOp program;
   EntryOp entry;
   size_t run = 0;
   Block::iterator next, end;
   /// (buffer, slot) -> microbatch that stored it last.
-  std::map<std::pair<StringRef, int64_t>, int64_t> stored;
+  llvm::DenseMap<std::pair<Operation *, int64_t>, int64_t> stored;
+  /// By name, and of each load and store: an entry runs a block thousands of times.
+  llvm::DenseMap<Attribute, BlockOp> blocks;
+  llvm::DenseMap<Operation *, BufferOp> buffers;
 
   int64_t microbatch() { return entry.getMicrobatches()[run]; }
   RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
   bool done() { return run >= entry.getBlocks().size(); }
   void enter() {
     while (!done()) {
-      auto name = cast<FlatSymbolRefAttr>(entry.getBlocks()[run]);
-      auto block = cast<BlockOp>(SymbolTable::lookupSymbolIn(program, name));
+      BlockOp block = blocks.lookup(cast<FlatSymbolRefAttr>(entry.getBlocks()[run]).getAttr());
       next = block.getBody().front().begin();
       end = block.getBody().front().end();
       if (next != end)
@@ -118,13 +133,8 @@ struct Walk {
 class Player {
 public:
   Player(ModuleOp module, StringRef entry) {
-    for (ProgramOp program : module.getOps<ProgramOp>()) {
-      Walk walk;
-      walk.program = program;
-      walk.entry = cast<EntryOp>(SymbolTable::lookupSymbolIn(program, entry));
-      walk.enter();
-      walks.push_back(std::move(walk));
-    }
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      walks.emplace_back(program, entry);
   }
 
   LogicalResult play() {
@@ -153,19 +163,18 @@ private:
   static bool isCommunication(Operation &op) { return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op); }
 
   LogicalResult access(Walk &walk) {
-    auto slotOf = [&](StringRef name) {
-      auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(walk.program, name));
-      return std::pair(buffer, walk.index().slotOf(buffer));
-    };
-    if (auto store = dyn_cast<StoreOp>(*walk.next))
-      walk.stored[{store.getBuffer(), slotOf(store.getBuffer()).second}] = walk.index().of(slotOf(store.getBuffer()).first);
     auto load = dyn_cast<LoadOp>(*walk.next);
-    if (!load)
+    if (!load && !isa<StoreOp>(*walk.next))
       return success();
-    auto [buffer, slot] = slotOf(load.getBuffer());
+    BufferOp buffer = walk.buffers.lookup(&*walk.next);
+    int64_t slot = walk.index().slotOf(buffer);
+    if (!load) {
+      walk.stored[{buffer, slot}] = walk.index().of(buffer);
+      return success();
+    }
     if (buffer.getKind() != BufferKind::temp)
       return success();
-    auto found = walk.stored.find({load.getBuffer(), slot});
+    auto found = walk.stored.find({buffer, slot});
     if (found == walk.stored.end())
       return load.emitError() << "loads from @" << load.getBuffer() << " what nobody has stored in entry @"
                               << walk.entry.getSymName();

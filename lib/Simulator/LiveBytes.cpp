@@ -1,6 +1,5 @@
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
-#include <map>
 
 using namespace par;
 using namespace par::format;
@@ -16,7 +15,10 @@ struct SlotLife {
 /// Collects the lives of slots from accesses in issue order.
 class LifeCollector {
 public:
-  explicit LifeCollector(const Program &program) : program(program) {}
+  explicit LifeCollector(const Program &program) : program(program), lives(program.buffers.size()) {
+    for (uint32_t buffer = 0; buffer < program.buffers.size(); ++buffer)
+      lives[buffer].resize(depthOf(program, buffer));
+  }
 
   void access(const Operand &operand, const Run &run, const PlayedInstruction &node) {
     bool isAlias = program.buffers[operand.buffer].of != kNone;
@@ -25,7 +27,7 @@ public:
     if (buffer.space != Space::Dev || buffer.kind == BufferKind::State)
       return;
     uint32_t slot = slotOf(operand.slot, depthOf(program, operand.buffer), run);
-    SlotLife &life = lives[{owner, slot}];
+    SlotLife &life = lives[owner][slot];
     // A write of all of it after a read begins a new life; a write through an alias may be one of several
     // parts.
     if (life.begin < 0 || (operand.access == Access::Write && !isAlias && life.wasRead)) {
@@ -38,10 +40,12 @@ public:
   }
 
   std::vector<MemorySample> finish() {
-    for (auto &[key, life] : lives)
-      close(key.first, life);
+    for (uint32_t buffer = 0; buffer < lives.size(); ++buffer)
+      for (const SlotLife &life : lives[buffer])
+        close(buffer, life);
+    llvm::stable_sort(changes, llvm::less_first());
     std::vector<MemorySample> samples{{0, static_cast<int64_t>(program.arena.state)}};
-    for (auto [time, delta] : change) {
+    for (auto [time, delta] : changes) {
       if (time > samples.back().time)
         samples.push_back({time, samples.back().bytes});
       samples.back().bytes += delta;
@@ -53,13 +57,13 @@ private:
   void close(uint32_t buffer, const SlotLife &life) {
     if (life.begin < 0 || life.end == life.begin)
       return;
-    change[life.begin] += program.buffers[buffer].bytes();
-    change[life.end] -= program.buffers[buffer].bytes();
+    changes.push_back({life.begin, program.buffers[buffer].bytes()});
+    changes.push_back({life.end, -static_cast<int64_t>(program.buffers[buffer].bytes())});
   }
 
   const Program &program;
-  std::map<std::pair<uint32_t, uint32_t>, SlotLife> lives;
-  std::map<int64_t, int64_t> change; ///< of live bytes at a time
+  std::vector<std::vector<SlotLife>> lives;           ///< by buffer and slot
+  std::vector<std::pair<int64_t, int64_t>> changes;   ///< a time, and by how many live bytes change then
 };
 
 } // namespace

@@ -1,6 +1,5 @@
 #include "par/Solver/Packing.h"
 #include "llvm/ADT/STLExtras.h"
-#include <map>
 
 using namespace par;
 using llvm::Error;
@@ -87,14 +86,15 @@ bool PackingProblem::liveTogether(unsigned a, unsigned b) const {
 }
 
 int64_t PackingProblem::computeLowerBound() const {
-  std::map<int64_t, int64_t> change;
+  std::vector<std::pair<int64_t, int64_t>> changes; // what ends at a position sorts before what begins there
   for (unsigned item = 0; item < items.size(); ++item)
     for (auto [begin, end] : items[item].lives) {
-      change[begin] += alignedSize(item);
-      change[end] -= alignedSize(item);
+      changes.push_back({begin, alignedSize(item)});
+      changes.push_back({end, -alignedSize(item)});
     }
+  llvm::sort(changes);
   int64_t now = 0, most = 0;
-  for (auto [position, delta] : change)
+  for (auto [position, delta] : changes)
     most = std::max(most, now += delta);
   return most;
 }

@@ -2,6 +2,7 @@
 // The order decides: several greedy orders first, then a local search that takes what reaches the top of the
 // arena and places it earlier.
 #include "par/Solver/Packing.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -19,6 +20,8 @@ public:
       boxes.push_back({data.lives.front().begin, data.lives.back().end, problem.alignedSize(item),
                        data.lives.size() == 1});
     }
+    if (boxes.size() <= mostInTable)
+      fillTable();
   }
 
   /// Places all items in this order.
@@ -74,14 +77,49 @@ private:
     int64_t offset;
   };
 
+  /// Who is alive with whom, by a sweep over all lives: a slot has one for each microbatch that uses it, and placing asks for
+  /// each pair again and again.
+  void fillTable() {
+    struct Change {
+      int64_t position;
+      bool begins;
+      unsigned item;
+    };
+    std::vector<Change> changes;
+    for (unsigned item = 0; item < boxes.size(); ++item)
+      for (auto [begin, end] : problem.items[item].lives) {
+        changes.push_back({begin, true, item});
+        changes.push_back({end, false, item});
+      }
+    llvm::sort(changes, [](const Change &a, const Change &b) {
+      return std::tuple(a.position, a.begins, a.item) < std::tuple(b.position, b.begins, b.item);
+    });
+    table.assign(boxes.size(), llvm::BitVector(boxes.size()));
+    llvm::BitVector alive(boxes.size());
+    for (const Change &change : changes) {
+      alive[change.item] = change.begins;
+      if (change.begins)
+        table[change.item] |= alive;
+    }
+    // Of two, the one that begins later has seen the other.
+    for (unsigned a = 0; a < boxes.size(); ++a)
+      for (unsigned b : table[a].set_bits())
+        table[b].set(a);
+  }
+
   bool conflict(unsigned a, unsigned b) const {
+    if (!table.empty())
+      return table[a][b];
     if (boxes[a].begin >= boxes[b].end || boxes[b].begin >= boxes[a].end)
       return false;
     return (boxes[a].simple && boxes[b].simple) || problem.liveTogether(a, b);
   }
 
+  static constexpr size_t mostInTable = 1 << 15; ///< items: 128 MiB
+
   const PackingProblem &problem;
   std::vector<Box> boxes;
+  std::vector<llvm::BitVector> table; ///< whether two items are alive together; empty: too many
   std::vector<Placed> placed; ///< by offset
 };
 

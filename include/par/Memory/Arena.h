@@ -22,7 +22,7 @@ ArenaSize getArenaSize(ProgramOp program);
 
 /// A buffer's slot that is alive from one position of a flattened entry to another, both included.
 struct BufferUse {
-  std::string buffer;
+  BufferOp buffer;
   int64_t slot;
   int64_t begin, end;
 };

@@ -29,8 +29,11 @@ LogicalResult EntryOp::verify() {
     return emitOpError() << "runs " << getBlocks().size() << " blocks with " << getMicrobatches().size()
                          << " microbatch indices";
   auto program = cast<ProgramOp>((*this)->getParentOp());
+  llvm::DenseSet<Attribute> blocks; // of thousands of runs each name is looked up once
+  for (BlockOp block : program.getOps<BlockOp>())
+    blocks.insert(block.getSymNameAttr());
   for (auto name : getBlocks().getAsRange<FlatSymbolRefAttr>())
-    if (!isa_and_nonnull<BlockOp>(SymbolTable::lookupSymbolIn(program, name)))
+    if (!blocks.contains(name.getAttr()))
       return emitOpError() << "runs " << name << ", which is no block of " << program.getSymName();
   return success();
 }
