@@ -60,8 +60,11 @@ def torch_side(name, folder, what):
     result = folder / f"{'facts' if what == 'export' else what}.json"
     if not result.exists():
         environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "eager" else None
-        done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
-                              text=True, env=environment, timeout=par_side.TIMEOUT)
+        try:
+            done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
+                                  text=True, env=environment, timeout=par_side.TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Stopped(124, f"{what}: no end after {par_side.TIMEOUT} s") from None
         if done.returncode:
             said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]  # a signal says nothing
             raise Stopped(done.returncode, f"{what}: " + said[-1])
