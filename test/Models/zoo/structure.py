@@ -129,20 +129,10 @@ def export_suite(names, folder):
                 torch_side.export(recipe, model.parent)
                 strip(model, kept)
                 if torch_side.has_batch_norm(torch_side.build(recipe)):
-                    export_double(recipe, model)
+                    torch_side.double(recipe, model.parent)
                     (folder / "f64").mkdir(exist_ok=True)
-                    strip(model, folder / "f64" / kept.name)
+                    strip(model.parent / "f64/model.onnx", folder / "f64" / kept.name)
             print(f"{recipe.name:20} {kept.stat().st_size:,} bytes", flush=True)
-
-
-def export_double(recipe, path):
-    """The model in float64: batch norm of a few numbers amplifies rounding so that in float32 plans can only be held loosely."""
-    import torch_side
-    import_wrappers()
-    import par
-    batch = torch_side.first_batch(recipe, data(recipe))
-    doubles = {name: value.double() if value.is_floating_point() else value for name, value in batch.items()}
-    par.export(torch_side.build(recipe).double(), doubles, path)
 
 
 def main():
