@@ -6,8 +6,8 @@
 # New inputs go to build-fuzz/corpus-NAME, what breaks Par to build-fuzz/found-NAME-* (of save, manifest and protocol, which
 # need the runtime alone: in build-fuzz/runtime).
 #   tools/fuzz.sh program [SECONDS] [BIN]
-# draws a random small graph and a random plan, again and again, and runs both through the par-compile and par-run of BIN
-# (build/bin): a crash, a hang and a difference from one rank are printed with their seed and kept in build-fuzz/found-program.
+# draws a random small graph and a random plan of any kind, again and again, and runs both through the par-compile and par-run of BIN
+# (build/bin; random-programs.py --mixed): a crash, a hang and a difference from one rank are printed with their seed and kept in build-fuzz/found-program.
 set -euo pipefail
 case "${1:-}" in
 model | plan | save | manifest | protocol | program) what=$1 ;;
@@ -19,7 +19,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz source=$root
 if [ "$what" = program ]; then
   seed=$((RANDOM * 32768 + RANDOM))
-  exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --seconds "$seconds" --seed "$seed" --timeout 600 --keep "$build/found-program"
+  exec python3 "$root/test/Execute/random-programs.py" --bin "${1:-$root/build/bin}" --mixed --seconds "$seconds" --seed "$seed" --timeout 600 --keep "$build/found-program"
 fi
 clang=${CXX:-clang++-22}
 [ -f "$("$clang" --print-file-name=libclang_rt.fuzzer-x86_64.a)" ] ||

@@ -172,6 +172,13 @@ LogicalResult Constrainer::apply(const ResolvedShard &rule) {
   }
 }
 
+/// Whether the plan lays a parameter that is an output under its own name: a rule of this name means both.
+static bool isOfParameter(const ResolvedShard &output, ArrayRef<ResolvedShard> rules, const NameTable &names) {
+  return llvm::any_of(rules, [&](const ResolvedShard &rule) {
+    return rule.kind == ResolvedShard::Parameter && names.parameters[rule.index].name == names.outputs[output.index].name;
+  });
+}
+
 namespace {
 struct ConstrainValuesPass : PlanPass<impl::ConstrainValuesPassBase<ConstrainValuesPass>> {
   using PlanPass::PlanPass;
@@ -183,7 +190,7 @@ struct ConstrainValuesPass : PlanPass<impl::ConstrainValuesPassBase<ConstrainVal
     if (failed(emitPlanErrors(errors, module)))
       return failure();
     for (const ResolvedShard &rule : rules) {
-      bool met = rule.kind != ResolvedShard::GraphOutput;
+      bool met = rule.kind != ResolvedShard::GraphOutput || isOfParameter(rule, rules, model.names);
       for (StepOp step : module.getOps<StepOp>()) {
         Constrainer constrainer(step, model, module);
         if (failed(constrainer.apply(rule)))

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Random small graphs under random plans, through par-compile and par-run as programs: one rank's result is the oracle.
 
-    random-programs.py [--bin FOLDER] [--count N] [--seed S] [--seconds N] [--keep FOLDER] [--phases] [--carry]
+    random-programs.py [--bin FOLDER] [--count N] [--seed S] [--seconds N] [--keep FOLDER] [--phases] [--KIND | --mixed]
 
 Each case is a model in ONNX (one or several inputs, an encoder and a decoder that reads it, tables of every size, experts,
 constants, outputs that are inputs, parameters, constants or numbers), a plan (mesh, shardings, cuts, microbatches, schedule,
 recompute, optimizer; or none of training), and data. The bundle of the plan and that of one rank are run: losses and weights,
 or what they predict, are the same. With --phases the interpreter holds every phase of the plan against the one before instead
 (par-compile --check-phases). With --carry models predict, and hand a state on from call to call, which the plan carries; one rank
-gives what it gives where each call's state is taken out and fed to the next. A plan or model that the compiler refuses with a located sentence is counted, not failed;
+gives what it gives where each call's state is taken out and fed to the next. With --behind schedules are asynchronous, and one rank
+takes each gradient at the weights of as many updates ago as the schedule says. With --meshes stages have meshes of their own, or
+replicas that take microbatches in turn. With --mixed each seed is of one of these kinds, and plans spread parameters (zero) and cut
+collectives in chunks, too. A plan or model that the compiler refuses with a located sentence is counted, not failed;
 a crash, a hang, exit 70, a difference and a failure of par-run are. A case that fails is printed with its seed and what was
 said, and kept in FOLDER. The last line counts; exit status 1 if one failed. Python's standard library only.
 """
@@ -25,257 +28,18 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Import" / "Inputs")]
+from asynchronous import stages_of  # noqa: E402
 from encode import encode  # noqa: E402
+from random_graphs import Graph  # noqa: E402
 from runs import Failed, Runs, largest, read_safetensors, write_safetensors  # noqa: E402
-
-
-class Graph:
-    """Lines for encode.py, and what a plan can say of them. Every hidden value is f32[batch, length, width]."""
-
-    def __init__(self, choose, carries=False):
-        self.choose, self.count, self.carries = choose, 0, carries
-        self.lines, self.module = ["opset 20"], ""
-        self.parameters, self.modules, self.inputs, self.outputs = [], [], {}, []
-        self.batch = choose.choice([4, 4, 8])
-        self.symbolic = choose.random() < 0.5
-        self.length = choose.choice([1, 3, 4, 6, 6, 34])
-        self.heads = choose.choice([1, 2, 2, 3])
-        self.width = self.heads * choose.choice([2, 4, 4, 8])
-        self.classes = choose.choice([5, 8, 8, 12, 90])
-
-    # -- Pieces.
-
-    def emit(self, op, *inputs, attributes="", outputs=1):
-        self.count += 1
-        names = [f"v{self.count}" + (f"_{i}" if i else "") for i in range(outputs)]
-        self.lines.append(f"node n{self.count} {op} {','.join(inputs)} -> {','.join(names)} {attributes}".rstrip())
-        return names[0] if outputs == 1 else names
-
-    def enter(self, name):
-        self.module = name
-        self.modules.append(name)
-        self.lines.append(f"module {name}")
-
-    def parameter(self, name, *shape, spread=0.3, base=0.0):
-        name = f"{self.module}.{name}" if self.module else name
-        numbers = self.numbers(shape, lambda: base + self.choose.gauss(0, spread))
-        self.lines.append(f"init {name} f32[{','.join(map(str, shape))}] = {numbers}")
-        self.lines.append(f"signature p_{name.replace('.', '_')} PARAMETER {name}")
-        self.parameters.append((name, list(shape)))
-        return name
-
-    @staticmethod
-    def numbers(shape, draw):
-        size = 1
-        for n in shape:
-            size *= n
-        return " ".join(f"{draw():.5g}" for _ in range(size))
-
-    def constant(self, kind, shape, values):
-        self.count += 1
-        self.lines.append(f"init c{self.count} {kind}[{','.join(map(str, shape))}] = {' '.join(map(str, values))}")
-        return f"c{self.count}"
-
-    def ints(self, *values):
-        return self.constant("i64", [len(values)], values)
-
-    def input(self, name, kind, *shape, least=0, most=1.0, batched=True):
-        lead = [("batch" if self.symbolic else str(self.batch))] if batched else []
-        self.lines.append(f"input {name} {kind}[{','.join(lead + list(map(str, shape)))}]")
-        self.inputs[name] = (kind, list(shape), least, most, batched)
-        return name
-
-    def linear(self, x, name, inside, outside, bias=None):
-        y = self.emit("MatMul", x, self.parameter(f"{name}.weight", inside, outside))
-        if self.choose.random() < 0.5 if bias is None else bias:
-            y = self.emit("Add", y, self.parameter(f"{name}.bias", outside))
-        return y
-
-    # -- Layers.
-
-    def norm(self, x):
-        return self.emit("LayerNormalization", x, self.parameter("ln.weight", self.width, spread=0.1, base=1.0),
-                         self.parameter("ln.bias", self.width), attributes="axis=-1")
-
-    def feed_forward(self, x, *_):
-        wide = self.choose.choice([4, 6, 8, 16, 40])
-        y = self.emit(self.choose.choice(["Gelu", "Tanh", "Relu", "Sigmoid"]), self.linear(x, "up", self.width, wide))
-        return self.emit("Add", x, self.linear(y, "down", wide, self.width))
-
-    def split_heads(self, x, length, order):
-        x = self.emit("Reshape", x, self.ints(0, length, self.heads, self.width // self.heads))
-        return self.emit("Transpose", x, attributes=f"perm={order}")
-
-    def scores_of(self, q, k, lengths, mask):
-        """Queries times keys, with what such models add: a causal mask, a mask that is fed, a table of relative places."""
-        scores = self.emit("MatMul", q, k)
-        scores = self.emit("Mul", scores, self.constant("f32", [], [(self.width // self.heads) ** -0.5]))
-        rows, columns = lengths
-        if rows == columns and self.choose.random() < 0.4:  # causal
-            seen = self.emit("Trilu", self.constant("f32", [rows, columns], [1] * rows * columns), attributes="upper=0")
-            seen = self.emit("Cast", seen, attributes="to=9")
-            scores = self.emit("Where", seen, scores, self.constant("f32", [], [-1e9]))
-        if rows == columns and self.choose.random() < 0.3:  # buckets of a distance that is no line
-            buckets = 5
-            places = [min(abs(i - j) * abs(i - j), buckets - 1) for i in range(rows) for j in range(columns)]
-            bias = self.emit("Gather", self.parameter(f"relative{self.count}.weight", buckets, self.heads),
-                             self.constant("i64", [rows, columns], places))
-            scores = self.emit("Add", scores, self.emit("Transpose", bias, attributes="perm=[2,0,1]"))
-        if mask:
-            hidden = self.emit("Unsqueeze", mask, self.ints(1, 2))
-            hidden = self.emit("Mul", self.emit("Sub", self.constant("f32", [], [1.0]), hidden), self.constant("f32", [], [-1e4]))
-            scores = self.emit("Add", scores, hidden)
-        return self.emit("Softmax", scores, attributes="axis=-1")
-
-    def rotate(self, x, length):
-        """Rotary positions from a table that is a constant of the graph, or computed in it."""
-        half = self.width // self.heads // 2
-        if self.choose.random() < 0.5:
-            angles = [round(p / (3.0 ** i), 5) for p in range(length) for i in range(half)]
-            angle = self.constant("f32", [length, half], angles)
-        else:
-            places = self.emit("Range", self.constant("i64", [], [0]), self.constant("i64", [], [length]),
-                               self.constant("i64", [], [1]))
-            places = self.emit("Unsqueeze", self.emit("Cast", places, attributes="to=1"), self.ints(1))
-            angle = self.emit("Mul", places, self.constant("f32", [half], [3.0 ** -i for i in range(half)]))
-        cos, sin = self.emit("Cos", angle), self.emit("Sin", angle)
-        a, b = self.emit("Split", x, attributes="axis=-1 num_outputs=2", outputs=2)
-        left = self.emit("Sub", self.emit("Mul", a, cos), self.emit("Mul", b, sin))
-        right = self.emit("Add", self.emit("Mul", b, cos), self.emit("Mul", a, sin))
-        return self.emit("Concat", left, right, attributes="axis=-1")
-
-    def attention(self, x, memory=None, mask=None, lengths=None):
-        part = "cross_" if memory else ""
-        rows, columns = lengths or (self.length, self.length)
-        own = memory or x
-        q = self.split_heads(self.linear(x, part + "q", self.width, self.width), rows, "[0,2,1,3]")
-        k = self.split_heads(self.linear(own, part + "k", self.width, self.width), columns, "[0,2,1,3]")
-        v = self.split_heads(self.linear(own, part + "v", self.width, self.width), columns, "[0,2,1,3]")
-        if not memory and self.width // self.heads % 2 == 0 and self.choose.random() < 0.3:
-            q, k = self.rotate(q, rows), self.rotate(k, columns)
-        k = self.emit("Transpose", k, attributes="perm=[0,1,3,2]")
-        y = self.emit("MatMul", self.scores_of(q, k, (rows, columns), mask), v)
-        y = self.emit("Reshape", self.emit("Transpose", y, attributes="perm=[0,2,1,3]"), self.ints(0, rows, self.width))
-        return self.emit("Add", x, self.linear(y, part + "o", self.width, self.width))
-
-    def experts(self, x, *_):
-        """A few of several feed-forwards a token, weighted: gates are scattered to where the router's TopK says."""
-        count, used, wide = self.choose.choice([(3, 1, 4), (4, 2, 6)])
-        gates = self.emit("Softmax", self.linear(x, "router", self.width, count, bias=False), attributes="axis=-1")
-        best, which = self.emit("TopK", gates, self.ints(used), attributes="axis=-1", outputs=2)
-        zeros = self.emit("Mul", gates, self.constant("f32", [], [0.0]))
-        gates = self.emit("ScatterElements", zeros, which, best, attributes="axis=-1")
-        lead = self.emit("Unsqueeze", x, self.ints(1))
-        y = self.emit("Relu", self.emit("MatMul", lead, self.parameter("experts.up", count, self.width, wide)))
-        y = self.emit("MatMul", y, self.parameter("experts.down", count, wide, self.width))
-        weight = self.emit("Unsqueeze", self.emit("Transpose", gates, attributes="perm=[0,2,1]"), self.ints(3))
-        y = self.emit("ReduceSum", self.emit("Mul", y, weight), self.ints(1), attributes="keepdims=0")
-        return self.emit("Add", x, y)
-
-    def table(self, x, length, *_):
-        """A buffer of the model's: floats that follow no rule, of any size."""
-        values = [round(self.choose.gauss(0, 0.3), 4) for _ in range(length * self.width)]
-        return self.emit("Add", x, self.constant("f32", [length, self.width], values))
-
-    def turn(self, x, length, *_):
-        """Rows by way of constants: flipped along the length by a gather, halves of the width exchanged."""
-        x = self.emit("Gather", x, self.constant("i64", [length], range(length - 1, -1, -1)), attributes="axis=1")
-        if self.width % 2 == 0:
-            a, b = self.emit("Split", x, attributes="axis=-1 num_outputs=2", outputs=2)
-            x = self.emit("Concat", b, a, attributes="axis=-1")
-        return x
-
-    # -- Models.
-
-    def embed(self, name, length, number=""):
-        self.enter(f"embed{number}")
-        if self.choose.random() < 0.25:
-            return self.linear(self.input(name, "f32", length, 3), "in", 3, self.width), None
-        table = self.parameter("weight", self.classes, self.width)
-        x = self.emit("Gather", table, self.input(name, "i64", length, most=self.classes))
-        if self.choose.random() < 0.5:
-            x = self.emit("Add", x, self.parameter("position", length, self.width))
-        return x, table
-
-    def layers(self, x, prefix, count, length, mask=None, memory=None, source=None):
-        for i in range(count):
-            self.enter(f"{prefix}.{i}")
-            if self.choose.random() < 0.5:
-                x = self.norm(x)
-            kind = self.choose.choice(["feed_forward", "attention", "attention", "experts", "table", "turn"])
-            x = self.attention(x, mask=mask, lengths=(length, length)) if kind == "attention" else getattr(self, kind)(x, length)
-            if memory and (i == 0 or self.choose.random() < 0.7):
-                x = self.attention(x, memory, source[1], (length, source[0]))
-        return x
-
-    def build(self):
-        """Returns the loss or the logits of the model, and the width of these."""
-        mask, memory, source = None, None, None
-        if self.choose.random() < 0.4:  # an encoder, of its own inputs
-            length = self.choose.choice([2, 3, 5, 33])
-            y, _ = self.embed("source", length, ".source")
-            if self.choose.random() < 0.6:
-                mask = self.input("source_mask", "f32", length, least=1, most=1.0)
-            memory = self.layers(y, "encoder", self.choose.randint(0, 2), length, mask)
-            source = (length, mask if self.choose.random() < 0.7 else None)
-        x, table = self.embed("tokens", self.length)
-        mask = self.input("mask", "f32", self.length, least=1, most=1.0) if self.choose.random() < 0.3 else None
-        if self.choose.random() < 0.15:
-            x = self.emit("Mul", x, self.input("scale", "f32", least=0.5, most=1.0, batched=False))
-        if self.choose.random() < 0.15:
-            x = self.emit("Add", x, self.input("shared", "f32", self.width, least=-1, most=1.0, batched=False))
-        if self.carries:
-            x = self.emit("Add", x, self.input("state", "f32", self.length, self.width, least=-1))
-            turn = self.emit("Cos", self.input("place", "f32", least=0, batched=False))
-            x = self.emit("Mul", x, turn)
-        x = self.layers(x, "h", self.choose.randint(1, 3), self.length, mask, memory, source)
-        if self.carries:
-            # On another stage than before, maybe, where it is computed once more or sent.
-            x = self.emit("Mul", x, turn if self.choose.random() < 0.5 else self.emit("Cos", "place"))
-        self.hidden, self.memory = x, memory
-        self.enter("head")
-        if table and self.choose.random() < 0.5:
-            return self.emit("MatMul", x, self.emit("Transpose", table, attributes="perm=[1,0]"))
-        return self.linear(x, "out", self.width, self.classes)
-
-    def more_outputs(self, logits):
-        """Name, type and shape of what a model may give beside its result. Shapes of values with the batch begin with it."""
-        batch = "batch" if self.symbolic else str(self.batch)
-        first = next(iter(self.inputs))
-        kind, shape, _, _, batched = self.inputs[first]
-        table, at = self.choose.choice(self.parameters)
-        known = self.constant("f32", [2, 3], range(6))
-        return [
-            (logits, f"f32[{batch},{self.length},{self.classes}]"),
-            (self.hidden, f"f32[{batch},{self.length},{self.width}]"),
-            (first, f"{kind}[{','.join([batch] * batched + list(map(str, shape)))}]"),
-            (table, f"f32[{','.join(map(str, at))}]"),
-            (known, "f32[2,3]"),
-            (self.emit("Shape", self.hidden), "i64[3]"),
-            (self.emit("Size", self.hidden), "i64[]"),
-            (self.emit("EyeLike", self.constant("f32", [3, 3], [0] * 9)), "f32[3,3]"),
-            (self.emit("ReduceMean", self.hidden, attributes="keepdims=0"), "f32[]"),
-            (self.emit("Transpose", self.hidden, attributes="perm=[1,0,2]"), f"f32[{self.length},{batch},{self.width}]"),
-            (self.emit("Identity", self.hidden), f"f32[{batch},{self.length},{self.width}]"),
-            (self.emit("ArgMax", logits, attributes="axis=-1 keepdims=0"), f"i64[{batch},{self.length}]"),
-            (self.emit("ReduceSum", self.parameters[0][0], attributes="keepdims=0"), "f32[]"),
-            (self.emit("Exp", table), f"f32[{','.join(map(str, at))}]"),
-        ]
-
-    def carried_outputs(self):
-        """What a call hands to the next, and as which input of it."""
-        one = self.constant("f32", [], [1])
-        return {self.emit("Tanh", self.hidden): "state", self.emit("Add", "place", one): "place"}
-
-    def add_outputs(self, wanted):
-        for value, text in wanted:
-            if value not in self.outputs:
-                self.outputs.append(value)
-                self.lines.append(f"output {value} {text}")
 
 
 MESHES = [{}, {"dp": 2}, {"tp": 2}, {"pp": 2}, {"pp": 2}, {"dp": 2, "tp": 2}, {"pp": 2, "dp": 2}, {"pp": 2, "tp": 2}, {"pp": 3},
           {"dp": 4}, {"tp": 3}, {"tp": 2, "pp": 2}]
+STAGES = [{}, {"dp": 2}, {"dp": 2}, {"tp": 2}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"dp": 4}, {"tp": 3}]
+KINDS = {"chunks": "several stages a rank, or backward in two parts", "carry": "a state is handed on from call to call",
+         "behind": "schedules that update between batches", "meshes": "stages with meshes of their own"}
+BEHIND_RATE, FLUSH = 0.05, 4
 
 
 def flow(mapping):
@@ -285,11 +49,14 @@ def flow(mapping):
 class Case:
     """A model, its data, a plan and the plan of one rank that computes the same."""
 
-    def __init__(self, seed, chunks=False, carries=False):
-        self.seed, self.choose, self.chunks = seed, random.Random(seed), chunks
-        choose = self.choose
+    def __init__(self, seed, kind="", mixed=False):
+        self.draws = random.Random(f"{seed} {kind or 'mixed'}")  # of what is newer: known seeds keep their plans
+        if mixed:
+            kind = self.draws.choice(["", *KINDS])
+        self.seed, self.choose, self.kind, self.mixed = seed, random.Random(seed), kind, mixed
+        choose, carries = self.choose, kind == "carry"
         self.graph = graph = Graph(choose, carries)
-        self.trains = choose.random() < 0.6 and not carries
+        self.trains = choose.random() < 0.6 and not carries or kind == "behind"
         logits = graph.build()
         self.carried = graph.carried_outputs() if carries else {}
         extra = graph.more_outputs(logits)
@@ -317,12 +84,18 @@ class Case:
             train.append(f"loss: {loss}")
         self.model = encode(graph.lines)
         self.mesh = choose.choice(MESHES)
+        self.draw_ranks()
         ways = self.mesh.get("dp", 1)
         self.microbatches = choose.choice([m for m in (1, 1, 2, 4) if graph.batch % (m * ways) == 0] or [1])
         self.optimizer = choose.choice(["sgd", "sgd", "momentum", "adamw"])
+        if kind == "behind":
+            self.optimizer = "sgd"
+            self.schedule = self.draws.choice(["pipedream", "pipedream, vertical_sync: true", "pipedream-2bw"])
+            self.microbatches = 1 if self.schedule != "pipedream-2bw" else 4 if self.mesh["pp"] == 3 else 2
         if self.trains:
-            train.append(f"optimizer: {{kind: {self.optimizer}, lr: {choose.choice(['1e-2', '1e-3'])}}}")
-            if choose.random() < 0.2:
+            rate = choose.choice(["1e-2", "1e-3"])
+            train.append(f"optimizer: {{kind: {self.optimizer}, lr: {BEHIND_RATE if kind == 'behind' else rate}}}")
+            if choose.random() < 0.2 and kind != "behind":
                 train.append("clip: 0.5")
             if choose.random() < 0.2:
                 train.append("freeze: [" + ", ".join(f'"^{name}"' for name, _ in choose.sample(graph.parameters, 1)) + "]")
@@ -336,21 +109,57 @@ class Case:
         if carries:
             tail.append(f"carry: {flow(self.carried)}")
         self.one = "\n".join([f"batch: {{size: {graph.batch}, microbatches: 1}}", *tail]) + "\n"
+        if kind == "behind":  # a step takes the gradient away
+            self.one = self.one.replace(f"lr: {BEHIND_RATE}", "lr: 1.0")
         self.plan = "\n".join(self.lines_of_plan() + tail) + "\n"
+
+    def draw_ranks(self):
+        """Meshes of the newer kinds."""
+        self.stages = []
+        if self.kind == "behind":
+            self.mesh = self.draws.choice([mesh for mesh in MESHES if "pp" in mesh])
+        if self.kind == "meshes":
+            while not any(self.stages) or sum(math.prod(mesh.values()) for mesh in self.stages) > 8:
+                self.stages = [self.draws.choice(STAGES) for _ in range(self.draws.choice([2, 2, 3]))]
+            axes = dict.fromkeys(axis for stage in self.stages for axis in stage)
+            self.mesh = {axis: math.lcm(*(stage.get(axis, 1) for stage in self.stages)) for axis in axes}
+
+    def spread_and_chunks(self, collectives):
+        """Zero and chunks of collectives; and over which of the two a stage's replicas take microbatches."""
+        words = [word for word in [collectives[1:-1]] if word]
+        chunks = self.draws.choice(["", "decompose: auto", "decompose: 2", "decompose: 4"])
+        lines = [f"collectives: {{{', '.join(words + [chunks] * bool(chunks))}}}"]
+        if self.trains and "dp" in self.mesh and self.draws.random() < 0.6:
+            lines.append(f"zero: {{level: {self.draws.choice([1, 2, 3, 3])}, min_size: 0}}")
+        return lines
+
+    def behind(self, stages):
+        """How many updates each of so many stages is behind."""
+        if self.schedule == "pipedream-2bw":
+            return [1] * stages
+        return [stages - 1 - (stage if self.schedule == "pipedream" else 0) for stage in range(stages)]
 
     def lines_of_plan(self):
         choose, mesh = self.choose, self.mesh
-        lines = [f"mesh: {flow(mesh)}", f"batch: {{size: {self.graph.batch}, microbatches: {self.microbatches}}}",
+        lines = [*([] if self.stages else [f"mesh: {flow(mesh)}"]),
+                 f"batch: {{size: {self.graph.batch}, microbatches: {self.microbatches}}}",
                  f"recompute: {choose.choice(['none', 'none', 'full'])}"]
-        lines.append("collectives: " + choose.choice(["{bucket: 0}", "{overlap: false}", "{}"]))
+        collectives = choose.choice(["{bucket: 0}", "{overlap: false}", "{}"])
+        lines += self.spread_and_chunks(collectives) if self.mixed else [f"collectives: {collectives}"]
+        if self.stages:
+            turns = ", replicas: round_robin" if self.trains and self.draws.random() < 0.3 else ""
+            schedule = f", schedule: {self.draws.choice(['1f1b', 'gpipe', 'zb-h1'])}" if self.trains else ""
+            lines.append(f"pipeline: {{meshes: [{', '.join(map(flow, self.stages))}], cuts: auto{schedule}{turns}}}")
         if "pp" in mesh:
             cuts = "auto"
             if choose.random() < 0.5:
                 starts = sorted(choose.sample(range(1, len(self.graph.modules)), min(mesh["pp"], len(self.graph.modules)) - 1))
                 cuts = "[" + ", ".join(f'"^{self.graph.modules[at]}"' for at in starts) + "]"
             schedule = choose.choice([", schedule: 1f1b", ", schedule: gpipe"])
-            if self.chunks:
-                draws = random.Random(f"{self.seed} chunks")  # known seeds keep their plans
+            if self.kind == "behind":
+                schedule = f", flush_every: {FLUSH}, schedule: {self.schedule}"
+            if self.kind == "chunks":
+                draws = random.Random(f"{self.seed} chunks")
                 name, each = draws.choice([("interleaved", 2), ("interleaved", 3), ("zb-h1", 1), ("zb-v", 2), ("auto", 2), ("auto", 1)])
                 schedule, cuts = f", schedule: {name}", f"auto, stages: {each * mesh['pp']}"
             lines.append(f"pipeline: {{cuts: {cuts}{schedule if self.trains else ''}}}")
@@ -385,6 +194,15 @@ class Case:
             arrays[name] = (whole, [draw() for _ in range(size)])
         write_safetensors(path, arrays)
         self.arrays, self.calls = arrays, rows // self.graph.batch
+
+    def arrays_of(self, call):
+        """The data of one call alone."""
+        arrays, graph = {}, self.graph
+        for name, (shape, numbers) in self.arrays.items():
+            each = len(numbers) // shape[0] * graph.batch if graph.inputs[name][4] else len(numbers)
+            begin = call * each if graph.inputs[name][4] else 0
+            arrays[name] = ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1], numbers[begin:begin + each])
+        return arrays
 
 
 class Difference(Exception):
@@ -436,6 +254,31 @@ class Play:
         if case.carried:
             self.hold_fed(case, whole)
 
+    def hold_behind(self, case):
+        """One rank, which takes the gradient of each batch at the weights of its stages' numbers of updates ago, but not before
+        the last flush, and changes the newest ones by it."""
+        bundle, one = self.runs.compile(self.model, case.plan), self.runs.compile(self.model, case.one)
+        stages, steps = stages_of(bundle), 2 * FLUSH
+        behind = case.behind(case.mesh["pp"])
+        lines, weights = self.runs.train(bundle, self.data, steps)
+        found, part = [line["loss"] for line in lines], read_safetensors(weights)
+        _, initial = self.runs.train(one, self.data, 1, "--set", "lr=0.0")
+        versions, losses, data = [read_safetensors(initial)], [], self.work / "call.safetensors"
+        for step in range(steps):
+            versions = versions[-1:] if step % FLUSH == 0 else versions
+            newest = len(versions) - 1
+            mixed = {name: versions[max(0, newest - behind[stages.get(name, 0)])][name] for name in versions[-1]}
+            write_safetensors(self.work / "mixed.safetensors", mixed)
+            write_safetensors(data, case.arrays_of(step % case.calls))
+            lines, after = self.runs.train(one, data, 1, "--weights", self.work / "mixed.safetensors")
+            losses.append(lines[0]["loss"])
+            after = read_safetensors(after)
+            versions.append({name: (shape, tuple(w - BEHIND_RATE * (x - y) for w, x, y in zip(numbers, mixed[name][1], after[name][1])))
+                             for name, (shape, numbers) in versions[-1].items()})
+        if len(losses) != len(found) or not largest(abs(a - b) / max(1, abs(a)) for a, b in zip(losses, found)) <= 2e-5:
+            raise Difference(f"losses {losses} and {found}")
+        apart(versions[-1], part, 5e-5, "weights")
+
     def hold_fed(self, case, carried):
         """The model without `carry`, each call given by hand what the one before has handed on: with the batch once a call."""
         bundle, graph, data = self.runs.compile(self.model, case.fed), case.graph, self.work / "call.safetensors"
@@ -443,12 +286,7 @@ class Play:
         state = {name: (shape, [0.0] * math.prod(shape)) for name, shape in state.items()}
         calls = []
         for call in range(case.calls):
-            arrays = dict(state)
-            for name, (shape, numbers) in case.arrays.items():
-                each = len(numbers) // shape[0] * graph.batch if graph.inputs[name][4] else len(numbers)
-                begin = call * each if graph.inputs[name][4] else 0
-                arrays[name] = ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1], numbers[begin:begin + each])
-            write_safetensors(data, arrays)
+            write_safetensors(data, {**state, **case.arrays_of(call)})
             self.runs.run(self.runs.binaries / "par-run", bundle, "--data", data, "--output", self.work / "out.safetensors")
             found = read_safetensors(self.work / "out.safetensors", ("F32", "I64"))
             state = {name: found.pop(value) for value, name in case.carried.items()}
@@ -464,7 +302,8 @@ class Play:
         self.model.write_bytes(case.model)
         case.write_data(self.data)
         try:
-            self.hold_phases(case) if self.phases else self.hold_ranks(case)
+            hold = self.hold_phases if self.phases else self.hold_behind if case.kind == "behind" else self.hold_ranks
+            hold(case)
         except Failed as failure:
             sentence = refusal(str(failure))
             if not sentence:
@@ -501,8 +340,10 @@ def main():
     parser.add_argument("--timeout", type=int, default=120, help="seconds a program may take")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--phases", action="store_true", help="the interpreter holds every phase against the one before")
-    parser.add_argument("--chunks", action="store_true", help="several stages a rank, or backward in two parts")
-    parser.add_argument("--carry", action="store_true", help="a state is handed on from call to call")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind, words in KINDS.items():
+        kinds.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, default="", help=words)
+    kinds.add_argument("--mixed", action="store_true", help="any of these, zero and chunks of collectives too")
     parser.add_argument("--verbose", action="store_true", help="prints what was refused")
     options = parser.parse_args()
     print(f"random-programs.py --count {options.count} --seed {options.seed}", flush=True)
@@ -513,7 +354,7 @@ def main():
         while time.monotonic() < until if options.seconds else done < options.count:
             seed = options.seed + done
             done += 1
-            case = Case(seed, options.chunks, options.carry)
+            case = Case(seed, options.kind, options.mixed)
             try:
                 sentence = play.run(case)
                 refused += bool(sentence)
@@ -521,7 +362,7 @@ def main():
                     print(f"seed {seed} refused: {sentence}", flush=True)
             except (Failed, Difference, subprocess.TimeoutExpired) as failure:
                 failed += 1
-                print(f"seed {seed} {flow(case.mesh)} m {case.microbatches} {'train' if case.trains else 'predict'}: "
+                print(f"seed {seed} {case.kind} {flow(case.mesh)} m {case.microbatches} {'train' if case.trains else 'predict'}: "
                       f"FAIL {str(failure)[-1500:]}", flush=True)
                 if options.keep:
                     keep(options.keep, seed, case)

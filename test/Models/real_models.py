@@ -16,7 +16,8 @@ Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in floa
 Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times PyTorch's own
 float32, at least 1e-5: the farther of its two memory formats, which add in different orders. Plans: 2e-5, which is all that the
 order of additions may change in ten steps; many nets of images, and T5, amplify it, and there a plan may lie from one rank ten
-times as far as one rank lies from itself where the last bit of every number of its images (of its weights) is flipped.
+times as far as one rank lies from itself where the last bit of every number of its images (of its weights) is flipped. That
+could hide a fault, so such a plan takes two steps in float64 too, where its losses are one rank's to 1e-9.
 
 A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more than 3
 are a failure. Exit status 0: all hold.
@@ -47,6 +48,7 @@ STAGES = ("export", "loss", "plans", "time")
 MOST_REFUSED = 3
 MOST_RATIO = 1.5
 BOUND, PLAN_BOUND, NUDGES = 1e-5, 2e-5, 10
+DOUBLE_STEPS, DOUBLE_BOUND = 2, 1e-9
 
 
 def apart(found, wanted):
@@ -60,8 +62,11 @@ def torch_side(name, folder, what):
     result = folder / f"{'facts' if what == 'export' else what}.json"
     if not result.exists():
         environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "eager" else None
-        done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
-                              text=True, env=environment, timeout=par_side.TIMEOUT)
+        try:
+            done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
+                                  text=True, env=environment, timeout=par_side.TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Stopped(124, f"{what}: no end after {par_side.TIMEOUT} s") from None
         if done.returncode:
             said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]  # a signal says nothing
             raise Stopped(done.returncode, f"{what}: " + said[-1])
@@ -73,7 +78,7 @@ class Trial:
 
     def __init__(self, options, recipe):
         self.binaries, self.recipe, self.steps, self.cache = options.bin, recipe, options.steps, options.cache
-        self.folder, self.bundles = self.folder_of(recipe.name), {}  # bundles by their plans' text
+        self.folder, self.bundles = self.folder_of(recipe.name), {}  # bundles by folder and plan
         self.row = {"name": recipe.name, "cut": recipe.cut, "failed": {}}
 
     def run(self, stages):
@@ -138,6 +143,7 @@ class Trial:
                 bound = PLAN_BOUND
                 if self.row[plan] > bound:
                     bound = max(bound, NUDGES * self.nudge(name, folder, alone, whole[alone]))
+                    self.double(name, folder, plan, text, alone)
                 if not (math.isfinite(self.row[plan]) and self.row[plan] <= bound):
                     self.row["failed"][plan] = f"{plan}: losses {self.row[plan]:.1e} from one rank's, bound {bound:.0e}"
             except Stopped as stopped:
@@ -158,12 +164,22 @@ class Trial:
         self.row["nudged"] = max(map(apart, found, whole))
         return self.row["nudged"]
 
-    def losses(self, folder, name, plan, *flags, **data):
-        if plan not in self.bundles:
-            self.bundles[plan], _ = par_side.compile_model(self.binaries, folder, name, plan)
-        lines = par_side.run_steps(self.binaries, folder, self.bundles[plan], self.steps, *flags, **data)
-        if len(lines) != self.steps:
-            raise Stopped(0, f"{len(lines)} losses, expected {self.steps}")
+    def double(self, name, folder, plan, text, alone):
+        """The same plan beside one rank in float64, where what amplifies the order of additions cannot hide anything."""
+        torch_side(name, folder, "double")
+        found = self.losses(folder / "f64", plan, text, steps=DOUBLE_STEPS)
+        wanted = self.losses(folder / "f64", f"alone-{plan}", alone, steps=DOUBLE_STEPS)
+        self.row[f"{plan}_f64"] = distance = max(map(apart, found, wanted))
+        if not distance <= DOUBLE_BOUND:
+            self.row["failed"][f"{plan}_f64"] = f"{plan}: losses in float64 {distance:.1e} from one rank's, bound {DOUBLE_BOUND:.0e}"
+
+    def losses(self, folder, name, plan, *flags, steps=0, **data):
+        key, steps = (folder, plan), steps or self.steps
+        if key not in self.bundles:
+            self.bundles[key], _ = par_side.compile_model(self.binaries, folder, name, plan)
+        lines = par_side.run_steps(self.binaries, folder, self.bundles[key], steps, *flags, **data)
+        if len(lines) != steps:
+            raise Stopped(0, f"{len(lines)} losses, expected {steps}")
         return [line["loss"] for line in lines]
 
     def time(self):

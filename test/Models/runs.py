@@ -11,7 +11,7 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-CODES = {"F32": "f", "I64": "q"}
+CODES = {"F32": "f", "F64": "d", "I64": "q"}
 
 
 def read_safetensors(path, dtypes=("F32",)):
@@ -29,11 +29,11 @@ def read_safetensors(path, dtypes=("F32",)):
     return tensors
 
 
-def write_safetensors(path, arrays):
-    """name -> (shape, numbers): integers as int64, others as float32"""
+def write_safetensors(path, arrays, floats="F32"):
+    """name -> (shape, numbers): integers as int64, others as float32 or as `floats` says"""
     header, body = {}, b""
     for name, (shape, numbers) in arrays.items():
-        dtype = "I64" if isinstance(numbers[0], int) else "F32"
+        dtype = "I64" if isinstance(numbers[0], int) else floats
         data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
         body += data

@@ -11,7 +11,9 @@ weights and data. With --random, plans are drawn as distributed.py draws them; w
 is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
 
 A plan changes only the order of additions. Where batch norm amplifies that (a microbatch of one image), a plan may lie from one
-rank ten times as far as one rank lies from itself where last bits of its images are flipped (the farthest of three such).
+rank ten times as far as one rank lies from itself where last bits of its images are flipped (the farthest of three such): that
+is up to some hundredths of a norm, which would hide faults. So the same plan is then run in float64, too, where it equals one
+rank, if FOLDER/f64 has the model so.
 """
 import argparse
 import functools
@@ -34,6 +36,7 @@ from par_side import write_nudged  # noqa: E402
 STEPS = 2
 NUDGES = 10
 LOSS, NORM = 2e-5, 1e-4  # the order of additions; norms relative, as they are of sums that cancel
+LOSS_64, NORM_64 = 1e-9, 1e-6  # in float64; norms are written in float32
 MICROBATCHES = 2
 # Plans by name: the text from the model's shardings over two ranks, and into how many groups batch norm goes.
 PLANS = {
@@ -63,7 +66,7 @@ def write_data(binaries, model, path):
             count *= size
         draw = (lambda: choose.randrange(10, 500)) if dtype == "i64" else (lambda: choose.gauss(0, 1))
         arrays[name] = (shape, [draw() for _ in range(count)])
-    write_safetensors(path, arrays)
+    write_safetensors(path, arrays, "F64" if any(dtype == "f64" for _, dtype, _ in inputs(binaries, model)) else "F32")
 
 
 class Structure:
@@ -73,6 +76,9 @@ class Structure:
         self.runs, self.claims = runs, claims
         self.packed = file.name.endswith(".onnx.gz")
         self.name = file.name.removesuffix(".onnx.gz") if self.packed else file.parent.name
+        self.double = file.parent / "f64" / file.name
+        if file.parent.name == "f64":
+            self.name += "-f64"
         self.file = runs.work / f"{self.name}.onnx" if self.packed else file
         self.data = runs.work / f"{self.name}.safetensors" if self.packed else file.parent / "data.safetensors"
         if self.packed and not self.file.exists():
@@ -120,8 +126,16 @@ class Structure:
         if self.batch_norm and not (losses <= LOSS and norms <= NORM):
             moved = zip(*(apart(self.nudge(one, every), wanted) for every in (1, 2, 3)))
             most = [max(bound, NUDGES * max(each)) for bound, each in zip(most, moved)]
+            if self.double.exists():
+                self.compare_double(title, plan, one)
         self.claims.hold(f"{title}: losses to one rank's", losses, most[0])
         self.claims.hold(f"{title}: norms to one rank's", norms, most[1], unit="relative")
+
+    def compare_double(self, title, plan, one):
+        double = Structure(self.runs, self.claims, self.double)
+        losses, norms = apart(double.train(plan), double.train(one))
+        self.claims.hold(f"{title}: losses to one rank's in float64", losses, LOSS_64)
+        self.claims.hold(f"{title}: norms to one rank's in float64", norms, NORM_64, unit="relative")
 
 
 def apart(found, wanted):

@@ -269,6 +269,14 @@ Found Sweep::end(const Entry &entry) {
   return receivedIsRead();
 }
 
+/// Whether a run may leave unread what it receives: new values of a copy come behind every batch, and with asynchronous schedules
+/// the last batch before a flush computes with older ones, the first behind it with newer ones. Their versions say which.
+static bool isNextVersion(const Program &program, const Instruction &it) {
+  return std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &operand) {
+    return operand.access == Access::Write && program.buffers[operand.buffer].kind == BufferKind::State;
+  });
+}
+
 /// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry of the
 /// same blocks may need.
 Found Sweep::receivedIsRead() {
@@ -278,8 +286,9 @@ Found Sweep::receivedIsRead() {
       read.insert({definitions[i].run->block, definitions[i].n});
   for (size_t i = 1; i < definitions.size(); ++i) {
     const Definition &it = definitions[i];
-    Op op = program.blocks[it.run->block].instructions[it.n].op;
-    if (op == Op::Recv && !it.read && read.count({it.run->block, it.n}))
+    const Instruction &made = program.blocks[it.run->block].instructions[it.n];
+    Op op = made.op;
+    if (op == Op::Recv && !it.read && read.count({it.run->block, it.n}) && !(versioned && isNextVersion(program, made)))
       return Counterexample{Property::Value,
                             "lost: what is received for microbatch " + std::to_string(it.run->microbatch) +
                                 " is never read, that of others is",

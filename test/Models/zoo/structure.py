@@ -2,7 +2,8 @@
 """Exports models without their weights: external data in a file that does not exist.
 
     structure.py NAME... --out FOLDER     of big.py: traced on fake tensors, so that 70 billion parameters need no memory
-    structure.py --suite [NAME...] --out FOLDER   of suite.py, without the weights and where the lines of Python stood
+    structure.py --suite [NAME...] --out FOLDER   of suite.py, without the weights and where the lines of Python stood; models
+                                                  with batch norm in float64 too, in FOLDER/f64
 
 Buffers keep their values: positions, inverse frequencies and masks are part of the structure.
 """
@@ -124,9 +125,14 @@ def export_suite(names, folder):
     for recipe in SUITE:
         if not names or recipe.name in names:
             with tempfile.TemporaryDirectory() as work:
-                torch_side.export(recipe, pathlib.Path(work))
-                strip(pathlib.Path(work) / "model.onnx", folder / f"{recipe.name}.onnx.gz")
-            print(f"{recipe.name:20} {(folder / f'{recipe.name}.onnx.gz').stat().st_size:,} bytes", flush=True)
+                model, kept = pathlib.Path(work) / "model.onnx", folder / f"{recipe.name}.onnx.gz"
+                torch_side.export(recipe, model.parent)
+                strip(model, kept)
+                if torch_side.has_batch_norm(torch_side.build(recipe)):
+                    torch_side.double(recipe, model.parent)
+                    (folder / "f64").mkdir(exist_ok=True)
+                    strip(model.parent / "f64/model.onnx", folder / "f64" / kept.name)
+            print(f"{recipe.name:20} {kept.stat().st_size:,} bytes", flush=True)
 
 
 def main():

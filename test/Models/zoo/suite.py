@@ -17,6 +17,10 @@ SUITE = [
         vocab_size=512, hidden_size=64, num_layers=2, num_heads=4, window_size=64, max_position_embeddings=512,
         attention_types=[[["global", "local"], 1]])),
     decoder("granite-moe", "GraniteMoeForCausalLM", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}, length=64),
+    # The input's gradient is three sums over ranks, of routed experts and twice of the shared one, parted by what its gate adds.
+    decoder("qwen2-moe", "Qwen2MoeForCausalLM", {
+        **THIN, "num_key_value_heads": 4, "num_experts": 12, "num_experts_per_tok": 4, "moe_intermediate_size": 32,
+        "shared_expert_intermediate_size": 128}, length=64),
     decoder("deberta-v3", "DebertaV2ForMaskedLM", {
         **THIN, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False,
         "type_vocab_size": 0, "position_buckets": 32, "norm_rel_ebd": "layer_norm", "share_att_key": True}, length=128),

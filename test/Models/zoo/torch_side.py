@@ -5,6 +5,7 @@
     torch_side.py NAME FOLDER first       first.json: first loss and norm of its gradient
     torch_side.py NAME FOLDER exact       exact.json: the same in float64, and in float32 with sums in another order
     torch_side.py NAME FOLDER nudge       nudged-weights.safetensors: the last bit of every weight is another
+    torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64
     torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
 
 NAME@plans is the recipe as the plans run it.
@@ -70,11 +71,25 @@ def high_water():
     return int(line.split()[1]) / 1024
 
 
+def doubles(arrays):
+    return {name: values.double() if values.is_floating_point() else values for name, values in arrays.items()}
+
+
+def double(recipe, folder):
+    import_wrappers()
+    import par
+    from safetensors.torch import save_file
+    (folder / "f64").mkdir(exist_ok=True)
+    arrays = doubles(data(recipe))
+    par.export(build(recipe).double(), first_batch(recipe, arrays), folder / "f64/model.onnx")
+    save_file(arrays, str(folder / "f64/data.safetensors"))
+    (folder / "double.json").write_text("{}")
+
+
 def exact(recipe, folder):
     """Float64; and as float32 with channels last, whose kernels add in another order, a sample of what rounding may do."""
     batch = first_batch(recipe, data(recipe))
-    wide = {name: values.double() if values.is_floating_point() else values for name, values in batch.items()}
-    found = loss_and_norm(build(recipe).double(), wide)
+    found = loss_and_norm(build(recipe).double(), doubles(batch))
     last = {name: values.contiguous(memory_format=torch.channels_last) if values.ndim == 4 else values
             for name, values in batch.items()}
     found["reordered"] = loss_and_norm(build(recipe).to(memory_format=torch.channels_last), last)
@@ -108,7 +123,8 @@ def eager(recipe, folder):
 
 def main():
     name, folder, what = sys.argv[1:]
-    {"export": export, "first": first, "exact": exact, "nudge": nudge, "eager": eager}[what](find(name), pathlib.Path(folder))
+    parts = {"export": export, "first": first, "exact": exact, "nudge": nudge, "double": double, "eager": eager}
+    parts[what](find(name), pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -598,6 +598,32 @@ TEST(Verify, StateAndResults) {
                    })
                 .find("V5 lost: the result of a communication is never read"),
             std::string::npos);
+  // The first microbatch multiplies rows of the weights in place of what it receives.
+  std::string text = broken(toy::pipeline(1), [](Bundle &b) {
+    Program &stage = b.programs[1];
+    Buffer rows = stage.buffers[stage.findBuffer("w1")];
+    rows.name = "w1.rows", rows.shape = {2, 4}, rows.at.clear();
+    rows.of = stage.findBuffer("w1");
+    uint32_t act = stage.findBuffer("act");
+    stage.buffers.push_back(rows);
+    for (Instruction &it : stage.blocks[stage.findBlock("both.first")].instructions)
+      for (Operand &operand : it.operands)
+        if (operand.buffer == act)
+          operand = {operand.access, uint32_t(stage.buffers.size() - 1)};
+  });
+  EXPECT_EQ(text.find("V5 lost: what is received for microbatch 0 is never read, that of others is"), 0u) << text;
+}
+
+// V5: where several batches of an entry update a parameter, a run computes with that of its version.
+TEST(Verify, Versions) {
+  std::string text = broken(toy::pipeline(1), [](Bundle &b) {
+    // Two batches of two microbatches in place of one of four.
+    b.manifest.microbatches = 2, b.manifest.calls = 2, b.manifest.batch = 4, b.manifest.inputs[0].shape[0] = 4;
+    for (format::Run &run : b.programs[1].entries[0].runs)
+      if (run.microbatch == 3)
+        run.version = 1;
+  });
+  EXPECT_EQ(text.find("V5 version: a run of version 1 reads parameter 'w1' after 0 updates"), 0u) << text;
 }
 
 // V6: the peak of the manifest is the arena, and reached.
