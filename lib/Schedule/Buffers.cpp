@@ -170,11 +170,14 @@ void Buffers::placeWrite(WriteOp write) {
   }
   bool inLoop = made && activities.list[producer].loop &&
                 !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
+  // What a loop has summed goes there with the last microbatch.
+  bool summed = inLoop && isa<LoopOp>(value.getDefiningOp()) && getCalls(activities.step) > 1;
   // Late writes read at the end.
   bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
-  if (!made || readAfter || inLoop || readElsewhere) {
+  if (!made || readAfter || (inLoop && !summed) || readElsewhere) {
     late.push_back({value, state});
-  } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch) {
+  } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch &&
+             !(summed && activities.list[producer].count() > 1)) {
     place(value, state);
   } else {
     also[value].push_back(state);
