@@ -237,8 +237,10 @@ void Buffers::countSlots() {
   for (auto [position, instance] : llvm::enumerate(order.instances))
     for (Value value : touched[instance.activity])
       extend(value, position, instance);
-  for (auto &[plan, list] : lives)
+  for (auto &[plan, list] : lives) {
     plans[plan].depth = fewestSlots(list);
+    plans[plan].several = list.size() > 1;
+  }
   // What is written at the end is of all microbatches.
   for (auto &[value, state] : late)
     if (state.perMicrobatch)

@@ -271,7 +271,8 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
   for (const BufferPlan *plan : buffers.ofDevice(device)) {
     if (symbols.lookup(plan->name)) // state that another step uses too
       continue;
-    bool many = plan->depth > 1;
+    // Whoever reads it says of which microbatch it is, so that V5 finds what is of another one, even in the same slot.
+    bool many = plan->depth > 1 || plan->several;
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
