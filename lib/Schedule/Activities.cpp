@@ -219,6 +219,31 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   return true;
 }
 
+/// Where calls of the step follow one another, what is made of a forward's sums alone goes with its last microbatch of a call:
+/// the next call's sums them anew before this one's backward ends.
+bool Activities::joinForward(RunOp run, LoopOp loop) {
+  if (loop || getCalls(step) == 1)
+    return false;
+  Activity *target = nullptr;
+  for (Value operand : run.getOperands()) {
+    if (operand.getDefiningOp<ReadOp>())
+      continue;
+    int64_t index = producer(operand);
+    if (index < 0 || (target && target != &list[index]))
+      return false;
+    target = &list[index];
+    bool behind = isa<LoopOp>(operand.getDefiningOp()) || llvm::is_contained(target->tail, operand.getDefiningOp());
+    if (!behind || !target->loop || target->isCommunication() || target->slot != SlotKind::Forward)
+      return false;
+  }
+  if (!target)
+    return false;
+  target->tail.push_back(run);
+  for (Value result : run.getResults())
+    producers[result] = target - list.data();
+  return true;
+}
+
 static SlotKind slotOf(FragmentKind kind) {
   if (kind == FragmentKind::weight)
     return SlotKind::Weight;
@@ -226,7 +251,7 @@ static SlotKind slotOf(FragmentKind kind) {
 }
 
 void Activities::addRun(RunOp run, LoopOp loop) {
-  if (joinReduction(run, loop))
+  if (joinForward(run, loop) || joinReduction(run, loop))
     return;
   FragmentOp fragment = fragmentOf(run);
   StringRef name = fragment.getSymName();

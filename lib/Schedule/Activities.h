@@ -103,6 +103,7 @@ private:
   mlir::LogicalResult addYield(LoopOp loop, YieldOp yield, bool backward);
   mlir::LogicalResult addSlices(LoopOp loop);
   void addRun(RunOp run, LoopOp loop);
+  bool joinForward(RunOp run, LoopOp loop);
   bool joinReduction(RunOp run, LoopOp loop);
   bool joinBeside(RunOp run);
   void addTransfer(TransferOp transfer, LoopOp loop);

@@ -170,11 +170,14 @@ void Buffers::placeWrite(WriteOp write) {
   }
   bool inLoop = made && activities.list[producer].loop &&
                 !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
+  // What a loop has summed goes there with the last microbatch.
+  bool summed = inLoop && isa<LoopOp>(value.getDefiningOp()) && getCalls(activities.step) > 1;
   // Late writes read at the end.
   bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
-  if (!made || readAfter || inLoop || readElsewhere) {
+  if (!made || readAfter || (inLoop && !summed) || readElsewhere) {
     late.push_back({value, state});
-  } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch) {
+  } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch &&
+             !(summed && activities.list[producer].count() > 1)) {
     place(value, state);
   } else {
     also[value].push_back(state);
@@ -243,8 +246,10 @@ void Buffers::countSlots() {
   for (auto [position, instance] : llvm::enumerate(order.instances))
     for (Value value : touched[instance.activity])
       extend(value, position, instance);
-  for (auto &[plan, list] : lives)
+  for (auto &[plan, list] : lives) {
     plans[plan].depth = fewestSlots(list);
+    plans[plan].several = list.size() > 1;
+  }
   // What is written at the end is of all microbatches.
   for (auto &[value, state] : late)
     if (state.perMicrobatch)

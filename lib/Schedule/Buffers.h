@@ -13,6 +13,7 @@ struct BufferPlan {
   mlir::RankedTensorType type; ///< of one slot, on one rank
   DistType dist;               ///< state, hyper, input, gradient
   bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time; of state, for each
+  bool several = false;        ///< perMicrobatch, of several: one after the other where one slot is enough
   bool perVersion = false;     ///< a slot for each version of the parameters
   int64_t depth = 1;
   bool saved = false; ///< forward keeps it for backward of the same microbatch

@@ -36,10 +36,12 @@ Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
   return local;
 }
 
-void ProgramWriter::store(OpBuilder &builder, Location loc, Value value, Value local) {
+/// A sum goes to the variable that it makes where it is whole.
+void ProgramWriter::store(OpBuilder &builder, Location loc, Value value, Value local, bool whole) {
   StoreOp::create(builder, loc, local, buffers.of(value).name);
-  for (const BufferPlan &state : buffers.alsoStoredTo(value))
-    StoreOp::create(builder, loc, local, state.name);
+  if (whole)
+    for (const BufferPlan &state : buffers.alsoStoredTo(value))
+      StoreOp::create(builder, loc, local, state.name);
 }
 
 void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
@@ -96,7 +98,8 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, c
     bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&
                    activities.isReducedOnly(activity, cast<OpResult>(result));
     if (!reduced && (!behind || variant.last))
-      store(builder, result.getLoc(), result, locals.lookup(result));
+      store(builder, result.getLoc(), result, locals.lookup(result),
+            variant.last || !isa<LoopOp>(result.getDefiningOp()));
   }
 }
 
@@ -131,7 +134,9 @@ ProgramWriter::Variant ProgramWriter::variantOf(size_t position) const {
   const Instance &instance = order.instances[position];
   const Activity &activity = activities.list[instance.activity];
   int64_t microbatch = instance.microbatch % activity.count();
-  return {!activity.sums.empty() && microbatch == 0, !activity.tail.empty() && microbatch == activity.count() - 1,
+  bool ends = !activity.tail.empty() ||
+              llvm::any_of(activity.sums, [&](OpResult sum) { return !buffers.alsoStoredTo(sum).empty(); });
+  return {!activity.sums.empty() && microbatch == 0, ends && microbatch == activity.count() - 1,
           buffers.getVersions().olderAt(position)};
 }
 
@@ -168,26 +173,41 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
     writeCompute(inner, activity, variant);
 }
 
-/// Numbers the microbatches where something computes with their numbers: before all else, one run for each, which counts
-/// on from the one before it and leaves the number in the microbatch's slot.
-void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, Runs &runs) {
+/// Of how many calls, one behind the other, a device is at some at once.
+int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
+  std::vector<size_t> begins(getCalls(activities.step), order.instances.size()), ends = findCallEnds(device);
+  for (auto [position, instance] : llvm::enumerate(order.instances))
+    if (const Activity &activity = activities.list[instance.activity]; activities.isOn(activity, device))
+      begins[instance.microbatch / activity.count()] = std::min(begins[instance.microbatch / activity.count()], position);
+  size_t count = 1;
+  auto fits = [&] {
+    return llvm::all_of(llvm::seq<size_t>(count, begins.size()), [&](size_t call) { return ends[call - count] < begins[call]; });
+  };
+  while (!fits())
+    ++count;
+  return count;
+}
+
+/// Blocks that number microbatches where something computes with their numbers: each counts on from the one before it, the
+/// first one anew, and leaves the number in the microbatch's slot.
+void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   int64_t count = activities.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = program.getLoc();
   auto type = RankedTensorType::get({}, builder.getI64Type());
-  std::string slots = numberName(), counter = slots + ".counted", name = activities.prefix + "number";
+  std::string slots = numberName(), counter = slots + ".counted";
   auto buffer = [&](StringRef name, int64_t depth) {
     BufferOp::create(builder, loc, name, BufferKind::temp, StringAttr(), false, depth > 1 ? SlotIndex::mb : SlotIndex::none,
                      depth, type, TypeAttr(), DenseI64ArrayAttr());
   };
   if (count == 0)
     return;
-  buffer(slots, count);
+  buffer(slots, count * countCallsAtOnce(device));
   buffer(counter, 1);
   for (bool first : {true, false}) {
     if (!first && count == 1)
       break;
-    auto block = BlockOp::create(builder, loc, name + (first ? ".first" : ""));
+    auto block = BlockOp::create(builder, loc, numberBlock(first));
     block.getBody().emplaceBlock();
     auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
     Value number = buildSplat(inner, loc, type, first ? 0 : 1);
@@ -196,8 +216,13 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device, Runs &runs)
     StoreOp::create(inner, loc, number, slots);
     StoreOp::create(inner, loc, number, counter);
   }
+}
+
+/// Numbers a call's microbatches before all else that a device does for it.
+void ProgramWriter::numberCall(unsigned device, int64_t call, Runs &runs) {
+  int64_t count = activities.countNumbered(device);
   for (int64_t microbatch = 0; microbatch < count; ++microbatch)
-    runs.add(FlatSymbolRefAttr::get(builder.getContext(), name + (microbatch ? "" : ".first")), microbatch, 0);
+    runs.add(FlatSymbolRefAttr::get(activities.step->getContext(), numberBlock(microbatch == 0)), call * count + microbatch, call);
 }
 
 /// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change places.
@@ -246,7 +271,8 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
   for (const BufferPlan *plan : buffers.ofDevice(device)) {
     if (symbols.lookup(plan->name)) // state that another step uses too
       continue;
-    bool many = plan->depth > 1;
+    // Whoever reads it says of which microbatch it is, so that V5 finds what is of another one, even in the same slot.
+    bool many = plan->depth > 1 || plan->several;
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
@@ -260,8 +286,9 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
 
 void ProgramWriter::write(ProgramOp program, unsigned device) {
   writeBuffers(program, device);
+  writeNumbers(program, device);
   Runs runs;
-  writeNumbers(program, device, runs);
+  std::set<int64_t> begun;
   llvm::StringSet<> written;
   Attribute late;
   int64_t calls = getCalls(activities.step);
@@ -270,12 +297,14 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
     const Activity &activity = activities.list[instance.activity];
     if (!activities.isOn(activity, device))
       continue;
+    int64_t call = instance.microbatch / activity.count(), number = instance.microbatch;
+    if (begun.insert(call).second)
+      numberCall(device, call, runs);
     Variant variant = variantOf(position);
     std::string name = nameOf(activity, device, variant);
     if (written.insert(name).second)
       writeBlock(program, name, activity, device, variant);
     // What belongs to a batch and to none of its microbatches carries the first one's number.
-    int64_t call = instance.microbatch / activity.count(), number = instance.microbatch;
     if (!activity.loop && calls > 1)
       number *= microbatchesOfCall();
     runs.add(FlatSymbolRefAttr::get(program.getContext(), name), number, buffers.getVersions().at(position));

@@ -33,7 +33,9 @@ private:
       versions.push_back(version);
     }
   };
-  void writeNumbers(ProgramOp program, unsigned device, Runs &runs);
+  int64_t countCallsAtOnce(unsigned device) const;
+  void writeNumbers(ProgramOp program, unsigned device);
+  void numberCall(unsigned device, int64_t call, Runs &runs);
   mlir::Attribute writeLate(ProgramOp program, unsigned device, bool perMicrobatch);
   int64_t microbatchesOfCall() const;
   std::vector<size_t> findCallEnds(unsigned device) const;
@@ -62,10 +64,11 @@ private:
   mlir::ArrayAttr groupRanks(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> devices);
   void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
-  void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local);
+  void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local, bool whole = true);
   void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, const Variant &variant);
   /// Buffer of the microbatches' numbers, a slot for each.
   std::string numberName() const { return activities.prefix + "microbatch"; }
+  std::string numberBlock(bool first) const { return activities.prefix + "number" + (first ? ".first" : ""); }
   void execute(mlir::OpBuilder &builder, RunOp run);
 
   const Activities &activities;

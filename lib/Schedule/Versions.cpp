@@ -47,6 +47,23 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
   return success();
 }
 
+/// What is read as no updates behind is what the calls before this one have made of it.
+LogicalResult Versions::checkOwn(VariableOp variable, unsigned device, ArrayRef<size_t> updates) const {
+  Value read = activities.readOf(variable, device);
+  std::vector<bool> reads; // by activity
+  for (const Activity &activity : activities.list)
+    reads.push_back(read && activities.isOn(activity, device) && llvm::is_contained(activities.operandsOf(activity), read));
+  for (auto [position, instance] : llvm::enumerate(order.instances)) {
+    int64_t call = instance.microbatch / activities.list[instance.activity].count();
+    int64_t made = llvm::lower_bound(updates, position) - updates.begin();
+    if (reads[instance.activity] && made != call)
+      return read.getDefiningOp()->emitError() << "reads \"" << variable.getSymName() << "\" for batch " << call
+                                               << " where the schedule's order has written it for " << made
+                                               << ": not supported yet by Schedule";
+  }
+  return success();
+}
+
 FailureOr<Versions> Versions::compute(const Activities &activities, const StepOrder &order,
                                       const std::set<std::pair<unsigned, std::string>> &late) {
   Versions result(activities, order);
@@ -61,10 +78,10 @@ FailureOr<Versions> Versions::compute(const Activities &activities, const StepOr
   for (WriteOp write : activities.writes()) {
     unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
     VariableOp variable = activities.variableOf(write);
-    if (activities.readsBehindOf(variable, device).empty())
+    if (activities.microbatchesOf(variable) > 0)
       continue;
-    bool isLate = late.count({device, variable.getSymName().str()}) > 0;
-    if (failed(result.follow(variable, device, result.findUpdates(write, isLate))))
+    std::vector<size_t> updates = result.findUpdates(write, late.count({device, variable.getSymName().str()}) > 0);
+    if (failed(result.checkOwn(variable, device, updates)) || failed(result.follow(variable, device, updates)))
       return failure();
   }
   return result;

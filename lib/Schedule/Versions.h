@@ -33,6 +33,7 @@ public:
 private:
   Versions(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
   std::vector<size_t> findUpdates(WriteOp write, bool late) const;
+  mlir::LogicalResult checkOwn(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates) const;
   mlir::LogicalResult follow(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates);
 
   const Activities &activities;

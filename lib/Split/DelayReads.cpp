@@ -1,3 +1,4 @@
+#include "BatchState.h"
 #include "par/Dialect/Calls.h"
 #include "par/Split/Passes.h"
 
@@ -26,22 +27,39 @@ public:
     for (ReadOp read : llvm::to_vector(step.getBlock().getOps<ReadOp>()))
       if (written.contains(read.getVariableAttr().getAttr()) && failed(delay(read)))
         return failure();
+    moveStatistics(step);
     return success();
   }
 
 private:
   static bool isInLoop(OpOperand &use) { return isa<LoopOp>(use.getOwner()->getParentOp()); }
+  static Attribute stageOf(Value value) { return cast<DistType>(value.getType()).getStage().getAttr(); }
 
-  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last.
+  /// The write of the same variable on the same stage; null if there is none.
+  WriteOp findWrite(ReadOp read) {
+    for (WriteOp write : step.getBlock().getOps<WriteOp>())
+      if (write.getVariableAttr() == read.getVariableAttr() && stageOf(write.getOperand()) == stageOf(read))
+        return write;
+    return {};
+  }
+
+  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last. Numbers
+  /// of what is drawn, and moving statistics, are those of the batch itself.
   LogicalResult delay(ReadOp read) {
     if (llvm::none_of(read->getUses(), isInLoop))
       return success();
+    WriteOp write = findWrite(read);
     VariableOp variable = step->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(read.getVariable());
+    if (variable.getKind() == VariableKind::counter && write && countAtBegin(read, write))
+      return success();
+    if (variable.getKind() == VariableKind::buffer && write && movesInForward(read, write))
+      return success();
     if (variable.getKind() != VariableKind::parameter && variable.getKind() != VariableKind::copy)
       return read.emitError() << "computes microbatches with \"" << variable.getSymName()
                           << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
-                             "them have ended, and only parameters may then be of earlier updates";
-    int64_t updates = behind[numbers.lookup(cast<DistType>(read.getType()).getStage().getAttr())];
+                             "them have ended, and beside parameters it follows counters that count on by themselves and "
+                             "statistics that forward alone moves";
+    int64_t updates = behind[numbers.lookup(stageOf(read))];
     if (updates == 0)
       return success();
     OpBuilder builder(read);

@@ -407,10 +407,10 @@ bool Symbolic::runEntry(const std::string &name, uint64_t step) {
     player.entry = &player.program->entries[player.program->findEntry(name)];
     player.run = player.n = 0;
     for (const Buffer &buffer : player.program->buffers)
-      if (buffer.kind == BufferKind::Hyper && buffer.of == kNone)
+      for (size_t slot = 0; buffer.kind == BufferKind::Hyper && buffer.of == kNone && slot < buffer.at.size(); ++slot)
         (buffer.space == Space::Dev ? player.dev : player.host)
-            .write(buffer.at[0],
-                   {{Hash().add("hyper").add(buffer.tensor).add(step).get(), 0, buffer.bytes()}});
+            .write(buffer.at[slot],
+                   {{Hash().add("hyper").add(buffer.tensor).add(step).add(slot).get(), 0, buffer.bytes()}});
   }
   for (bool moved = true; moved;) {
     moved = false;

@@ -91,6 +91,10 @@ format::Bundle stack(const Stack &stack);
 /// it, and fetches that as y.
 format::Bundle offloaded();
 
+/// One rank, three batches of two microbatches, each with an update: w -= lr g. The second and third begin with the weights of
+/// one update ago, which the update has copied aside.
+format::Bundle delayed();
+
 } // namespace par::toy
 
 #endif // PAR_RUNTIME_TEST_TOYBUNDLES_H

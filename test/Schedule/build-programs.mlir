@@ -25,7 +25,7 @@
 // CHECK: par.entry @train runs [@train.forward, @train.s0.to.s1.send, @train.forward, {{.*}}@train.backward.first, @train.forward,
 // CHECK-LABEL: par.program @s1.program on @s1 ranks [4, 5, 6, 7]
 // CHECK: par.buffer @train.input.y input of "y" sliced by mb depth 4 : tensor<2xi64>
-// CHECK: par.buffer @train.forward.0 temp : tensor<2x2xf32>
+// CHECK: par.buffer @train.forward.0 temp by mb : tensor<2x2xf32>
 // CHECK: par.recv from [0, 1, 2, 3] tag 0
 // CHECK: par.exec @train.s1.before
 // CHECK: par.fetch %{{.*}} as "loss"

@@ -7,7 +7,7 @@
 // CHECK: par.buffer @train.forward.1 temp by mb depth 4
 // CHECK: par.buffer @train.forward.1 temp by mb depth 3
 // CHECK: par.buffer @train.forward.1 temp by mb depth 2
-// CHECK: par.buffer @train.forward.1 temp : tensor<64xf32>
+// CHECK: par.buffer @train.forward.1 temp by mb : tensor<64xf32>
 // GPIPE-COUNT-4: par.buffer @train.forward.1 temp by mb depth 8
 // UNKNOWN: unknown schedule 'zigzag'; there are auto, gpipe, interleaved, 1f1b
 // HARDWARE: abacus

@@ -165,3 +165,39 @@ par.step @eval(%x: !par.dist<tensor<6xf32>, @s0, [{"dp"}]>) {
   %0 = par.transfer %x : <tensor<6xf32>, @s0, [{"dp"}]> to <tensor<6xf32>, @s1, [{"dp"}]>
   par.return
 }
+
+// -----
+
+// The first of two stages begins another batch before backward, which needs what forward has written, has read it.
+!s = !par.dist<tensor<f32>, @s0, []>
+!t = !par.dist<tensor<f32>, @s1, []>
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.variable @mean buffer : tensor<f32>
+par.fragment @forward(%mean: tensor<f32>, %x: tensor<f32>) -> tensor<f32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.add %mean, %x : tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.fragment @turn(%x: tensor<f32>) -> tensor<f32> attributes {stage = @s1, kind = #par.fragment_kind<backward>, local} {
+  %0 = par.negate %x : tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.fragment @backward(%mean: tensor<f32>, %d: tensor<f32>) -> tensor<f32> attributes {stage = @s0, kind = #par.fragment_kind<backward>, local} {
+  %0 = par.multiply %mean, %d : tensor<f32>
+  par.return %0 : tensor<f32>
+}
+par.step @train(%x: !par.dist<tensor<1xf32>, @s0, [{}]>) -> !s attributes {inputs = ["x"], outputs = ["y"], par.calls = 2 : i64} {
+  // expected-error @below {{reads "mean" for batch 1 where the schedule's order has written it for 0: not supported yet by Schedule}}
+  %mean = par.read @mean : !s
+  %g:2 = par.loop 1 (%x) : (!par.dist<tensor<1xf32>, @s0, [{}]>) -> (!s, !s) {
+  ^bb0(%i: tensor<i64>, %xi: !s):
+    %a = par.run @forward(%mean, %xi) : (!s, !s) -> !s
+    %b = par.transfer %a : !s to !t
+    %c = par.run @turn(%b) : (!t) -> !t
+    %d = par.transfer %c : !t to !s
+    %e = par.run @backward(%mean, %d) : (!s, !s) -> !s
+    par.yield [sum, sum] %a, %e : !s, !s
+  }
+  par.write %g#0 to @mean : !s
+  par.return %g#1 : !s
+}

@@ -12,7 +12,8 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
     simulated step; a buffer has as few slots as that order lets it have. Sums over microbatches are stored by the
     first one (`.first`) and added to by the others; what reduces them over ranks joins the last one (`.last`). The
     buffer of a gradient says of which variable it is. A program that computes with the number of the microbatch begins
-    with a run for each microbatch (`number`), which leaves the number in the microbatch's slot. Of several stages on the
+    each call of the step with a run for each microbatch (`number`), which leaves the number in the microbatch's slot.
+    Where calls follow one another, what is made of a forward's sums alone joins the last forward of the call. Of several stages on the
     same ranks each has its name on its blocks (`forward.s2`); a transfer between two of them is no block, since the value
     is there, and neither is one that brings a device what it had or got before. Between stages of different meshes a value goes
     in parts (`par.send_parts`, `par.recv_parts`), each of which one rank sends; a stage_reduce over such stages is added up by each that

@@ -109,9 +109,10 @@ def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
     Expects: steps after -par-form-fragments. Leaves: in steps that write, parameters that the loop reads on a stage read
     `behind` as many writes as the option says of it, while what stands behind the loop reads what was written last; and
     the attribute `par.calls`, the number of batches that follow one another without a flush. With one call nothing
-    changes: no write stands between.
-    Fails: where the loop reads something else that the step writes (counters of random numbers, moving statistics), where
-    numbers of all stages are combined (norms of all gradients), which an asynchronous schedule does not wait for, and
+    changes: no write stands between. What a batch needs of its own, though the one before it has not ended, is made where
+    it begins or in its forward: counters of what is drawn count on before the loop (`count`), and each microbatch takes the number
+    along (`counted`); moving statistics are made of what forward sums, apart from the update (`move`).
+    Fails: where the loop reads something else that the step writes, where numbers of all stages are combined (norms of all gradients), which an asynchronous schedule does not wait for, and
     where parameters of several stages (tied ones) are not as many updates behind on each.
 
     ```

@@ -84,34 +84,25 @@ Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &
   return std::nullopt;
 }
 
-/// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have written
-/// it. What a run has written itself it may read again.
-bool Sweep::isOtherVersion(const Cell &cell, const Run &run) const {
-  const Buffer &buffer = program.buffers[cell.root];
-  if (buffer.kind != BufferKind::State || cell.updater == &run || cell.updates == uint64_t(run.version))
-    return false;
-  const Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
-  return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::Copy);
-}
-
 Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   int64_t index = indexOf(access, run);
   const Instruction &it = program.blocks[run.block].instructions[n];
-  bool adds = it.operands[access.operand].access == Access::Accumulate;
   bool temporary = program.buffers[access.root].kind == BufferKind::Temp;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
-    if (versioned && it.op != Op::Send && isOtherVersion(cell, run)) // what is sent to a copy is the newest
+    if (versioned && it.op != Op::Send && isOtherVersion(cell, run, it.op == Op::Copy)) // what is sent to a copy is the newest
       return otherVersion(run, n, cell);
+    if (Found found = ofOtherBatch(run, n, placed, cell))
+      return found;
     if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
-    if (!adds)
+    if (!adds(cell, run, it.operands[access.operand].access))
       cell.reader = uint32_t(definitions.size() - 1);
     else if (cell.reader && definitions[cell.reader].run != &run && temporary)
       return early(run, n, placed, definitions[cell.reader]);
@@ -134,6 +125,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
     for (uint32_t other = 0; other < program.queues.size(); ++other)
       if (!seen(queue, other, cell.reads[other]))
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
+    if (Found found = anew ? leavesUnread(run, n, placed, cell) : std::nullopt)
+      return found;
     cell.root = access.touch == Touch::Lose ? kNone : access.root;
     cell.index = indexOf(access, run);
     if (cell.updater != &run)
@@ -239,6 +232,12 @@ Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::
   for (uint32_t at = range.first; at < range.second; ++at) {
     const Cell &cell = cells[at];
     definitions[cell.definition].read = true;
+    if (bundle.manifest.calls > 1 && versioned && isParameter(root) && cell.updates != 0 && cell.updates != bundle.manifest.calls)
+      return Counterexample{Property::Value,
+                            "version: entry " + entry.name + " ends after " + std::to_string(cell.updates) +
+                                " updates of parameter '" + program.buffers[root].tensor + "', of " +
+                                std::to_string(bundle.manifest.calls) + " batches",
+                            {line(definitions[cell.definition])}};
     if (cell.root == root && (wholeSlots(root) == 1 || cell.index == slot))
       continue;
     Counterexample found{Property::Value,

@@ -26,6 +26,7 @@ std::pair<uint32_t, uint32_t> Sweep::cellsOf(uint64_t begin, uint64_t bytes) con
 
 /// Collects all accesses, cuts the arenas at their borders and finds each access's cells.
 void Sweep::place() {
+  findSums();
   auto cut = [&](const ByteAccess &access) {
     for (uint32_t slot = 0; slot < program.buffers[access.root].at.size(); ++slot) {
       uint64_t begin = address(access.root, slot) + access.offset;

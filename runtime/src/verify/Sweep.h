@@ -54,7 +54,12 @@ private:
   uint64_t address(uint32_t root, uint32_t slot) const;
   std::pair<uint32_t, uint32_t> cellsOf(uint64_t begin, uint64_t bytes) const;
   void begin(const format::Entry &entry);
-  bool isOtherVersion(const Cell &cell, const format::Run &run) const;
+  bool isParameter(uint32_t root) const;
+  bool isOtherVersion(const Cell &cell, const format::Run &run, bool copies) const;
+  bool adds(const Cell &cell, const format::Run &run, format::Access access) const;
+  Found leavesUnread(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell) const;
+  Found ofOtherBatch(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell) const;
+  void findSums();
   Counterexample otherVersion(const format::Run &run, uint32_t n, const Cell &cell) const;
   Found step(const format::Run &run, uint32_t n);
   bool seen(uint32_t queue, uint32_t other, uint32_t time) const;
@@ -85,6 +90,8 @@ private:
   std::vector<uint64_t> borders;                        ///< cell i is [borders[i], borders[i + 1])
   std::vector<std::vector<std::vector<Placed>>> placed; ///< [block][instruction]
   std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
+
+  std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
 
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times

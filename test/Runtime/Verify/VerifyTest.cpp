@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include <gmock/gmock.h>
 #include "par/verify/Verify.h"
+#include "Broken.h"
 #include "ToyBundles.h"
 #include "verify/Model.h"
 
@@ -17,35 +18,11 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-namespace {
-Instruction &at(Program &program, const char *block, size_t n) {
-  return program.blocks[program.findBlock(block)].instructions[n];
-}
-
-/// What is said about the bundle: "" when proved, else "V3 message | note | note".
-std::string complaint(const Bundle &bundle) {
-  Verdict verdict = verifyBundle(bundle);
-  if (verdict)
-    return "";
-  std::string text =
-      std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
-  for (const std::string &note : verdict.counterexample->notes)
-    text += " | " + note;
-  return text;
-}
-
-template <typename Change>
-std::string broken(Bundle bundle, Change change) {
-  change(bundle);
-  return complaint(bundle);
-}
-} // namespace
-
 // The bundles built by hand are proved, and counted.
 TEST(Verify, Toys) {
   for (const Bundle &bundle :
        {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(), toy::halves(3),
-        toy::offloaded()})
+        toy::offloaded(), toy::delayed()})
     EXPECT_EQ(complaint(bundle), "");
   Verdict verdict = verifyBundle(toy::pipeline(2));
   EXPECT_EQ(verdict.proof.programs, 2u);

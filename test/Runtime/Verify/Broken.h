@@ -1,0 +1,39 @@
+//===- Broken.h - What par-verify says of a bundle that a test has changed ----------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_TEST_RUNTIME_VERIFY_BROKEN_H
+#define PAR_TEST_RUNTIME_VERIFY_BROKEN_H
+
+#include "par/verify/Verify.h"
+
+namespace par::verify {
+using namespace par::format;
+
+inline Instruction &at(Program &program, const char *block, size_t n) {
+  return program.blocks[program.findBlock(block)].instructions[n];
+}
+
+/// What is said about the bundle: "" when proved, else "V3 message | note | note".
+inline std::string complaint(const Bundle &bundle) {
+  Verdict verdict = verifyBundle(bundle);
+  if (verdict)
+    return "";
+  std::string text =
+      std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
+  for (const std::string &note : verdict.counterexample->notes)
+    text += " | " + note;
+  return text;
+}
+
+template <typename Change>
+std::string broken(Bundle bundle, Change change) {
+  change(bundle);
+  return complaint(bundle);
+}
+
+} // namespace par::verify
+
+#endif // PAR_TEST_RUNTIME_VERIFY_BROKEN_H
