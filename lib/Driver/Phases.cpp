@@ -64,12 +64,15 @@ static Phase collectivesPhase(const Plan &plan) {
   SplitCollectivesPassOptions beside;
   // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
   beside.window = *plan.target.device == "cuda" ? 2 : 1;
-  return {"collectives", [bucket, beside, overlap = *plan.collectives.overlap](OpPassManager &manager) {
+  LevelCollectivesPassOptions levels{*plan.collectives.algorithm == "hierarchical", *plan.target.hardware,
+                                     plan.collectives.algorithm.origin.place()};
+  return {"collectives", [bucket, beside, levels, overlap = *plan.collectives.overlap](OpPassManager &manager) {
             manager.addPass(createBucketCollectivesPass(bucket));
             if (overlap) {
               manager.addPass(createOverlapCollectivesPass());
               manager.addPass(createSplitCollectivesPass(beside));
             }
+            manager.addPass(createLevelCollectivesPass(levels));
             VerifyCollectivesPassOptions verify;
             verify.overlap = overlap;
             manager.addPass(createVerifyCollectivesPass(verify));
