@@ -71,39 +71,74 @@ static bool worksAlongDim0(Operation *op, unsigned index) {
   return true;
 }
 
+/// One operand of a collective, or one of the blocks of dim 0 that it works on one by one (`by_blocks`).
+struct ProgramEmitter::Piece {
+  unsigned index = 0;
+  int64_t block = 0, blocks = 1;
+};
+
+std::vector<ProgramEmitter::Piece> ProgramEmitter::piecesOf(Operation *op) {
+  std::vector<Piece> pieces;
+  for (unsigned index = 0; index < op->getNumOperands(); ++index) {
+    int64_t blocks = op->hasAttr("by_blocks") ? cast<RankedTensorType>(op->getOperand(index).getType()).getDimSize(0) : 1;
+    for (int64_t block = 0; block < blocks; ++block)
+      pieces.push_back({index, block, blocks});
+  }
+  return pieces;
+}
+
+format::Operand ProgramEmitter::pieceOf(format::Access access, Value value, Piece piece) {
+  BufferOp buffer = bufferOf(value);
+  if (piece.blocks == 1)
+    return operand(access, buffer);
+  auto type = cast<RankedTensorType>(value.getType());
+  type = type.clone(type.getShape().drop_front());
+  return part(access, buffer, piece.block * getBytes(type), type);
+}
+
+/// A gather, scatter or exchange of one piece.
+LogicalResult ProgramEmitter::emitExchange(Operation *op, const std::string &name, Piece piece, uint64_t tag) {
+  Value from = op->getOperand(piece.index), to = op->getResult(piece.index);
+  auto gets = cast<RankedTensorType>(to.getType());
+  int64_t given = cast<RankedTensorType>(from.getType()).getNumElements() / piece.blocks,
+          got = gets.getNumElements() / piece.blocks;
+  format::Operand reads = pieceOf(format::Access::Read, from, piece), writes = pieceOf(format::Access::Write, to, piece);
+  format::Instruction &made = append(op, format::Op::Coll);
+  made.operands = {reads, writes};
+  made.comm = comm(name);
+  made.type = dtypeOf(gets.getElementType());
+  made.tag = tag;
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    made.coll = format::CollKind::ReduceScatter;
+    made.reduction = reductionOf(scatter.getKind());
+    made.n = got;
+    return checkReduction(op, scatter.getKind(), gets);
+  }
+  if (isa<AllGatherOp>(op)) {
+    made.coll = format::CollKind::AllGather;
+    made.n = given;
+    return success();
+  }
+  StageOp stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
+  made.coll = format::CollKind::AllToAll;
+  made.n = given / stage.getMesh().getSize(getAxes(op->getAttrOfType<ArrayAttr>("axes")));
+  return success();
+}
+
 LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &name) {
-  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-    beginGroup(op, i, op->getNumOperands());
+  std::vector<Piece> pieces = piecesOf(op);
+  for (auto [done, piece] : llvm::enumerate(pieces)) {
+    beginGroup(op, done, pieces.size());
     uint64_t tag = tables.communicators.freshTag();
     if (auto reduce = dyn_cast<AllReduceOp>(op)) {
-      if (failed(emitReduction(op, i, name, reduce.getKind(), tag)))
+      if (failed(emitReduction(op, piece.index, name, reduce.getKind(), tag)))
         return failure();
       continue;
     }
-    if (!worksAlongDim0(op, i))
+    if (piece.blocks == 1 && !op->hasAttr("by_blocks") && !worksAlongDim0(op, piece.index))
       return op->emitError() << "works along another dim than 0; -par-flatten-collectives must come before";
-    BufferOp from = bufferOf(op->getOperand(i)), to = bufferOf(op->getResult(i));
-    auto gives = cast<RankedTensorType>(op->getOperand(i).getType()), gets = cast<RankedTensorType>(op->getResult(i).getType());
-    int64_t given = gives.getNumElements(), got = gets.getNumElements();
-    format::Instruction &made = append(op, format::Op::Coll);
-    made.operands = {operand(format::Access::Read, from), operand(format::Access::Write, to)};
-    made.comm = comm(name);
-    made.type = dtypeOf(gets.getElementType());
-    made.tag = tag;
-    if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
-      made.coll = format::CollKind::ReduceScatter;
-      made.reduction = reductionOf(scatter.getKind());
-      made.n = got;
-      if (failed(checkReduction(op, scatter.getKind(), gets)))
-        return failure();
-    } else if (isa<AllGatherOp>(op)) {
-      made.coll = format::CollKind::AllGather;
-      made.n = given;
-    } else {
-      StageOp stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
-      made.coll = format::CollKind::AllToAll;
-      made.n = given / stage.getMesh().getSize(getAxes(op->getAttrOfType<ArrayAttr>("axes")));
-    }
+    if (failed(emitExchange(op, name, piece, tag)))
+      return failure();
   }
   return success();
 }

@@ -54,6 +54,10 @@ private:
   mlir::LogicalResult emitBuiltin(LaunchOp launch, KernelOp kernel);
   mlir::LogicalResult emitMatmul(LaunchOp launch, KernelOp kernel);
   void emitFill(LaunchOp launch);
+  struct Piece;
+  std::vector<Piece> piecesOf(mlir::Operation *op);
+  format::Operand pieceOf(format::Access access, mlir::Value value, Piece piece);
+  mlir::LogicalResult emitExchange(mlir::Operation *op, const std::string &comm, Piece piece, uint64_t tag);
   mlir::LogicalResult emitCollective(mlir::Operation *op, const std::string &comm);
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);

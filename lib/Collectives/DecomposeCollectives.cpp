@@ -6,6 +6,7 @@
 //
 // It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its end, which
 // runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
+#include "HostLevels.h"
 #include "PairTime.h"
 #include "par/Collectives/Passes.h"
 #include "par/Interfaces/Cost.h"
@@ -61,6 +62,9 @@ private:
   void consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pair, PairCost cost, int64_t whole);
   void cutGather(const Pair &pair);
   void cutScatter(const Pair &pair);
+  RankGroup groupOf(ArrayAttr axes) {
+    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes), hardware);
+  }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
   FragmentOp fragment;
@@ -185,7 +189,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     return std::nullopt;
   Value whole = gather.getResult(0), shard = gather.getInputs()[0];
   Pair pair{gather, {}, {}, 1};
-  PairCost cost{format::CollKind::AllGather, getByteSize(shard.getType()), membersOf(gather.getAxes()), {}, 0, 0};
+  PairCost cost{format::CollKind::AllGather, getByteSize(shard.getType()), groupOf(gather.getAxes()), {}, 0, 0};
   for (OpOperand &use : whole.getUses()) {
     auto dot = dyn_cast<DotOp>(use.getOwner());
     if (!dot || dot.getLhs() == dot.getRhs())
@@ -197,7 +201,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   std::optional<std::pair<int64_t, Pair>> best;
   int64_t gathered = gather.getDims()[0], inOne = pairTime(cost, 1, hardware);
   for (int64_t dim = 0; dim < getTensorType(whole.getType()).getRank(); ++dim) {
-    pair.cut = {dim, dim == gathered ? cost.members : 1};
+    pair.cut = {dim, dim == gathered ? cost.group.members : 1};
     bool kept = pair.readers.front().placeOf(dim).result.has_value(), narrow = false;
     PairCost mine = cost;
     mine.moved = 2 * cost.bytes;
@@ -224,7 +228,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
       llvm::all_of(scatter->getUsers(), [](Operation *user) { return isa<ReturnOp>(user); }))
     return std::nullopt;
   Value shard = scatter.getResult(0);
-  PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), membersOf(scatter.getAxes()), {}, 0, 0};
+  PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), groupOf(scatter.getAxes()), {}, 0, 0};
   cost.products.push_back(costOfProduct(dot));
   std::optional<std::pair<int64_t, Pair>> best;
   int64_t inOne = pairTime(cost, 1, hardware);
@@ -242,7 +246,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
         mine.moved += 2 * getByteSize(reader.other().getType());
         ++mine.moves;
       }
-      int64_t parts = *place.result == scatter.getDims()[0] ? cost.members : 1;
+      int64_t parts = *place.result == scatter.getDims()[0] ? cost.group.members : 1;
       consider(best, {scatter, {reader}, {*place.result, parts}, 1}, mine, inOne);
     }
   }

@@ -11,7 +11,7 @@ format::DType formatOf(Type tensor) {
 }
 
 int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware) {
-  int64_t sent = hardware.collectiveTime(pair.kind, pair.bytes / chunks, pair.members), products = 0;
+  int64_t sent = hardware.collectiveTime(pair.kind, pair.bytes / chunks, pair.group), products = 0;
   for (const PairCost::Product &product : pair.products)
     products += hardware.localTime(product.flops / chunks, product.bytes / chunks, product.type);
   int64_t moves = 0;

@@ -10,7 +10,7 @@ namespace par {
 struct PairCost {
   format::CollKind kind = format::CollKind::AllGather;
   int64_t bytes = 0;    ///< of one rank's shard
-  int64_t members = 1;  ///< ranks of the group
+  RankGroup group;
   struct Product {
     int64_t flops = 0, bytes = 0;
     format::DType type = format::DType::F32;

@@ -32,14 +32,18 @@ struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectives
 };
 } // namespace
 
-/// What runs beside compute is used by its `done` alone, or leaves the block.
+/// What runs beside compute is used by its `done` alone and by what follows it on its queue, or leaves the block.
 LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringRef block) {
   Operation *need = nullptr;
   bool ends = llvm::any_of(collective->getUsers(), [](Operation *user) { return isa<DoneOp>(user); });
-  for (Operation *user : collective->getUsers())
-    if (!isa<DoneOp>(user) && (ends || !isa<StoreOp>(user)))
+  bool goesOn = false; // on its queue, in order
+  for (Operation *user : collective->getUsers()) {
+    bool next = user->getAttr("queue") == collective->getAttr("queue");
+    goesOn |= next;
+    if (!next && !isa<DoneOp>(user) && (ends || !isa<StoreOp>(user)))
       need = user;
-  if (!ends && !need)
+  }
+  if (!ends && !goesOn && !need)
     need = firstNeed(collective);
   if (!need)
     return success();
@@ -51,8 +55,8 @@ LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringR
 
 /// Compute waits for what needs not keep it waiting.
 LogicalResult VerifyCollectivesPass::verifyWaiting(Operation *collective, StringRef block) {
-  if (!overlap || isScalar(collective) || !lastOperand(collective))
-    return success();
+  if (!overlap || isScalar(collective) || !lastOperand(collective) || collective->hasAttr("level"))
+    return success(); // of the levels of one the first may start where that one stood
   if (!firstNeed(collective))
     return collective->emitError() << "only leaves block @" << block << ", but keeps what follows waiting after Collectives";
   if (sourcesOf(collective))

@@ -32,8 +32,8 @@ std::string axesOf(StringRef comm) {
 /// Collects what one rank of a role communicates in one run of an entry.
 class TrafficCounter {
 public:
-  TrafficCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis)
-      : bundle(bundle), program(program), stageAxis(std::move(stageAxis)) {}
+  TrafficCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis, const Hardware &hardware)
+      : bundle(bundle), program(program), stageAxis(std::move(stageAxis)), hardware(hardware) {}
 
   std::vector<Traffic> run(uint32_t entry) {
     for (const format::Run &run : program.entries[entry].runs) {
@@ -63,7 +63,7 @@ private:
     for (const format::Instruction &instruction : group) {
       std::string kind;
       if (instruction.op == format::Op::Coll)
-        kind = std::string(toString(instruction.coll));
+        kind = std::string(toString(instruction.coll)) + levelOf(program.comms[instruction.comm].name);
       else if (instruction.op == format::Op::Send)
         kind = "send, recv"; // counted once, at the sender
       else
@@ -87,9 +87,21 @@ private:
     }
   }
 
+  /// Of ranks on several hosts: whether those of a group are on one.
+  std::string levelOf(StringRef name) const {
+    if (hardware.hostOf(bundle.manifest.ranks.size() - 1) == 0)
+      return "";
+    const format::Communicator *comm = bundle.manifest.findCommunicator(name.str());
+    bool far = comm && any_of(comm->groups, [&](const std::vector<uint32_t> &ranks) {
+                 return hardware.groupOf(to_vector_of<int64_t>(ranks)).hosts > 1;
+               });
+    return far ? " between hosts" : " in hosts";
+  }
+
   const format::Bundle &bundle;
   const format::Program &program;
   std::string stageAxis;
+  const Hardware &hardware;
   std::map<std::tuple<std::string, std::string, uint64_t, std::string>, Traffic> sorts;
 };
 
@@ -136,7 +148,7 @@ private:
 
 /// What the rank does that communicates most over each axis in each way.
 static std::map<std::pair<std::string, std::string>, std::vector<Traffic>>
-collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
+collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, const Hardware &hardware) {
   std::map<std::pair<std::string, std::string>, std::vector<Traffic>> most;
   auto total = [](ArrayRef<Traffic> list) {
     uint64_t bytes = 0;
@@ -149,7 +161,7 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
     if (index == format::kNone)
       continue;
     std::map<std::pair<std::string, std::string>, std::vector<Traffic>> mine;
-    for (Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis()).run(index))
+    for (Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis(), hardware).run(index))
       mine[{traffic.axis, traffic.kind}].push_back(traffic);
     for (auto &[sort, list] : mine)
       // Of equals the first stage.
@@ -160,8 +172,8 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model) {
 }
 
 void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
-                        raw_ostream &os) {
-  auto most = collect(bundle, entry, model);
+                        const Hardware &hardware, raw_ostream &os) {
+  auto most = collect(bundle, entry, model, hardware);
   if (most.empty())
     return;
   RuleFinder rules(model);
@@ -201,9 +213,9 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
 }
 
 void explainCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
-                          raw_ostream &os) {
+                          const Hardware &hardware, raw_ostream &os) {
   RuleFinder rules(model);
-  for (auto &[sort, list] : collect(bundle, entry, model))
+  for (auto &[sort, list] : collect(bundle, entry, model, hardware))
     for (const Traffic &traffic : list) {
       os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count
          << " a step, " << humanBytes(double(traffic.bytes)) << "\n";

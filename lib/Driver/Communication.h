@@ -3,18 +3,20 @@
 #define PAR_LIB_DRIVER_COMMUNICATION_H
 
 #include "par/Annotate/Passes.h"
+#include "par/Simulator/Hardware.h"
 #include "par/format/Bundle.h"
 
 namespace par {
 
 /// The lines `communication per rank and step`: of every kind over every axis, the role that does most of it.
+/// Where the hardware has links between hosts and the ranks are on several, each kind in hosts and between them.
 void printCommunication(const format::Bundle &bundle, llvm::StringRef entry, const ModelPlan &model,
-                        llvm::raw_ostream &os);
+                        const Hardware &hardware, llvm::raw_ostream &os);
 
 /// --explain=collectives: every communication of an entry with the module it is from and the rule that forced
 /// it.
 void explainCommunication(const format::Bundle &bundle, llvm::StringRef entry, const ModelPlan &model,
-                          llvm::raw_ostream &os);
+                          const Hardware &hardware, llvm::raw_ostream &os);
 
 } // namespace par
 

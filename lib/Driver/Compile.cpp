@@ -160,8 +160,10 @@ bool Compilation::readPlanFor() {
   }
   if (!errors.any() && !findHardware())
     return false;
-  if (hardware)
+  if (hardware) {
     checkWithin(model.plan, hardware->ranks, errors);
+    checkAlgorithm(model.plan, hardware->ranks, hardware->hostLink > 0, errors);
+  }
   errors.forEachInOrder(
       [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
         Finding finding = findingAt(where);

@@ -135,13 +135,13 @@ int Compilation::finish() {
   std::optional<uint64_t> limit = memoryLimit();
   if (!quiet()) {
     printMemory(memory, limit, out);
-    printCommunication(*bundle, entry(), model, out);
+    printCommunication(*bundle, entry(), model, *hardware, out);
   }
   auto waysOut = [&](uint64_t most) { return findWaysOut(*bundle, most); };
   if (!checkMemory(memory, limit, findingAt(model.plan.target.memory.origin), waysOut, sink))
     return CannotBe;
   if (options.explain == "collectives") {
-    explainCommunication(*bundle, entry(), model, out);
+    explainCommunication(*bundle, entry(), model, *hardware, out);
     return Done;
   }
   if (options.explain == "memory") {

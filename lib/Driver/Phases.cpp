@@ -64,12 +64,15 @@ static Phase collectivesPhase(const Plan &plan) {
   SplitCollectivesPassOptions beside;
   // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
   beside.window = *plan.target.device == "cuda" ? 2 : 1;
-  return {"collectives", [bucket, beside, overlap = *plan.collectives.overlap](OpPassManager &manager) {
+  LevelCollectivesPassOptions levels{*plan.collectives.algorithm == "hierarchical", *plan.target.hardware,
+                                     plan.collectives.algorithm.origin.place()};
+  return {"collectives", [bucket, beside, levels, overlap = *plan.collectives.overlap](OpPassManager &manager) {
             manager.addPass(createBucketCollectivesPass(bucket));
             if (overlap) {
               manager.addPass(createOverlapCollectivesPass());
               manager.addPass(createSplitCollectivesPass(beside));
             }
+            manager.addPass(createLevelCollectivesPass(levels));
             VerifyCollectivesPassOptions verify;
             verify.overlap = overlap;
             manager.addPass(createVerifyCollectivesPass(verify));
@@ -106,7 +109,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   addLayoutRules(model, known, propagate);
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
-  PartitionOptions partition{*plan.target.hardware, *plan.precision.accumulate, *plan.precision.reduce};
+  PartitionOptions partition{*plan.target.hardware, *plan.precision.accumulate, *plan.precision.reduce,
+                             propagate.parameterAxes, propagate.gatherOnce};
   phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);

@@ -223,7 +223,7 @@ int64_t FactorChooser::reductionTime(const FactorChoice &choice) {
       continue;
     for (auto [result, made] : llvm::zip(op->getResults(), choice.results)) {
       int64_t bytes = getByteSize(made.getLocalType(globalType(result), mesh));
-      time += paths.machine().collectiveTime(format::CollKind::AllReduce, bytes, mesh.getSize(axes));
+      time += paths.reduceTime(bytes, mesh, axes);
     }
   }
   return time;

@@ -189,6 +189,22 @@ static void outlineReshard(ReshardOp reshard, unsigned index, ReshardPaths &path
 }
 
 namespace {
+/// Paths by the ranks of a stage, where it matters which are on one host.
+class StagePaths {
+public:
+  explicit StagePaths(const Hardware &hardware) : hardware(hardware) {}
+  ReshardPaths &of(Operation *from, FlatSymbolRefAttr stage) {
+    ArrayRef<int64_t> ranks;
+    if (hardware.hostLink)
+      ranks = SymbolTable::lookupNearestSymbolFrom<StageOp>(from, stage).getRanks();
+    return known.try_emplace(ranks.vec(), hardware, ranks).first->second;
+  }
+
+private:
+  const Hardware &hardware;
+  std::map<std::vector<int64_t>, ReshardPaths> known;
+};
+
 struct PartitionFragmentsPass : impl::PartitionFragmentsPassBase<PartitionFragmentsPass> {
   using Base::Base;
 
@@ -198,15 +214,15 @@ struct PartitionFragmentsPass : impl::PartitionFragmentsPassBase<PartitionFragme
       getOperation().emitError() << llvm::toString(machine.takeError());
       return signalPassFailure();
     }
-    ReshardPaths paths(*machine);
+    StagePaths paths(*machine);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
-      if (!fragment.getLocal() && failed(Partitioner(fragment, paths).run()))
+      if (!fragment.getLocal() && failed(Partitioner(fragment, paths.of(fragment, fragment.getStageAttr())).run()))
         return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       SmallVector<ReshardOp> reshards;
       step.walk([&](ReshardOp reshard) { reshards.push_back(reshard); });
       for (auto [index, reshard] : llvm::enumerate(reshards))
-        outlineReshard(reshard, index, paths);
+        outlineReshard(reshard, index, paths.of(reshard, reshard.getType().getStage()));
     }
   }
 };

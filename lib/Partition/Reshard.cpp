@@ -52,6 +52,7 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
     return at->second;
   ReshardProblem problem;
   problem.hardware = hardware;
+  problem.ranks = ranks;
   problem.element = (global.getElementTypeBitWidth() + 7) / 8;
   for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
     problem.axes.push_back({name.str(), size});
@@ -63,6 +64,15 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
       llvm::append_range(problem.sums, numbersOf({axis}, mesh));
   // There always is one: gather, reduce, and cut what then is whole.
   return at->second = llvm::cantFail(problem.solve());
+}
+
+int64_t ReshardPaths::reduceTime(int64_t bytes, MeshAttr mesh, ArrayRef<StringAttr> axes) const {
+  ReshardProblem problem;
+  problem.hardware = hardware;
+  problem.ranks = ranks;
+  for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
+    problem.axes.push_back({name.str(), size});
+  return hardware.collectiveTime(format::CollKind::AllReduce, bytes, problem.groupOf(numbersOf(axes, mesh)));
 }
 
 //===-- Ops

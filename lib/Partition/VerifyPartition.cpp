@@ -44,6 +44,7 @@ void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &opti
   if (options.accumulate != "f32" || options.reduce != "f32")
     manager.addPass(createNarrowGradientsPass({options.accumulate, options.reduce}));
   manager.addPass(createVerifyPartitionPass());
+  manager.addPass(createVerifyInvariantsPass({options.parameterAxes, options.gatherOnce}));
 }
 
 } // namespace par

@@ -66,6 +66,7 @@ void PlanBuilder::collectives(PlanCollectives &collectives) {
   if (const PlanNode *node = root.at("collectives.bucket"))
     collectives.bucket = {*parseSize(node->text), node->origin};
   collectives.overlap = boolean("collectives.overlap", true);
+  collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);
   const PlanNode *decompose = root.at("collectives.decompose");
   if (!decompose || decompose->text == "auto" || decompose->text == "none") {

@@ -244,7 +244,7 @@ private:
     }
     if (notYet)
       errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(),
-                   spell(values));
+                   spell(values) + key.why);
     else if (StringRef near = nearestWord(entry.value.text, planWords(key.path));
              entry.value.kind == PlanNode::Scalar && !near.empty())
       errors.error(entry.value.origin, PlanMessage::wrongWord, place, spell(values), entry.value.describe(),

@@ -1,4 +1,4 @@
-//===- CheckWithin.cpp - axes that must not leave a node
+//===- CheckWithin.cpp - axes that must not leave a node, collectives that must
 //
 // Part of Par, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,6 +20,17 @@ void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
     if (nodeRanks % row != 0)
       errors.error(level.origin, PlanMessage::notWithin, name, plan.axisSize(name), apart, row, nodeRanks);
   }
+}
+
+void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors) {
+  if (*plan.collectives.algorithm != "hierarchical")
+    return;
+  const Origin &origin = plan.collectives.algorithm.origin;
+  std::string ranks = *plan.ranks == 1 ? "1 rank" : std::to_string(*plan.ranks) + " ranks";
+  if (!hasLinkBetween)
+    errors.error(origin, PlanMessage::algorithmNoLink, *plan.target.hardware);
+  else if (*plan.ranks <= nodeRanks)
+    errors.error(origin, PlanMessage::algorithmOneHost, ranks, *plan.target.hardware);
 }
 
 } // namespace par

@@ -98,6 +98,7 @@ public:
     open(0, "collectives");
     line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);
+    line(1, "algorithm", *plan.collectives.algorithm, plan.collectives.algorithm.origin);
     int64_t chunks = *plan.collectives.decompose;
     line(1, "decompose", chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks), plan.collectives.decompose.origin);
     boolean(1, "deterministic", plan.collectives.deterministic);

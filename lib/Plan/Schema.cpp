@@ -120,7 +120,8 @@ static const PlanKey layoutKeys[] = {
   {"zero.min_size", "<int>", "1024", "parameters of fewer elements stay whole"},
   {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states, params, saved, names"},
   {"offload.what", "<patterns>", "[]", "what lives in host memory: states, params, saved, names"},
-  {"offload.update", "device|!host", "device", "where states are updated"},
+  {"offload.update", "device|!host", "device", "where states are updated",
+   ", which is also the quicker one where a host has 3 GPUs or more (\"Updates on the host\" in bench/README.md)"},
 };
 
 /// Stages, and what runs when.
@@ -147,7 +148,7 @@ static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
-  {"collectives.algorithm", "auto|!ring|!tree|!direct|!hierarchical", "auto", "of collectives"},
+  {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto", "of collectives whose ranks are on several hosts"},
   {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter, beside its product's"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},

@@ -28,11 +28,13 @@ private:
   int64_t meet(const Instruction &instruction, const Run &run, uint32_t node);
   void link(const Instruction &instruction, const Run &run, uint32_t node);
   uint32_t find(uint32_t node);
+  RankGroup groupOf(const std::vector<uint32_t> &members);
 
   const Bundle &bundle;
   const Hardware &hardware;
   Expansion &result;
   std::map<Meeting, uint32_t> firstAt;
+  std::map<const uint32_t *, RankGroup> groups; ///< by their list in the bundle
 
   // Of the rank at hand.
   const Program *program = nullptr;
@@ -110,10 +112,20 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   auto [entry, isFirst] = firstAt.try_emplace(meeting, node);
   if (!isFirst)
     result.joint[find(node)] = find(entry->second);
-  int64_t members = comm->groups[membership->group].size();
-  int64_t latency = latencyOf(instruction, members, hardware);
-  result.nodes[node].duration += instructionTime(*program, instruction, members, hardware) - latency;
+  const std::vector<uint32_t> &members = comm->groups[membership->group];
+  RankGroup group = instruction.op == Op::Coll || std::max(from, to) >= members.size()
+                        ? groupOf(members)
+                        : hardware.groupOf({members[from], members[to]});
+  int64_t latency = latencyOf(instruction, group, hardware);
+  result.nodes[node].duration += instructionTime(*program, instruction, group, hardware) - latency;
   return latency;
+}
+
+RankGroup Expander::groupOf(const std::vector<uint32_t> &members) {
+  auto [known, fresh] = groups.try_emplace(members.data());
+  if (fresh)
+    known->second = hardware.groupOf(llvm::to_vector_of<int64_t>(members));
+  return known->second;
 }
 
 /// A wait follows the last signal of its event's slot that was issued before it.

@@ -21,12 +21,12 @@ struct Expansion {
 llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry,
                                       const Hardware &hardware);
 
-/// ns of one instruction; `members` of its communicator take part.
+/// ns of one instruction, in which these ranks take part (of a send and its receive two).
 int64_t instructionTime(const format::Program &program, const format::Instruction &instruction,
-                        int64_t members, const Hardware &hardware);
+                        RankGroup group, const Hardware &hardware);
 
 /// ns of a communication's messages, whatever their bytes.
-int64_t latencyOf(const format::Instruction &instruction, int64_t members, const Hardware &hardware);
+int64_t latencyOf(const format::Instruction &instruction, RankGroup group, const Hardware &hardware);
 
 /// Whether an instruction copies between a device and its host's memory, which goes beside compute.
 bool crossesSpaces(const format::Program &program, const format::Instruction &instruction);

@@ -1,5 +1,6 @@
 #include "par/Simulator/Hardware.h"
 #include "par/format/PlainFile.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -13,6 +14,10 @@ using llvm::Twine;
 namespace {
 
 struct PeakTable {
+  Hardware &hardware;
+};
+
+struct BetweenTable {
   Hardware &hardware;
 };
 
@@ -61,6 +66,16 @@ struct llvm::yaml::MappingTraits<PeakTable> {
 };
 
 template <>
+struct llvm::yaml::MappingTraits<BetweenTable> {
+  static void mapping(IO &io, BetweenTable &between) {
+    io.mapRequired("link", between.hardware.hostLink);
+    io.mapRequired("latency", between.hardware.hostLatency);
+    if (between.hardware.hostLink <= 0)
+      io.setError("between.link is " + Twine(between.hardware.hostLink) + ", expected more than 0");
+  }
+};
+
+template <>
 struct llvm::yaml::MappingTraits<Hardware> {
   static void mapping(IO &io, Hardware &hardware) {
     PeakTable peak{hardware};
@@ -75,6 +90,8 @@ struct llvm::yaml::MappingTraits<Hardware> {
     io.mapOptional("cores", cores);
     hardware.cores = cores.count;
     io.mapOptional("ranks", hardware.ranks);
+    BetweenTable between{hardware};
+    io.mapOptional("between", between);
     io.mapOptional("host", hardware.host);
     io.mapOptional("capacity", hardware.capacity);
     io.mapOptional("reserve", hardware.reserve);
@@ -104,9 +121,12 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
   for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
                             std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
                             std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
-                            std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host)})
+                            std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host),
+                            std::pair("between.latency", hardware.hostLatency)})
     if (value < 0 || value > int64_t(1) << 40)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
+  if (hardware.hostLink && hardware.ranks == 0)
+    return hardwareError(where, "between says what hosts have between them, and ranks (of a host) is 0: all are on one");
   return hardware;
 }
 
@@ -162,28 +182,56 @@ int64_t Hardware::hostTime(int64_t bytes) const {
   return host ? launch + nanoseconds(bytes, host) : localTime(0, 2 * bytes);
 }
 
-int64_t Hardware::transferTime(int64_t bytes) const { return latency + nanoseconds(bytes, link); }
+RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
+  RankGroup group(members.size());
+  llvm::SmallDenseMap<int64_t, int64_t, 8> byHost;
+  for (int64_t rank : members)
+    ++byHost[hostOf(rank)];
+  group.hosts = std::max<int64_t>(byHost.size(), 1);
+  for (auto [host, count] : byHost)
+    group.fewest = std::min(group.fewest, count);
+  return group;
+}
 
-int64_t Hardware::collectiveLatency(format::CollKind kind, int64_t members) const {
-  int64_t depth = members <= 1 ? 0 : llvm::Log2_64_Ceil(members) * latency;
+int64_t Hardware::transferTime(int64_t bytes, bool betweenHosts) const {
+  bool far = betweenHosts && hostLink;
+  return (far ? hostLatency : latency) + nanoseconds(bytes, far ? hostLink : link);
+}
+
+static int64_t depthOf(int64_t members) { return members <= 1 ? 0 : llvm::Log2_64_Ceil(members); }
+
+int64_t Hardware::collectiveLatency(format::CollKind kind, RankGroup group) const {
+  int64_t depth = depthOf(llvm::divideCeil(group.members, group.hosts)) * latency + depthOf(group.hosts) * hostLatency;
   return kind == format::CollKind::AllReduce ? 2 * depth : depth;
 }
 
-int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const {
+int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const {
+  int64_t members = group.members, ofHost = llvm::divideCeil(members, group.hosts);
   if (members <= 1)
     return 0;
-  __int128 all = bytes;
-  int64_t messages = collectiveLatency(kind, members);
+  __int128 all = bytes, within = 0, between = 0; // what passes each rank of a host, and what each one's way out carries
   switch (kind) {
   case format::CollKind::AllReduce:
-    return messages + nanoseconds(2 * all * (members - 1) / members, link);
+    within = 2 * all * (members - 1) / members;
+    between = within / group.fewest;
+    break;
   case format::CollKind::AllGather:
   case format::CollKind::ReduceScatter:
+    within = all * (members - 1);
+    between = within / group.fewest;
+    break;
   case format::CollKind::AllToAll:
-    return messages + nanoseconds(all * (members - 1), link);
+    within = all * (ofHost - 1);
+    between = all * (members - ofHost);
+    break;
   case format::CollKind::Broadcast:
   case format::CollKind::Reduce:
-    return messages + nanoseconds(all, link);
+    within = all;
+    between = all / group.fewest;
+    break;
   }
-  return 0;
+  int64_t time = ofHost > 1 ? nanoseconds(within, link) : 0;
+  if (group.hosts > 1)
+    time = std::max(time, nanoseconds(between, hostLink));
+  return collectiveLatency(kind, group) + time;
 }

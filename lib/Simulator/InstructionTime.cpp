@@ -76,11 +76,12 @@ bool par::crossesSpaces(const Program &program, const Instruction &instruction) 
   return instruction.op == Op::Copy && space(instruction.operands[0]) != space(instruction.operands[1]);
 }
 
-int64_t par::latencyOf(const Instruction &instruction, int64_t members, const Hardware &hardware) {
-  return instruction.op == Op::Coll ? hardware.collectiveLatency(instruction.coll, members) : hardware.latency;
+int64_t par::latencyOf(const Instruction &instruction, RankGroup group, const Hardware &hardware) {
+  return instruction.op == Op::Coll ? hardware.collectiveLatency(instruction.coll, group)
+                                    : hardware.transferTime(0, group.hosts > 1);
 }
 
-int64_t par::instructionTime(const Program &program, const Instruction &instruction, int64_t members,
+int64_t par::instructionTime(const Program &program, const Instruction &instruction, RankGroup group,
                              const Hardware &hardware) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);
   switch (instruction.op) {
@@ -91,10 +92,10 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
   case Op::Call:
     return productTime(program.calls[instruction.call], hardware);
   case Op::Coll:
-    return hardware.collectiveTime(instruction.coll, bytes, members);
+    return hardware.collectiveTime(instruction.coll, bytes, group);
   case Op::Send:
   case Op::Recv:
-    return hardware.transferTime(bytes);
+    return hardware.transferTime(bytes, group.hosts > 1);
   case Op::Copy:
     if (crossesSpaces(program, instruction))
       return hardware.hostTime(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));

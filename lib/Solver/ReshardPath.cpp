@@ -76,6 +76,9 @@ llvm::Expected<ReshardProblem> ReshardProblem::parse(ProblemText &text) {
       problem.dims.push_back(parseDim(text, index));
     } else if (key == "sum") {
       problem.sums = parseAxes(text, index);
+    } else if (key == "ranks") {
+      while (!text.atEnd())
+        problem.ranks.push_back(text.integer());
     } else {
       text.fail("unknown statement '" + key + "'");
     }
@@ -108,6 +111,12 @@ void ReshardProblem::print(llvm::raw_ostream &os) const {
   if (!sums.empty()) {
     os << "sum";
     printAxes(os, *this, sums);
+    os << '\n';
+  }
+  if (!ranks.empty()) {
+    os << "ranks";
+    for (int64_t rank : ranks)
+      os << ' ' << rank;
     os << '\n';
   }
 }
@@ -144,6 +153,11 @@ Error ReshardProblem::check() const {
   for (const ReshardAxis &axis : axes)
     if (axis.size < 1)
       return solverError("axis '" + axis.name + "' has size " + Twine(axis.size) + ", expected at least 1");
+  int64_t size = 1;
+  for (const ReshardAxis &axis : axes)
+    size *= axis.size;
+  if (!ranks.empty() && int64_t(ranks.size()) != size)
+    return solverError("there are " + Twine(ranks.size()) + " ranks, and the axes make " + Twine(size));
   if (element < 1)
     return solverError("an element has " + Twine(element) + " bytes, expected at least 1");
   if (Error error = count(sums, before))
@@ -164,6 +178,30 @@ int64_t ReshardProblem::sizeOf(const AxisList &list) const {
   for (unsigned axis : list)
     product *= axes[axis].size;
   return product;
+}
+
+RankGroup ReshardProblem::groupOf(const AxisList &list) const {
+  if (ranks.empty())
+    return sizeOf(list);
+  auto [known, fresh] = groups.try_emplace(list);
+  if (!fresh)
+    return known->second;
+  // A group's ranks have the other axes' coordinates alike.
+  std::map<int64_t, llvm::SmallVector<int64_t>> members;
+  for (auto [index, rank] : llvm::enumerate(ranks)) {
+    int64_t others = 0, rest = index, place = 1;
+    for (unsigned axis = axes.size(); axis-- > 0; rest /= axes[axis].size) {
+      if (llvm::is_contained(list, axis))
+        continue;
+      others += rest % axes[axis].size * place;
+      place *= axes[axis].size;
+    }
+    members[others].push_back(rank);
+  }
+  for (const auto &[others, list] : members)
+    if (RankGroup group = hardware.groupOf(list); group.hosts >= known->second.hosts)
+      known->second = group;
+  return known->second;
 }
 
 /// How the value lies where each dim is cut by that list of its axes.
@@ -311,22 +349,22 @@ ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before,
     std::set_difference(before.sums.begin(), before.sums.end(), after.sums.begin(), after.sums.end(),
                         std::back_inserter(summed));
     int64_t members = sizeOf(summed);
-    return {time + hardware.collectiveTime(format::CollKind::AllReduce, element * given, members),
+    return {time + hardware.collectiveTime(format::CollKind::AllReduce, element * given, groupOf(summed)),
             2 * element * given * (members - 1) / members, 1};
   }
   case ReshardKind::ReduceScatter: {
     int64_t members = sizeOf(cut.axes);
-    return {time + hardware.collectiveTime(format::CollKind::ReduceScatter, element * got, members),
+    return {time + hardware.collectiveTime(format::CollKind::ReduceScatter, element * got, groupOf(cut.axes)),
             element * got * (members - 1), 1};
   }
   case ReshardKind::AllToAll: {
     int64_t members = sizeOf(cut.axes), part = cut.elements / members;
-    return {time + hardware.collectiveTime(format::CollKind::AllToAll, element * part, members),
+    return {time + hardware.collectiveTime(format::CollKind::AllToAll, element * part, groupOf(cut.axes)),
             element * part * (members - 1), 1};
   }
   case ReshardKind::AllGather: {
     int64_t members = sizeOf(join.axes);
-    return {time + hardware.collectiveTime(format::CollKind::AllGather, element * given, members),
+    return {time + hardware.collectiveTime(format::CollKind::AllGather, element * given, groupOf(join.axes)),
             element * given * (members - 1), 1};
   }
   }

@@ -20,6 +20,32 @@ TEST(Hardware, Times) {
   EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllReduce, 100, 1), 0);
 }
 
+/// Two ranks a host; a way out of 2 bytes per microsecond and rank, and messages of 11 ns between hosts.
+TEST(Hardware, Hosts) {
+  using enum format::CollKind;
+  Hardware hardware = *Hardware::parse(std::string(text) + "ranks: 2\nbetween: {link: 2, latency: 11}\n", "x.yaml");
+  RankGroup inside = hardware.groupOf({2, 3}), across = hardware.groupOf({1, 3, 5, 7}), all = hardware.groupOf({0, 1, 2, 3}),
+            uneven = hardware.groupOf({1, 2, 3});
+  EXPECT_EQ(inside.hosts, 1);
+  EXPECT_EQ(across.hosts, 4);
+  EXPECT_EQ(all.fewest, 2);
+  EXPECT_EQ(uneven.fewest, 1);
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, inside), 2 * 7 + 10000);
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, across), 4 * 11 + 75000);
+  // 150 bytes through each rank, and out of each host on two ways.
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, all), 2 * (7 + 11) + 37500);
+  EXPECT_EQ(hardware.collectiveTime(AllGather, 100, all), 7 + 11 + 75000);
+  // Each rank sends 100 bytes to each of the two on the other host.
+  EXPECT_EQ(hardware.collectiveTime(AllToAll, 100, all), 7 + 11 + 100000);
+  EXPECT_EQ(hardware.collectiveTime(ReduceScatter, 30, uneven), 7 + 11 + 30000);
+  EXPECT_EQ(hardware.transferTime(100, /*betweenHosts=*/true), 11 + 50000);
+  EXPECT_EQ(hardware.transferTime(100), 7 + 10000);
+  // A file without `between` has one link everywhere.
+  Hardware flat = *Hardware::parse(std::string(text) + "ranks: 2\n", "x.yaml");
+  EXPECT_EQ(flat.groupOf({0, 1, 2, 3}).hosts, 1);
+  EXPECT_EQ(flat.transferTime(100, /*betweenHosts=*/true), 7 + 10000);
+}
+
 TEST(Hardware, ShippedFile) {
   auto hardware = Hardware::find("cpu");
   ASSERT_TRUE(bool(hardware));
@@ -49,6 +75,11 @@ TEST(Hardware, Errors) {
   EXPECT_EQ(refused("latency: 7", "latency: -7"), "x.yaml: latency is -7, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\ncores: all"), "x.yaml: 5: expected a number of cores, or host");
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
+  EXPECT_EQ(refused("link: 10", "link: 10\nbetween: {link: 5, latency: 7}"),
+            "x.yaml: between says what hosts have between them, and ranks (of a host) is 0: all are on one");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 0, latency: 7}"),
+            "x.yaml: 6: between.link is 0, expected more than 0");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 5}"), "x.yaml: 6: missing required key 'latency'");
   EXPECT_EQ(refused("link: 10", "link: fast"), "x.yaml: 4: invalid number");
   EXPECT_EQ(llvm::toString(Hardware::find("abacus").takeError()),
             "abacus: no hardware file of this name; there are cpu, h100-sxm, or name a .yaml file");

@@ -117,11 +117,42 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
   let options = [Option<"window", "window", "unsigned", "1", "how many may be under way of each kind; 0: none is split">];
 }
 
+def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
+  let summary = "takes collectives that join hosts apart, into some within hosts and some between them";
+  let description = [{
+    Expects: programs whose blocks hold launches and collectives (after Kernels, and behind all that groups collectives and moves
+    their ends; before Memory), and a hardware file that says what hosts have between them. Leaves: in place of each collective
+    whose group has several ranks on each of several hosts, on the same queue: of an all_reduce of a number of elements that the
+    ranks of a host divide, a reduce_scatter within hosts, an all_reduce between them, an all_gather within; of an all_gather one
+    between hosts and one within; of a reduce_scatter one within and one between. `within` are the minor axes of its group. Within
+    hosts gathers and scatters do so block by block (`by_blocks`: dim 1, a group of one for each block of dim 0), so that nothing
+    is moved on a rank; where the collective has no queue, these have the attribute `level`. Sums are those of a host's ranks in their order, and of these the sum over hosts in theirs; what is
+    summed in bf16 is rounded on both levels. One that has two levels in less time by the hardware file, or with `always` each.
+    Fails: where there is no such hardware file; with `always`, where there is no such collective.
+
+    On hosts of two ranks, for "dp.0" and "dp.1" of two each
+    ```
+    %1 = par.all_reduce sum %0 over ["dp.0", "dp.1"] : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```
+    %1 = par.launch @kernel(%0) : (tensor<8xf32>) -> tensor<2x4xf32>        // a view
+    %2 = par.reduce_scatter sum %1 dims [0] over ["dp.1"] {level} : (tensor<2x4xf32>) -> tensor<1x4xf32>
+    %3 = par.all_reduce sum %2 over ["dp.0"] {level} : (tensor<1x4xf32>) -> tensor<1x4xf32>
+    %4 = par.all_gather %3 dims [0] over ["dp.1"] {level} : (tensor<1x4xf32>) -> tensor<2x4xf32>
+    %5 = par.launch @kernel_0(%4) : (tensor<2x4xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let options = [Option<"always", "always", "bool", "false", "also where it does not save time">,
+                 Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">,
+                 Option<"said", "said", "std::string", "\"\"", "place of the plan (file:line:column) that says `always`">];
+}
+
 def VerifyCollectivesPass : Pass<"par-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Collectives";
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: where a collective joins more than 64 values; where one with a queue
-    of its own is needed in its block, but by its `par.done`; with `overlap`, where one has none whose results only leave the
+    of its own is needed in its block, but by its `par.done` or the next one on its queue; with `overlap`, where one has none whose results only leave the
     block, or that is made from stored values alone.
 
     ```

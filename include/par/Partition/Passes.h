@@ -13,6 +13,8 @@ namespace par {
 struct PartitionOptions {
   std::string hardware = "cpu";                     ///< the file from which collectives are priced
   std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
+  llvm::SmallVector<std::string> parameterAxes;   ///< spread parameters where they are stored
+  bool gatherOnce = false;                        ///< gathered once a step, not for each use
 };
 /// The phase: passes and gate.
 void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});

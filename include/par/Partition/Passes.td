@@ -83,4 +83,28 @@ def VerifyPartitionPass : Pass<"par-verify-partition", "::mlir::ModuleOp"> {
   }];
 }
 
+def VerifyInvariantsPass : Pass<"par-verify-invariants", "::mlir::ModuleOp"> {
+  let summary = "gate: what no microbatch changes is gathered as often as the plan says";
+  let description = [{
+    Expects: local fragments with explicit communication. Leaves: it unchanged. Values are followed from reads of variables
+    through runs and ops; what data, a microbatch's number or a loop's result flows into is not followed. Fails: with
+    `gather-once`, where an all_gather or all_to_all over some of `parameter-axes` of what is made of variables alone stands
+    in a fragment that a loop runs; without it, where one before a loop joins one variable's elements, as they are or
+    converted, and the loop uses what it gives. What is computed before a loop of several
+    variables, or summed (-par-lift-invariants says where that pays), may communicate there.
+
+    With parameter-axes=dp gather-once=true
+    ```
+    par.step @train(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {} ]>) -> ... {
+      %w = par.read @w : !par.dist<tensor<4x4xf32>, @s0, [{"dp"}, {} ]>
+      %l = par.loop 4 (%x) ... {
+        %y = par.run @forward(%w, %xi) : ...    // in which: %1 = par.all_gather %w dims [0] over ["dp"]: error
+    ```
+  }];
+  let options = [
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
+    Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
+  ];
+}
+
 #endif

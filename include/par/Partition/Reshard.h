@@ -11,15 +11,20 @@ namespace par {
 /// Finds the cheapest path between shardings on a machine, each once.
 class ReshardPaths {
 public:
-  explicit ReshardPaths(const Hardware &hardware) : hardware(hardware) {}
+  /// `ranks` are those of the meshes that it is asked of; none: all on one host.
+  explicit ReshardPaths(const Hardware &hardware, llvm::ArrayRef<int64_t> ranks = {})
+      : hardware(hardware), ranks(ranks) {}
 
   /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so
   /// do those that only `to` has: see buildReshard.
   const ReshardPath &find(mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
   const Hardware &machine() const { return hardware; }
+  /// ns of an all-reduce of so many bytes over these axes.
+  int64_t reduceTime(int64_t bytes, MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes) const;
 
 private:
   Hardware hardware;
+  std::vector<int64_t> ranks;
   std::map<std::vector<const void *>, ReshardPath> known;
 };
 

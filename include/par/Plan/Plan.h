@@ -192,6 +192,7 @@ struct PlanRecompute {
 struct PlanCollectives {
   Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
   Said<bool> overlap;
+  Said<std::string> algorithm; ///< auto or hierarchical
   Said<int64_t> decompose; ///< chunks of a collective beside its product; 0: auto, 1: none
   Said<bool> deterministic;
 };
@@ -271,6 +272,8 @@ std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<s
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks of two.
+/// Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link between hosts.
+void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
 void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 
 } // namespace par

@@ -25,6 +25,7 @@ struct PlanKey {
   const char *values;
   const char *fallback; ///< default as written in a plan, or what it is derived from in ()
   const char *doc;
+  const char *why = ""; ///< what is said of a value that is not there yet, behind those that are
 };
 
 /// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.

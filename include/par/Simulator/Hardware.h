@@ -9,10 +9,20 @@
 #define PAR_SIMULATOR_HARDWARE_H
 
 #include "par/format/Program.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 namespace par {
+
+/// The ranks of a collective, by the hosts that they are on.
+struct RankGroup {
+  RankGroup(int64_t members = 1) : members(members), fewest(members) {} // all on one host
+
+  int64_t members = 1;
+  int64_t hosts = 1;
+  int64_t fewest = 1; ///< on the host that has fewest of them
+};
 
 /// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that
 /// what is decided by them is the same on every machine that compiles.
@@ -29,6 +39,9 @@ struct Hardware {
   int64_t ranks = 0;   ///< of a host; 0: all ranks are on one
   int64_t capacity = 0; ///< bytes of a rank's device; 0: not bounded
   int64_t reserve = 0;  ///< bytes of them that the runtime and its libraries take
+  /// Between ranks of different hosts, for each rank while all ranks of its host send: its own adapter, or its share of one;
+  /// 0: as within a host.
+  int64_t hostLink = 0, hostLatency = 0;
 
   /// `cores: host` in the file: as many as the machine has that predicts. No decision may depend on it.
   static constexpr int64_t HostCores = -1;
@@ -46,15 +59,21 @@ struct Hardware {
   int64_t localTime(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
   /// ns to copy `bytes` between a device and its host's memory.
   int64_t hostTime(int64_t bytes) const;
+  /// Ranks by their numbers in the world: hosts are filled one after the other.
+  RankGroup groupOf(llvm::ArrayRef<int64_t> ranks) const;
+  int64_t hostOf(int64_t rank) const { return hostLink && ranks ? rank / ranks : 0; }
   /// ns of `bytes` from one rank to another.
-  int64_t transferTime(int64_t bytes) const;
-  /// ns of a collective among `members`; `bytes` is that of the instruction's n. Ring and recursive halving
-  /// move all_reduce 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times
-  /// the bytes (Thakur et al. 2005); log2 P messages deep, all_reduce twice.
-  int64_t collectiveTime(format::CollKind kind, int64_t bytes, int64_t members) const;
+  int64_t transferTime(int64_t bytes, bool betweenHosts = false) const;
+  /// ns of a collective of a group; `bytes` is that of the instruction's n. Ring and recursive halving move all_reduce
+  /// 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al. 2005);
+  /// log2 P messages deep, all_reduce twice. Rings pass through all members of a host before they leave it, and there are as
+  /// many rings as each host has members, so that each leaves by another one's way (NCCL's channels): between hosts a ring's
+  /// bytes take the ways of the host that has fewest members, while they pass within the others. In an all_to_all each rank
+  /// sends by its own way what is for other hosts.
+  int64_t collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const;
   /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose messages go
   /// side by side (NCCL's aggregated operations).
-  int64_t collectiveLatency(format::CollKind kind, int64_t members) const;
+  int64_t collectiveLatency(format::CollKind kind, RankGroup group) const;
 };
 
 } // namespace par

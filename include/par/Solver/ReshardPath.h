@@ -10,6 +10,7 @@
 
 #include "par/Simulator/Hardware.h"
 #include "par/Solver/ProblemText.h"
+#include <map>
 #include <tuple>
 
 namespace par {
@@ -92,6 +93,7 @@ struct ReshardPath {
 ///     dim 50257 from tp to dp tp
 ///     dim 768
 ///     sum dp                           // axes over which it is a sum, and the target is none
+///     ranks 0 1 2 3 4 5 6 7            // of the mesh, the last axis' neighbours first: which are on one host
 ///
 /// Axes that the two shardings always name together, in one order, move together. The path is the cheapest of
 /// all up to `maxUnits` of those; beyond, axes are appended only where the target has them.
@@ -101,6 +103,7 @@ struct ReshardProblem {
   std::vector<ReshardAxis> axes;
   std::vector<ReshardDim> dims;
   AxisList sums;
+  std::vector<int64_t> ranks; ///< in the world, of the mesh in row-major order; empty: all on one host
   unsigned maxUnits = 4;
 
   static llvm::Expected<ReshardProblem> parse(ProblemText &text);
@@ -113,6 +116,9 @@ struct ReshardProblem {
   llvm::Error verify(const ReshardPath &path) const;
 
   int64_t sizeOf(const AxisList &list) const;
+  /// The ranks of a collective over these axes, which ascend: those of the group on most hosts.
+  RankGroup groupOf(const AxisList &list) const;
+  mutable std::map<AxisList, RankGroup> groups; ///< those that were asked for, where `ranks` say which they are
   ReshardState source() const;
   ReshardState target() const;
   /// Success if one move of this kind leads from `before` to `after`: what solve builds on is stated a

@@ -1,5 +1,7 @@
 #include "par/Dialect/Beside.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 #define GET_OP_CLASSES
@@ -17,8 +19,13 @@ LogicalResult DoneOp::verify() {
   Operation *start = getValues().front().getDefiningOp();
   if (!start || !start->hasAttr("queue") || !llvm::equal(start->getResults(), getValues()))
     return emitOpError() << "(done_c1) does not have all results of one collective with a queue";
+  // Those before it on its queue, of whose results it is made, end before it does.
+  llvm::SetVector<Value> read(start->operand_begin(), start->operand_end());
+  for (size_t next = 0; next < read.size(); ++next)
+    if (Operation *op = read[next].getDefiningOp(); op && op->getAttr("queue") == start->getAttr("queue"))
+      read.insert(op->operand_begin(), op->operand_end());
   for (Value input : getInputs())
-    if (!llvm::is_contained(start->getOperands(), input))
+    if (!read.contains(input))
       return emitOpError() << "(done_c1) keeps " << input.getType() << ", which is no operand of its collective";
   return success();
 }

@@ -19,6 +19,7 @@
 #include "Sweep.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace par;
@@ -72,11 +73,30 @@ bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
   return time <= now[queue][other];
 }
 
+/// Collectives of one group that read parts of one buffer read different ones, or the same: their bytes have one name, so that
+/// a part at another place would not show.
+Found Sweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t> range) {
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  for (const auto &[other, known] : groupReads) {
+    bool apart = range.second <= known.first || known.second <= range.first;
+    if (!apart && range != known && program.blocks[run.block].instructions[other].comm == it.comm)
+      return Counterexample{Property::Value,
+                            "overlap: two collectives of one group read parts that overlap",
+                            {line({&run, other}), line({&run, n})}};
+  }
+  groupReads.push_back({n, range});
+  return std::nullopt;
+}
+
 /// What a communication writes, another one of its group has not read. (Its own read would hide that one.)
 Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
+  bool collective = program.blocks[run.block].instructions[n].op == Op::Coll;
   for (const Placed &placed : list) {
-    auto [begin, end] = placed.cells[slotOf(placed.access.slot, uint32_t(placed.cells.size()), run)];
+    std::pair<uint32_t, uint32_t> range = placed.cells[slotOf(placed.access.slot, uint32_t(placed.cells.size()), run)];
+    if (Found found = collective && placed.access.touch == Touch::Read ? readsApart(run, n, range) : std::nullopt)
+      return found;
+    auto [begin, end] = range;
     for (uint32_t at = begin; placed.access.touch != Touch::Read && at < end; ++at)
       if (!seen(queue, queue, cells[at].reads[queue]))
         return race(run, n, placed, history[queue][cells[at].reads[queue] - 1]);
@@ -182,6 +202,7 @@ Found Sweep::step(const Run &run, uint32_t n) {
   if (it.op == Op::Group) {
     groupLeft = it.n;
     groupBegan = now[it.queue][it.queue];
+    groupReads.clear();
     return std::nullopt;
   }
   Found found = access(run, n, placed[run.block][n]);
@@ -276,6 +297,30 @@ static bool isNextVersion(const Program &program, const Instruction &it) {
   });
 }
 
+/// Of each instruction the one that stands for what it brings: collectives of one group that write parts of one buffer bring one
+/// value, of which somebody may need a part alone.
+static std::vector<uint32_t> findResults(const Program &program, const Block &block) {
+  std::vector<uint32_t> results(block.instructions.size());
+  std::map<uint32_t, uint32_t> first; // of the group, by buffer
+  uint64_t left = 0;
+  for (uint32_t n = 0; n < results.size(); ++n) {
+    const Instruction &it = block.instructions[n];
+    results[n] = n;
+    if (it.op == Op::Group) {
+      left = it.n;
+      first.clear();
+    } else if (left > 0) {
+      --left;
+      for (const Operand &operand : it.operands) {
+        uint32_t owner = program.buffers[operand.buffer].of;
+        if (it.op == Op::Coll && operand.access == Access::Write && owner != kNone)
+          results[n] = first.try_emplace(owner, n).first->second;
+      }
+    }
+  }
+  return results;
+}
+
 /// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry of the
 /// same blocks may need.
 Found Sweep::receivedIsRead() {
@@ -293,7 +338,10 @@ Found Sweep::receivedIsRead() {
                                 " is never read, that of others is",
                             {line(it)}};
     if (op == Op::Coll || op == Op::Recv) {
-      Definition &any = received.emplace(std::pair(it.run->block, it.n), it).first->second;
+      auto [results, fresh] = resultsOf.try_emplace(it.run->block);
+      if (fresh)
+        results->second = findResults(program, program.blocks[it.run->block]);
+      Definition &any = received.emplace(std::pair(it.run->block, results->second[it.n]), it).first->second;
       any.read = any.read || it.read;
     }
   }

@@ -72,6 +72,7 @@ private:
   uint32_t wholeSlots(uint32_t root) const;
   Found holdsItsOwn(const format::Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range);
   Found receivedIsRead();
+  Found readsApart(const format::Run &run, uint32_t n, std::pair<uint32_t, uint32_t> range);
   Found end(const format::Entry &entry);
   uint64_t nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const;
   int64_t indexOf(const ByteAccess &access, const format::Run &run) const;
@@ -101,8 +102,10 @@ private:
   std::vector<std::vector<Clock>> events;                          ///< [event][slot]
   uint64_t groupLeft = 0;  ///< communications of the current group that have not been stepped over
   uint32_t groupBegan = 0; ///< time of its queue before it
+  std::vector<std::pair<uint32_t, std::pair<uint32_t, uint32_t>>> groupReads; ///< of its collectives: instruction, cells
   /// Results of communication by block and instruction: read in any run of any entry.
   std::map<std::pair<uint32_t, uint32_t>, Definition> received;
+  std::map<uint32_t, std::vector<uint32_t>> resultsOf; ///< of a block's instructions: whose result theirs is a part of
 };
 
 /// Where the host space begins among addresses; no arena reaches it.

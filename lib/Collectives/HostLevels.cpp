@@ -1,0 +1,50 @@
+#include "HostLevels.h"
+
+using namespace mlir;
+
+namespace par {
+
+RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
+  RankGroup widest; // of one member, until the first
+  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
+    for (int64_t &member : members)
+      member = stage.getRanks()[member];
+    RankGroup group = hardware.groupOf(members);
+    if (group.members > widest.members || std::pair(group.hosts, -group.fewest) > std::pair(widest.hosts, -widest.fewest))
+      widest = group;
+  }
+  return widest;
+}
+
+std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
+  // Members are numbered with the last axis as the minor one: as they follow one another on hosts only in the mesh's order.
+  auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };
+  bool inOrder = llvm::is_sorted(axes, [&](StringAttr a, StringAttr b) { return placeOf(a) < placeOf(b); });
+  if (!inOrder || widestGroup(stage, axes, hardware).hosts == 1)
+    return std::nullopt;
+  size_t minor = 0;
+  while (widestGroup(stage, axes.take_back(minor + 1), hardware).hosts == 1)
+    ++minor;
+  HostLevels levels;
+  levels.within.assign(axes.take_back(minor).begin(), axes.end());
+  levels.between.assign(axes.begin(), axes.drop_back(minor).end());
+  levels.each = stage.getMesh().getSize(levels.within);
+  levels.hosts = stage.getMesh().getSize(levels.between);
+  return minor ? std::optional(levels) : std::nullopt;
+}
+
+int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
+                    const Hardware &hardware) {
+  using enum format::CollKind;
+  RankGroup between = widestGroup(stage, levels.between, hardware);
+  int64_t launches = hardware.launch;
+  if (kind == AllReduce)
+    return 2 * launches + hardware.collectiveTime(ReduceScatter, bytes / levels.each, levels.each) +
+           hardware.collectiveTime(AllReduce, bytes / levels.each, between) +
+           hardware.collectiveTime(AllGather, bytes / levels.each, levels.each);
+  // A shard goes between hosts, and the shards of all hosts within one.
+  return launches + hardware.collectiveTime(kind, bytes, between) +
+         hardware.collectiveTime(kind, bytes * levels.hosts, levels.each);
+}
+
+} // namespace par

@@ -1,0 +1,64 @@
+#ifndef PAR_LIB_COLLECTIVES_LEVELCHAINS_H
+#define PAR_LIB_COLLECTIVES_LEVELCHAINS_H
+
+#include "HostLevels.h"
+#include "par/Dialect/Beside.h"
+
+namespace par {
+
+/// What stands in place of one collective.
+struct Chain {
+  llvm::SmallVector<mlir::Operation *> ops;   ///< in their order
+  llvm::SmallVector<mlir::Value> kept;        ///< what they read, which must stay until the last one has ended
+  llvm::SmallVector<mlir::Type> types;        ///< of what the collective gave
+  mlir::ValueRange results() const { return ops.back()->getResults(); }
+};
+
+/// Kernels that give their operand under another shape, one for each pair of shapes.
+class Views {
+public:
+  explicit Views(mlir::SymbolTable &symbols) : symbols(symbols) {}
+  KernelOp kernelOf(mlir::Location loc, mlir::RankedTensorType from, mlir::RankedTensorType to);
+  /// What a value is one of, under another shape.
+  mlir::Value seen(mlir::Value value) const {
+    auto launch = value.getDefiningOp<LaunchOp>();
+    bool view = launch && names.contains(launch.getKernelAttr().getAttr());
+    return view ? launch->getOperand(0) : value;
+  }
+
+private:
+  mlir::SymbolTable &symbols; ///< of the module
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Type>, KernelOp> made;
+  llvm::DenseSet<mlir::StringAttr> names; ///< of these
+};
+
+/// Builds chains at a place of a block.
+class ChainBuilder {
+public:
+  ChainBuilder(Views &views, mlir::OpBuilder builder) : views(views), builder(builder) {}
+
+  /// That of a collective, in front of it.
+  Chain build(mlir::Operation *collective, const HostLevels &levels);
+  /// The chain's results under the types of the collective's, at `before` (null: at the end of `block`); waits for them if the
+  /// chain has a queue.
+  llvm::SmallVector<mlir::Value> end(const Chain &chain, mlir::Block *block, mlir::Operation *before);
+
+private:
+  mlir::Value see(mlir::Value value, mlir::RankedTensorType type);
+  mlir::Operation *add(Chain &chain, mlir::Operation *made, bool byBlocks = false);
+  Chain reduce(AllReduceOp reduce, const HostLevels &levels);
+  Chain gather(AllGatherOp gather, const HostLevels &levels);
+  Chain scatter(ReduceScatterOp scatter, const HostLevels &levels);
+  mlir::ArrayAttr names(llvm::ArrayRef<mlir::StringAttr> axes) {
+    return builder.getArrayAttr(llvm::SmallVector<mlir::Attribute>(axes.begin(), axes.end()));
+  }
+
+  Views &views;
+  mlir::OpBuilder builder;
+  mlir::StringAttr queue; ///< of the collective at hand
+  mlir::Location loc = mlir::UnknownLoc::get(builder.getContext());
+};
+
+} // namespace par
+
+#endif
