@@ -187,19 +187,21 @@ LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Ten
   return success();
 }
 
-BufferOp ManifestEmitter::stateOf(ProgramOp program, VariableOp variable) {
-  for (BufferOp buffer : program.getOps<BufferOp>())
-    if (buffer.getKind() == BufferKind::state && buffer.getOf() == variable.getSymName())
-      return buffer;
-  return {};
+void ManifestEmitter::findStates() {
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    auto &buffers = states.emplace_back(program, llvm::StringMap<BufferOp>()).second;
+    for (BufferOp buffer : program.getOps<BufferOp>())
+      if (buffer.getKind() == BufferKind::state && buffer.getOf())
+        buffers.try_emplace(*buffer.getOf(), buffer);
+  }
 }
 
 /// One entry for a variable: all stages that hold it hold the same rectangles.
 LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   format::Tensor tensor;
   bool held = false, slots = false;
-  for (ProgramOp program : module.getOps<ProgramOp>()) {
-    BufferOp buffer = stateOf(program, variable);
+  for (auto &[program, buffers] : states) {
+    BufferOp buffer = buffers.lookup(variable.getSymName());
     if (!buffer)
       continue;
     if (!buffer.getDist())
@@ -247,6 +249,7 @@ LogicalResult ManifestEmitter::emitHyper(VariableOp variable) {
 }
 
 LogicalResult ManifestEmitter::emitTensors() {
+  findStates();
   for (VariableOp variable : module.getOps<VariableOp>())
     if (failed(variable.getKind() == VariableKind::hyper ? emitHyper(variable) : emitTensor(variable)))
       return failure();

@@ -25,14 +25,14 @@ private:
   mlir::LogicalResult emitInterface();
   uint64_t placeConstant(mlir::DenseElementsAttr value);
   std::optional<format::Source> sourceOf(VariableOp variable) const;
-  /// The state buffer of a variable in a program; null if it has none.
-  BufferOp stateOf(ProgramOp program, VariableOp variable);
+  void findStates();
 
   mlir::ModuleOp module;
   const BundleOptions &options;
   format::Bundle &bundle;
   format::Manifest &out;
   std::string constants;
+  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>> states; ///< each program's state buffers, by variable
   llvm::DenseMap<mlir::Attribute, uint64_t> constantPlaces;
 };
 

@@ -28,8 +28,8 @@ bool isEarlyLoad(Operation *op) {
   auto load = dyn_cast_or_null<LoadOp>(op);
   if (!load)
     return false;
-  for (auto store : op->getBlock()->getOps<StoreOp>())
-    if (store.getBuffer() == load.getBuffer() && store->isBeforeInBlock(op))
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+    if (auto store = dyn_cast<StoreOp>(before); store && store.getBuffer() == load.getBuffer())
       return false;
   return true;
 }

@@ -61,11 +61,14 @@ static Value clipElements(Term gradient, Term threshold) {
   return MaximumOp::create(gradient.getBuilder(), gradient.getLoc(), minimum(gradient, most), -most);
 }
 
-/// Updates take `clipped`: the uses behind it are theirs, those before it make the norm.
-static void replaceInUpdates(Value gradient, Value clipped) {
-  Operation *last = clipped.getDefiningOp();
-  gradient.replaceUsesWithIf(
-      clipped, [&](OpOperand &use) { return last->isBeforeInBlock(use.getOwner()); });
+/// What reads each gradient behind all of them, that is updates. Asked before anything is built: each op that comes in between
+/// would number the whole step anew.
+static SmallVector<SmallVector<Operation *>> findUpdates(ArrayRef<Value> gradients) {
+  Operation *last = gradients.back().getDefiningOp();
+  return llvm::map_to_vector(gradients, [&](Value gradient) {
+    return SmallVector<Operation *>(
+        llvm::make_filter_range(gradient.getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }));
+  });
 }
 
 /// Adds a result behind the others.
@@ -99,6 +102,7 @@ static LogicalResult clipGradients(StepOp step, double clip, double value, bool 
     gradients.push_back(findRead(gradient));
   if (gradients.empty())
     return success();
+  SmallVector<SmallVector<Operation *>> updates = findUpdates(gradients);
   // Updates stand behind all gradients, so what is built here does too.
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(gradients.back().getDefiningOp());
@@ -117,7 +121,8 @@ static LogicalResult clipGradients(StepOp step, double clip, double value, bool 
   for (auto [index, gradient] : llvm::enumerate(gradients)) {
     Term g(builder, gradient.getLoc(), gradient), threshold = g.with(*read);
     Term own = value > 0 ? threshold : index == 0 ? *norm : sqrt(sums[index]);
-    replaceInUpdates(gradient, value > 0 ? clipElements(g, threshold) : clipNorm(g, own, threshold));
+    gradient.replaceUsesWithIf(value > 0 ? clipElements(g, threshold) : clipNorm(g, own, threshold),
+                               [&](OpOperand &use) { return llvm::is_contained(updates[index], use.getOwner()); });
   }
   return success();
 }
