@@ -41,7 +41,7 @@ namespace {
 
 /// What an op of a block does to a buffer. A write that keeps what was there (in place) goes on with the life; another one
 /// begins a new life.
-struct Touch {
+struct SlotTouch {
   enum Kind { Read, Send, Write, Keep } kind;
   unsigned buffer;
   int64_t op; ///< number in the block, from 1 on; 0: before the first
@@ -55,9 +55,9 @@ public:
   std::vector<BufferUse> run();
 
 private:
-  std::vector<Touch> findTouches(BlockOp block);
+  std::vector<SlotTouch> findTouches(BlockOp block);
   void runEntry(EntryOp entry);
-  void play(Touch touch, RunIndex run, int64_t position);
+  void play(SlotTouch touch, RunIndex run, int64_t position);
   void endEntry();
   unsigned numberOf(BufferOp buffer) const { return numbers.lookup(buffer); }
 
@@ -66,7 +66,7 @@ private:
   SmallVector<BufferOp> buffers;
   llvm::DenseMap<Operation *, unsigned> numbers; ///< of the buffers
   SmallVector<unsigned> first;                   ///< the number of a buffer's slot 0
-  llvm::DenseMap<Attribute, std::pair<std::vector<Touch>, int64_t>> touches; ///< of a block by name, and its number of ops
+  llvm::DenseMap<Attribute, std::pair<std::vector<SlotTouch>, int64_t>> touches; ///< of a block by name, and its number of ops
   int64_t position = 0;
   std::vector<std::optional<BufferUse>> open;
   /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps its bytes.
@@ -90,12 +90,12 @@ Lives::Lives(ProgramOp program) : program(program), names(program) {
     touches[block.getSymNameAttr()] = {findTouches(block), static_cast<int64_t>(block.getBody().front().getOperations().size())};
 }
 
-std::vector<Touch> Lives::findTouches(BlockOp block) {
-  std::vector<Touch> found;
+std::vector<SlotTouch> Lives::findTouches(BlockOp block) {
+  std::vector<SlotTouch> found;
   // Inputs are fed where a block first needs them.
   for (LoadOp load : block.getOps<LoadOp>())
     if (auto buffer = names.lookup<BufferOp>(load.getBuffer()); buffer.getKind() == BufferKind::input)
-      found.push_back({Touch::Read, numberOf(buffer), 0});
+      found.push_back({SlotTouch::Read, numberOf(buffer), 0});
   for (auto [index, op] : llvm::enumerate(block.getBody().front())) {
     if (isa<LoadOp>(op))
       continue;
@@ -103,34 +103,34 @@ std::vector<Touch> Lives::findTouches(BlockOp block) {
     llvm::SmallDenseSet<unsigned> reads;
     for (Value operand : op.getOperands())
       if (BufferOp buffer = getBuffer(operand, names); buffer && isa_and_nonnull<LoadOp>(operand.getDefiningOp())) {
-        found.push_back({Touch::Read, numberOf(buffer), at});
+        found.push_back({SlotTouch::Read, numberOf(buffer), at});
         reads.insert(numberOf(buffer));
         if (isa<SendOp, SendPartsOp>(op))
-          found.push_back({Touch::Send, numberOf(buffer), at});
+          found.push_back({SlotTouch::Send, numberOf(buffer), at});
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
       // The store of a result stands right behind the op that writes it; a store of a load is a copy.
       if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
-        found.push_back({Touch::Write, numberOf(names.lookup<BufferOp>(store.getBuffer())), at});
+        found.push_back({SlotTouch::Write, numberOf(names.lookup<BufferOp>(store.getBuffer())), at});
       continue;
     }
     for (Value result : op.getResults())
       if (BufferOp buffer = getBuffer(result, names))
-        found.push_back({reads.contains(numberOf(buffer)) ? Touch::Keep : Touch::Write, numberOf(buffer), at});
+        found.push_back({reads.contains(numberOf(buffer)) ? SlotTouch::Keep : SlotTouch::Write, numberOf(buffer), at});
   }
   return found;
 }
 
-void Lives::play(Touch touch, RunIndex run, int64_t position) {
+void Lives::play(SlotTouch touch, RunIndex run, int64_t position) {
   BufferOp buffer = buffers[touch.buffer];
   int64_t slot = run.slotOf(buffer);
   unsigned number = first[touch.buffer] + slot;
-  if (touch.kind == Touch::Send) {
+  if (touch.kind == SlotTouch::Send) {
     sent[number] = true;
     return;
   }
   std::optional<BufferUse> &use = open[number];
-  if (touch.kind == Touch::Write && use) {
+  if (touch.kind == SlotTouch::Write && use) {
     if (sent[number])
       use->end = position;
     sent[number] = false;
@@ -159,7 +159,7 @@ void Lives::runEntry(EntryOp entry) {
   for (auto [index, name] : llvm::enumerate(entry.getBlocks().getAsRange<FlatSymbolRefAttr>())) {
     auto &[list, count] = touches.find(name.getAttr())->second;
     RunIndex run{entry.getMicrobatches()[index], getVersion(entry, index)};
-    for (Touch touch : list)
+    for (SlotTouch touch : list)
       play(touch, run, position + touch.op);
     position += count;
   }
