@@ -80,3 +80,11 @@ TEST(Batches, SumsBegunAnew) {
   });
   EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lost: 'g' is summed anew before the sum that it has is read");
 }
+
+// V5: a buffer of one slot that is indexed by the microbatch holds one microbatch's value, and that of no other is read there.
+TEST(Batches, OneSlot) {
+  std::string text = broken(toy::delayed(), [](Bundle &b) {
+    std::swap(at(b.programs[0], "next", 0), at(b.programs[0], "next", 1)); // the kernel before what feeds it
+  });
+  EXPECT_NE(text.find("are read as 'x' of microbatch 1, but hold 'x' of microbatch 0"), std::string::npos) << text;
+}
