@@ -98,7 +98,7 @@ class Traffic:
 def bytes_of(runs, claims, options):
     """GPT-2's matrices are divided by every number of ranks here, so that little is padded and nothing stays in one."""
     model, train = HERE / "gpt2/model.onnx", "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
-    for each, ranks in ((2, 4), (2, 8), (4, 8)):
+    for each, ranks in ((2, 8), (4, 8)):
         hosts = ranks // each
         for level in (0, 1, 3):
             plan = f"mesh: {{dp: {ranks}}}\nzero: {{level: {level}, min_size: 0}}\n" + train
