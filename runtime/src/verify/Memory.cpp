@@ -123,8 +123,8 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
     if (!adds(cell, run, it.operands[access.operand].access))
-      cell.reader = uint32_t(definitions.size() - 1);
-    else if (cell.reader && definitions[cell.reader].run != &run && temporary)
+      cell.reader = uint32_t(definitions.size() - 1), cell.readByItsOwn = cell.begun == &run;
+    else if (cell.reader && !cell.readByItsOwn && definitions[cell.reader].run != &run && temporary)
       return early(run, n, placed, definitions[cell.reader]);
     cell.reads[queue] = now[queue][queue];
   }
@@ -153,6 +153,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
       cell.updater = &run, ++cell.updates;
     cell.definition = uint32_t(definitions.size() - 1);
     cell.name = name;
+    cell.begun = anew || cell.begun == &run ? &run : nullptr;
     if (anew)
       cell.reader = 0;
     cell.queue = queue;

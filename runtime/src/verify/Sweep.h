@@ -34,6 +34,8 @@ struct Cell {
   uint32_t updates = 0; ///< runs that have written it in this entry
   const format::Run *updater = nullptr; ///< the last of them
   uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
+  const format::Run *begun = nullptr; ///< the run that wrote it anew, while no other one has written it
+  bool readByItsOwn = false; ///< that run is who read it: a first summand, not yet a sum
 };
 
 /// An access with its cells for each slot.
