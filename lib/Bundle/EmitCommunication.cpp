@@ -135,7 +135,7 @@ LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &n
         return failure();
       continue;
     }
-    if (piece.blocks == 1 && !op->hasAttr("by_blocks") && !worksAlongDim0(op, piece.index))
+    if (!op->hasAttr("by_blocks") && !worksAlongDim0(op, piece.index))
       return op->emitError() << "works along another dim than 0; -par-flatten-collectives must come before";
     if (failed(emitExchange(op, name, piece, tag)))
       return failure();

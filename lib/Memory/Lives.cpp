@@ -57,7 +57,7 @@ public:
 private:
   std::vector<SlotTouch> findTouches(BlockOp block);
   void runEntry(EntryOp entry);
-  void play(SlotTouch touch, RunIndex run, int64_t position);
+  void play(SlotTouch touch, RunIndex run, int64_t at);
   void endEntry();
   unsigned numberOf(BufferOp buffer) const { return numbers.lookup(buffer); }
 
@@ -121,7 +121,7 @@ std::vector<SlotTouch> Lives::findTouches(BlockOp block) {
   return found;
 }
 
-void Lives::play(SlotTouch touch, RunIndex run, int64_t position) {
+void Lives::play(SlotTouch touch, RunIndex run, int64_t at) {
   BufferOp buffer = buffers[touch.buffer];
   int64_t slot = run.slotOf(buffer);
   unsigned number = first[touch.buffer] + slot;
@@ -132,14 +132,14 @@ void Lives::play(SlotTouch touch, RunIndex run, int64_t position) {
   std::optional<BufferUse> &use = open[number];
   if (touch.kind == SlotTouch::Write && use) {
     if (sent[number])
-      use->end = position;
+      use->end = at;
     sent[number] = false;
     done.push_back(*use);
     use.reset();
   }
   if (!use)
-    use = {buffer, slot, position, position};
-  use->end = position;
+    use = {buffer, slot, at, at};
+  use->end = at;
 }
 
 void Lives::endEntry() {

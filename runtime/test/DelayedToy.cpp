@@ -6,8 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "ToyBundles.h"
 
-#include "par/format/Sha256.h"
-
 using namespace par::format;
 using namespace par::toy;
 
@@ -48,15 +46,8 @@ static Program delayedProgram() {
 }
 
 Bundle par::toy::delayed() {
-  Bundle bundle;
-  bundle.programs = {delayedProgram()};
+  Bundle bundle = alone(delayedProgram());
   Manifest &m = bundle.manifest;
-  const Arena &arena = bundle.programs[0].arena;
-  m.planHash = sha256("toy plan");
-  m.model = {"toy.onnx", 0, sha256("")};
-  m.roles = 1;
-  m.peak = {{arena.state, arena.pool, 0}};
-  m.ranks = {{0, {}}};
   Layout whole{{4}, {4}, {{{0}, {4}, {0}}}};
   m.tensors = {{"w", TensorKind::Parameter, "", DType::F32, {4}, whole, {InitRule::Normal, 0, 1}, std::nullopt}};
   m.inputs = {{"x", DType::F32, {8}, true, {{4}, {4}, {{{0}, {4}, {0}}}}, 0}};

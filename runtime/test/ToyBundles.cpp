@@ -13,6 +13,18 @@
 using namespace par::format;
 using namespace par::toy;
 
+Bundle par::toy::alone(Program program) {
+  Bundle bundle;
+  Manifest &m = bundle.manifest;
+  m.planHash = sha256("toy plan");
+  m.model = {"toy.onnx", 0, sha256("")};
+  m.roles = 1;
+  m.peak = {{program.arena.state, program.arena.pool, 0, program.arena.host}};
+  m.ranks = {{0, {}}};
+  bundle.programs = {std::move(program)};
+  return bundle;
+}
+
 static std::vector<uint32_t> iota(uint32_t n, uint32_t first = 0, uint32_t step = 1) {
   std::vector<uint32_t> values;
   for (uint32_t i = 0; i < n; ++i)

@@ -87,6 +87,9 @@ struct Stack {
 };
 format::Bundle stack(const Stack &stack);
 
+/// A bundle of one program on one rank, without tensors, inputs and outputs.
+format::Bundle alone(format::Program program);
+
 /// One rank: a step copies the state m from the host's memory, adds x w to it, copies it back beside what makes w of
 /// it, and fetches that as y.
 format::Bundle offloaded();

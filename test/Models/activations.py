@@ -17,7 +17,6 @@ import argparse
 import pathlib
 import re
 import shutil
-import sys
 import tempfile
 
 from runs import HERE, Claims, Runs
@@ -80,9 +79,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-activations-") as work:
         for ranks in options.ranks or (2, 4):
             check(Runs(options.bin, work), claims, pathlib.Path(work), ranks, options.table)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

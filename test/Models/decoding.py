@@ -12,7 +12,6 @@ import json
 import pathlib
 import shutil
 import struct
-import sys
 import tempfile
 
 from runs import HERE, Claims, Runs, read_safetensors
@@ -84,9 +83,7 @@ def main():
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-decoding-") as work:
         check(options, claims, Runs(options.bin, work, timeout=600))
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

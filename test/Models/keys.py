@@ -212,9 +212,7 @@ def main():
             losses, weights = train(KEYS[name], start, x, labels)
             for plan in options.plan or PLANS:
                 hold(runs, claims, KEYS[name], f"{name} {plan}", model, data, PLANS[plan], losses, weights)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import argparse
 import json
 import pathlib
 import shutil
-import sys
 import tempfile
 
 from distributed import Pair, Plan
@@ -149,9 +148,7 @@ def main():
         runs = Runs(options.bin, work)
         for name in options.part or parts:
             parts[name](runs, claims, options)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

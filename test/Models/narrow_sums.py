@@ -15,7 +15,6 @@ import argparse
 import math
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import keys
@@ -198,9 +197,7 @@ def main():
         runs = Runs(options.bin, work)
         for name in options.part or parts:
             parts[name](runs, claims, options)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

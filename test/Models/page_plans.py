@@ -17,7 +17,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
@@ -180,9 +179,7 @@ def main():
             with claims.watch(name):
                 plan = find(plans, name)
                 page.check(name, plan) if name in PLANS else page.check_refused(name, plan, read_section(text, 8))
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ import collections
 import json
 import pathlib
 import shutil
-import sys
 import tempfile
 import types
 
@@ -161,9 +160,7 @@ def main():
             for recipe in options.recipe or ["megatron", "megatron-sp"]:
                 with claims.watch(f"{name} {recipe}"):
                     check(runs, claims, name, recipe, options)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -86,6 +87,12 @@ class Claims:
             self.failures.append(line)
         print(f"{line}   {'pass' if got == wanted else 'FAIL'}", flush=True)
         return got == wanted
+
+    def finish(self):
+        """Says again what failed, and how many claims there were; ends the script, with status 1 if any failed."""
+        print("\n".join(f"FAIL {line}" for line in self.failures))
+        print(f"{self.count} claims, {len(self.failures)} failed")
+        sys.exit(1 if self.failures else 0)
 
 
 class Runs:

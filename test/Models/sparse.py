@@ -308,9 +308,7 @@ def main():
                 with claims.watch(f"{name} dense"):
                     hold(runs, claims, f"{name} dense", runs.compile(model, text_of("one", name, sparse=False)), data, losses,
                          norms, weights)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

@@ -142,9 +142,7 @@ def main():
             check_trains(runs, claims, options.plan or PLANS)
         if options.only != "trains":
             check_older(runs, claims)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

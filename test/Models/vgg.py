@@ -114,9 +114,7 @@ def main():
             show_wide(runs, claims, model)
         if "2-1" in (options.only or ["2-1"]):
             show_run(runs, claims, model, options.steps, options.divide >= 8)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":

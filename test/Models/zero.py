@@ -268,9 +268,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-zero-") as work:
         for part in options.part or PARTS:
             PARTS[part](Runs(options.bin, work), claims, options)
-    print("\n".join(f"FAIL {line}" for line in claims.failures))
-    print(f"{claims.count} claims, {len(claims.failures)} failed")
-    sys.exit(1 if claims.failures else 0)
+    claims.finish()
 
 
 if __name__ == "__main__":
