@@ -1,9 +1,31 @@
 // PipeDream (Narayanan et al. 2019): 1F1B without a flush. Every batch updates; stage s computes with the weights of
 // p - 1 - s updates ago, which are those that its device has when the batch's forward comes, and keeps them for its
-// backward. The order is 1F1B's over all batches between two flushes.
+// backward. The order is 1F1B's over all batches between two flushes. Its backward hands on the input's gradient before
+// it computes that of the weights, as zero-bubble schedules do: neither fill nor drain then waits for weight gradients.
+// They are not moved further back, for the next forward reads what they update.
 #include "OneForwardOneBackward.h"
 
 using namespace par;
+
+static DeviceSlots pipeDreamOrder(unsigned device, const ScheduleShape &shape) {
+  DeviceSlots slots;
+  for (const ScheduleSlot &slot : oneForwardOneBackwardOrder(device, shape)) {
+    slots.push_back(slot);
+    if (slot.kind == SlotKind::Backward)
+      slots.push_back({SlotKind::Weight, slot.microbatch});
+  }
+  return slots;
+}
+
+/// No order has less: the last device updates between two of its batches, and the first forward and the last backward
+/// pass all others beside that. In units of times: (p-1)(F+B) beside K (F+B+W).
+static std::optional<double> pipeDreamBubble(const ScheduleShape &shape, const SlotTimes &times) {
+  double through = double(times.forward) + times.backward, step = through + times.weight;
+  if (step <= 0)
+    return std::nullopt;
+  double idle = (shape.devices - 1.0) * through;
+  return idle / (shape.microbatches * step + idle);
+}
 
 static unsigned pipeDreamBehind(unsigned stage, unsigned stages) { return stages - 1 - stage; }
 
@@ -12,8 +34,9 @@ extern const Schedule PipeDream;
 const Schedule PipeDream = {
     .name = "pipedream",
     .summary = "asynchronous: every batch updates, stage s is p-1-s updates behind; one version of the weights for each",
-    .order = oneForwardOneBackwardOrder,
-    .bubble = oneForwardOneBackwardBubble,
+    .order = pipeDreamOrder,
+    .bubble = pipeDreamBubble,
+    .weightsApart = true,
     .behind = pipeDreamBehind,
     .mostMicrobatches = 1,
 };
