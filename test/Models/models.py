@@ -43,6 +43,9 @@ class Model:
         self.variant = file.name.removeprefix("model.").removesuffix("onnx").rstrip(".") or "plain"
         self.title = self.name if self.variant == "plain" else f"{self.name} {self.variant}"
         self.reference = json.loads((self.folder / "reference.json").read_text())
+        self.batch = self.reference["B"]
+        if "batch_norm" in self.reference:
+            self.batch_norm = self.reference["batch_norm"]
 
     def lost(self):
         """Parameters that this export does not have."""
