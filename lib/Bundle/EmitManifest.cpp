@@ -357,11 +357,9 @@ LogicalResult ManifestEmitter::emit() {
   for (const format::Program &program : bundle.programs) {
     out.peak.push_back({program.arena.state, program.arena.pool, 0, program.arena.host});
     for (const format::Entry &entry : program.entries) {
-      uint64_t microbatches = 1, calls = 1; // each call updates, so that the last one's version tells how many there are
-      for (const format::Run &run : entry.runs) {
+      uint64_t microbatches = 1, calls = format::callsOf(entry);
+      for (const format::Run &run : entry.runs)
         microbatches = std::max<uint64_t>(microbatches, run.microbatch + 1);
-        calls = std::max<uint64_t>(calls, run.version + 1);
-      }
       out.microbatches = std::max(out.microbatches, llvm::divideCeil(microbatches, calls));
       out.calls = std::max(out.calls, calls);
     }

@@ -46,9 +46,7 @@ public:
       }
     }
     std::vector<Traffic> list;
-    uint64_t calls = 1; // what several batches make is told of one
-    for (const format::Run &run : program.entries[entry].runs)
-      calls = std::max<uint64_t>(calls, run.version + 1);
+    uint64_t calls = format::callsOf(program.entries[entry]); // what several batches make is told of one
     for (auto &[key, traffic] : sorts) {
       list.push_back(traffic);
       list.back().count = divideCeil(traffic.count, calls);

@@ -313,8 +313,9 @@ void PlanBuilder::asynchronous(Plan &plan) {
     return;
   if (*plan.train->clip > 0 && !*plan.train->clipsValues)
     errors.error(plan.train->clip.origin, PlanMessage::asynchronousClip, *pipeline.schedule);
-  if (*plan.precision.lossScale > 0)
-    errors.error(plan.precision.lossScale.origin, PlanMessage::asynchronousScale, *pipeline.schedule);
+  if (*plan.precision.lossScale > 0) // which fp16 asks for where nothing is said
+    errors.error(plan.precision.lossScale.given() ? plan.precision.lossScale.origin : plan.precision.compute.origin,
+                 PlanMessage::asynchronousScale, *pipeline.schedule);
   if (*plan.zero.gather == "step")
     errors.error(plan.zero.gather.origin, PlanMessage::asynchronousGather, *pipeline.schedule);
   if (!plan.offload.empty())

@@ -209,8 +209,7 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
   }
   Simulation result;
   for (const format::Program &program : bundle.programs)
-    for (const format::Run &run : program.entries[program.findEntry(std::string_view(entry))].runs)
-      result.calls = std::max<int64_t>(result.calls, run.version + 1);
+    result.calls = std::max<int64_t>(result.calls, format::callsOf(program.entries[program.findEntry(std::string_view(entry))]));
   size_t onHost = hardware.ranks ? std::min<size_t>(hardware.ranks, ranks.size()) : ranks.size();
   if (hardware.cores > 0 && onHost > static_cast<size_t>(hardware.cores))
     result.cores = hardware.cores;

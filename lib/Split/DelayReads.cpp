@@ -69,14 +69,25 @@ private:
     return success();
   }
 
+  /// Whose gradient is handed over, or which value is: a text that precedes what is said of the transfer, or nothing.
+  static std::string nameOf(TransferOp transfer) {
+    StringRef name;
+    if (auto read = transfer.getOperand().getDefiningOp<ReadOp>())
+      name = read.getVariable();
+    else if (auto loop = transfer.getOperand().getDefiningOp<LoopOp>(); loop && loop.getLabels())
+      name = cast<StringAttr>((*loop.getLabels())[cast<OpResult>(transfer.getOperand()).getResultNumber()]).getValue();
+    return name.empty() ? "" : ("\"" + name + "\" ").str();
+  }
+
   /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind, parameters
   /// of several.
   LogicalResult refuseWaits() {
     bool alike = llvm::all_equal(behind);
     WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
-      if (isa<TransferOp>(op) && !isa<LoopOp>(op->getParentOp()) && !alike)
-        return op->emitError() << "crosses stages between two batches: a parameter of several stages (tied weights) must be as "
-                                  "many updates behind on each; say pipeline.vertical_sync: true, or schedule: pipedream-2bw";
+      if (auto transfer = dyn_cast<TransferOp>(op); transfer && !isa<LoopOp>(op->getParentOp()) && !alike)
+        return op->emitError() << nameOf(transfer) << "crosses stages between two batches: a parameter of several stages "
+                                  "(tied weights) must be as many updates behind on each; say pipeline.vertical_sync: true, or "
+                                  "schedule: pipedream-2bw";
       if (isa<StageReduceOp>(op))
         return op->emitError() << "combines numbers of all stages, which an asynchronous schedule does not wait for";
       return success();

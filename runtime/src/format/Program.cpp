@@ -80,6 +80,13 @@ uint32_t Program::findBlock(std::string_view wanted) const { return indexByName(
 uint32_t Program::findEntry(std::string_view wanted) const { return indexByName(entries, wanted); }
 uint32_t Program::findBuffer(std::string_view wanted) const { return indexByName(buffers, wanted); }
 
+uint32_t par::format::callsOf(const Entry &entry) {
+  int64_t last = 0;
+  for (const Run &run : entry.runs)
+    last = std::max(last, run.version);
+  return uint32_t(last + 1);
+}
+
 uint32_t par::format::depthOf(const Program &program, uint32_t buffer) {
   const Buffer &b = program.buffers[buffer];
   return uint32_t((b.of == kNone ? b : program.buffers[b.of]).at.size());

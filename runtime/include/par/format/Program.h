@@ -292,6 +292,8 @@ struct Program {
   uint32_t findBuffer(std::string_view name) const;
 };
 
+/// Calls that an entry makes of its step, one batch after the other: each updates, and each run says after how many updates.
+uint32_t callsOf(const Entry &entry);
 /// Slots of a buffer (an alias has those of the buffer it lies in).
 uint32_t depthOf(const Program &program, uint32_t buffer);
 /// The slot that `expr` means in `run`, in [0, depth).
