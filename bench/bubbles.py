@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times measured.
 
-    bubbles.py MODEL.onnx DATA.safetensors [--ranks 2] [--microbatches 4] [--batch 16] [--dim seq=128] [--schedule zb-h1]...
+    bubbles.py MODEL.onnx DATA.safetensors [--loss cross_entropy] [--ranks 2] [--microbatches 4] [--batch 16] [--dim seq=128] [--schedule zb-h1]...
 
 Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward to the end
 of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace come the
@@ -85,8 +85,9 @@ def measure(options, schedule, work):
     stages = options.ranks * CHUNKS[schedule]
     bundle, trace = work / f"{schedule}.par", work / f"{schedule}.json"
     pipeline = f"pipeline={{schedule: {schedule}, stages: {stages}, cuts: {options.cuts}}}"
+    loss = f"loss: {options.loss}, " if options.loss else ""
     settings = [f"mesh={{pp: {options.ranks}}}", f"batch={{size: {options.batch}, microbatches: {options.microbatches}}}", pipeline,
-                "train={optimizer: sgd}"]
+                f"train={{{loss}optimizer: sgd}}"]
     settings += ["dims={" + ", ".join(dim.replace("=", ": ") for dim in options.dim) + "}"] if options.dim else []
     command = [options.bin / "par-compile", options.model, "-o", bundle]
     for setting in settings:
@@ -113,6 +114,7 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--dim", action="append")
     parser.add_argument("--cuts", default="auto")
+    parser.add_argument("--loss", help="train.loss, where the model gives scores")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--schedule", action="append", choices=sorted(CHUNKS))
     options = parser.parse_args()
