@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
 
-    zero.py --bin build/bin [--part numbers|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
-    zero.py --bin build/bin --part numbers --models FOLDER
+    zero.py --bin build/bin [--part numbers|bf16|phases|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
+    zero.py --bin build/bin --part numbers --part bf16 --part phases --models FOLDER
     zero.py --bin build/bin --part bytes --part memory --structure gpt2-xl.onnx.gz... --ranks 64
 
 numbers  every model of this folder, or of one as distributed.py takes it, under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2
          with 4 microbatches, and over one of two batch axes, sgd and adamw, clipped in half: ten steps equal one rank's within
          the bounds of distributed.py
+bf16     the same with precision: bf16: losses are no farther from one rank's in f32 than four times those of one rank in bf16
+phases   the same plans: the interpreter agrees in float64 after every phase
 bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi elements are
          spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every level:
              0      2 Psi (N-1)/N       all-reduce
@@ -35,6 +37,8 @@ from models import find
 from runs import HERE, Claims, Runs, largest
 
 F32 = 4
+# A plan rounds the same numbers in another order: errors of the same size, of which the largest of ten steps is compared.
+NARROW, BF16 = 4, "precision: bf16\n"
 ADAMW = "train: {optimizer: {kind: adamw, lr: 1e-3}}\n"
 
 
@@ -66,6 +70,34 @@ def numbers(runs, claims, options):
                     loss, share, worst = Pair(runs, model, CASES[case], optimizer).compare()
                     claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
                     claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+
+
+def narrow(runs, claims, options):
+    for model in find(options.models, options.only, ["plain"]):
+        for case in options.case or CASES:
+            for optimizer in options.optimizer or ["sgd", "adamw"]:
+                title = f"{model.name} {case} {optimizer} in bf16"
+                with claims.watch(title):
+                    pair, alone = Pair(runs, model, CASES[case], optimizer), []
+                    for plan in (pair.one, pair.one + BF16):
+                        if (model.file, plan) not in Pair.whole:
+                            Pair.whole[model.file, plan] = pair.train(plan)[0]
+                        alone.append(Pair.whole[model.file, plan])
+                    one, found = (largest(abs(a - b) for a, b in zip(losses, alone[0]))
+                                  for losses in (alone[1], pair.train(pair.plan + BF16)[0]))
+                    claims.hold(f"{title}: losses to one rank's in f32", found, max(NARROW * one, 1e-3))
+
+
+def phases(runs, claims, options):
+    for model in find(options.models, options.only, ["plain"]):
+        for case in options.case or CASES:
+            for optimizer in options.optimizer or ["sgd", "adamw"]:
+                title = f"{model.name} {case} {optimizer}: phases that were checked"
+                with claims.watch(title):
+                    file = runs.work / "checked.yaml"
+                    file.write_text(Pair(runs, model, CASES[case], optimizer).plan)
+                    said = runs.run(runs.binaries / "par-compile", model.file, file, "--check", "--check-phases")
+                    claims.equal(title, said.count("checked "), 10)
 
 
 class Bundle:
@@ -250,15 +282,15 @@ def check_saves(runs, claims, options):
                     claims.equal(f"{title}: weights are the same bits", weights.read_bytes() == whole, True)
 
 
-PARTS = {"numbers": numbers, "bytes": check_bytes, "axes": check_two_axes, "memory": check_memory, "saves": check_saves}
+PARTS = {"numbers": numbers, "bf16": narrow, "phases": phases, "bytes": check_bytes, "axes": check_two_axes, "memory": check_memory, "saves": check_saves}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=sorted(PARTS), help="default: all")
-    parser.add_argument("--models", type=pathlib.Path, default=HERE, help="of numbers; default: this script's folder")
-    parser.add_argument("--only", action="append", help="of numbers: a model's name; default: all")
+    parser.add_argument("--models", type=pathlib.Path, default=HERE, help="of numbers, bf16 and phases; default: this script's folder")
+    parser.add_argument("--only", action="append", help="of these: a model's name; default: all")
     parser.add_argument("--case", action="append", choices=sorted(CASES))
     parser.add_argument("--optimizer", action="append", choices=["sgd", "adamw"])
     parser.add_argument("--ranks", action="append", type=int, help="of bytes and memory; default: 2, 4 and 8")
