@@ -50,9 +50,8 @@ LogicalResult expandMath(ModuleOp module) {
       return op->emitError() << op->getName().stripDialect() << " of " << type
                              << " is not supported yet by Codegen";
     OpBuilder builder(op);
-    // Narrow floats are computed in f32; powers one step wider, because the logarithm's error is multiplied.
-    bool widen = isa<math::PowFOp>(op) || type.isF64();
-    FloatType inner = widen ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());
+    // Narrow floats are computed in f32.
+    FloatType inner = type.isF64() ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value value) { return convert(builder, op->getLoc(), value, inner); });
     Value value = expand(op, FloatMath(builder, op->getLoc(), inner), operands);

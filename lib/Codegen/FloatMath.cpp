@@ -128,9 +128,7 @@ Value FloatMath::expm1(Value x) {
   return add(multiply(scale, p), subtract(scale, number(1)));
 }
 
-// x = 2^e m with 2/3 <= m < 4/3; log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 1/5, as a series in
-// s^2.
-Value FloatMath::log(Value x) {
+FloatMath::Scaled FloatMath::scale(Value x) {
   Value tiny = compare(CmpFPredicate::OLT, x, number(wide ? 0x1p-1022 : 0x1p-126));
   Value normal = select(tiny, multiply(x, number(wide ? 0x1p54 : 0x1p25)), x);
   Value two3rds = bits(number(2.0 / 3.0)),
@@ -139,14 +137,23 @@ Value FloatMath::log(Value x) {
   Value shifted = arith::ShLIOp::create(builder, loc, e, integer(mantissaBits()));
   Value m = fromBits(arith::SubIOp::create(builder, loc, bits(normal), shifted));
   Value exponent = arith::SIToFPOp::create(builder, loc, type, e);
-  exponent = add(exponent, select(tiny, number(wide ? -54 : -25), number(0)));
+  return {m, add(exponent, select(tiny, number(wide ? -54 : -25), number(0)))};
+}
 
-  Value f = subtract(m, number(1)), s = divide(f, add(f, number(2))), square = multiply(s, s);
+/// 2 / (2 k + 1) for k = 1 to last: log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 1/5, is s times 2 and these
+/// times the powers of s^2.
+static SmallVector<double> logarithmSeries(unsigned last) {
   SmallVector<double> c;
-  for (unsigned k = 1; k <= (wide ? 11 : 5); ++k)
+  for (unsigned k = 1; k <= last; ++k)
     c.push_back(2.0 / (2 * k + 1));
+  return c;
+}
+
+Value FloatMath::log(Value x) {
+  auto [m, exponent] = scale(x);
+  Value f = subtract(m, number(1)), s = divide(f, add(f, number(2))), square = multiply(s, s);
   // 2 s = f - s f, which loses nothing where f is small.
-  Value tail = multiply(s, subtract(multiply(square, polynomial(square, c)), f));
+  Value tail = multiply(s, subtract(multiply(square, polynomial(square, logarithmSeries(wide ? 11 : 5))), f));
   double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
          low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
   Value small = add(tail, multiply(exponent, number(low)));
@@ -231,15 +238,46 @@ Value FloatMath::atan(Value x) {
   return withSign(angle, x);
 }
 
+// The logarithm's error is multiplied by up to 104, so it is taken in f64, but only to 2^-36, and e^t to 2^-32: less than
+// half the terms of functions of f64. Exponents are split off in f32, as integers of 64 bits have neither shifts nor
+// conversions of vectors on x86-64-v3.
+Value FloatMath::powerByWide(Value size, Value y) {
+  FloatMath exact(builder, loc, builder.getF64Type());
+  auto widen = [&](Value value) -> Value { return arith::ExtFOp::create(builder, loc, exact.type, value); };
+  auto [m, exponent] = scale(size);
+  // Infinity and NaN are their own logarithms, by way of the exponent.
+  exponent = select(compare(CmpFPredicate::OLT, size, number(infinity)), exponent, size);
+  exponent = select(compare(CmpFPredicate::OEQ, size, number(0)), number(-infinity), exponent);
+  Value f = exact.subtract(widen(m), exact.number(1)), s = exact.divide(f, exact.add(f, exact.number(2)));
+  SmallVector<double> c{2};
+  llvm::append_range(c, logarithmSeries(6));
+  Value log = exact.multiply(s, exact.polynomial(exact.multiply(s, s), c));
+  log = exact.add(exact.multiply(widen(exponent), exact.number(std::numbers::ln2)), log);
+
+  // An infinite exponent times the logarithm of 1 would be NaN; the largest finite one gives what it gives elsewhere.
+  double most = std::numeric_limits<float>::max();
+  Value t = exact.clamp(exact.multiply(widen(clamp(y, -most, most)), log), -110, 95);
+  auto [n, integral] = exact.round(exact.multiply(t, exact.number(std::numbers::log2e)));
+  Value rest = exact.subtract(t, exact.multiply(n, exact.number(std::numbers::ln2)));
+  c = {1};
+  llvm::append_range(c, inverseFactorials(1, 8));
+  Value power = exact.multiply(exact.polynomial(rest, c), exact.powerOfTwo(integral));
+  return arith::TruncFOp::create(builder, loc, type, power);
+}
+
 Value FloatMath::power(Value x, Value y) {
-  Value magnitude = exp(multiply(y, log(abs(x))));
-  // A negative base has a power where the exponent is an integer, of its sign where that is odd.
-  Value integral = compare(CmpFPredicate::OEQ, floor(y), y);
-  Value halved = multiply(y, number(0.5)), odd = compare(CmpFPredicate::ONE, floor(halved), halved);
-  Value negative = select(odd, arith::NegFOp::create(builder, loc, magnitude), magnitude);
-  negative = select(integral, negative, number(std::numeric_limits<double>::quiet_NaN()));
-  Value result = select(compare(CmpFPredicate::OLT, x, number(0)), negative, magnitude);
-  Value one = arith::OrIOp::create(builder, loc, compare(CmpFPredicate::OEQ, y, number(0)),
+  Value size = abs(x), zero = number(0);
+  Value result = wide ? exp(multiply(y, log(size))) : powerByWide(size, y);
+  // A finite negative base has a power where the exponent is an integer; what has a sign, -0 too, gives it to the power
+  // where that is odd.
+  Value halved = multiply(y, number(0.5)), integral = compare(CmpFPredicate::OEQ, floor(y), y);
+  Value odd = arith::AndIOp::create(builder, loc, integral, compare(CmpFPredicate::ONE, floor(halved), halved));
+  result = select(odd, withSign(result, x), result);
+  Value finite = arith::AndIOp::create(builder, loc, compare(CmpFPredicate::OLT, x, zero),
+                                       compare(CmpFPredicate::OLT, size, number(infinity)));
+  Value none = arith::AndIOp::create(builder, loc, finite, compare(CmpFPredicate::ONE, floor(y), y));
+  result = select(none, number(std::numeric_limits<double>::quiet_NaN()), result);
+  Value one = arith::OrIOp::create(builder, loc, compare(CmpFPredicate::OEQ, y, zero),
                                    compare(CmpFPredicate::OEQ, x, number(1)));
   return select(one, number(1), result);
 }

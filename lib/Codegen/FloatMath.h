@@ -41,6 +41,7 @@ public:
   /// Towards zero, and to the nearest integer, the even one of two: instructions that not every processor has.
   mlir::Value truncate(mlir::Value x);
   mlir::Value roundEven(mlir::Value x);
+  /// x^y as C has it, of signed zeros and infinities too.
   mlir::Value power(mlir::Value x, mlir::Value y);
 
 private:
@@ -49,6 +50,13 @@ private:
     mlir::Value rest, n, asFloat;
   };
   Reduced reduceByLn2(mlir::Value x);
+  /// x = 2^exponent mantissa with 2/3 <= mantissa < 4/3, for a positive finite x.
+  struct Scaled {
+    mlir::Value mantissa, exponent;
+  };
+  Scaled scale(mlir::Value x);
+  /// size^y in f32, size >= 0, computed in f64.
+  mlir::Value powerByWide(mlir::Value size, mlir::Value y);
   /// The nearest integer as a float, and its low bits as an integer of the same width.
   std::pair<mlir::Value, mlir::Value> round(mlir::Value x);
   /// 2^n for an n that a normal float has as its exponent.

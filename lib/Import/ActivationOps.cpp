@@ -25,13 +25,19 @@ Term maximum(Term x, double bound) { return x.with(MaximumOp::create(x.getBuilde
 Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), x.splat(high)); }
 /// x where it is positive, else `negative`.
 Term positiveElse(Term x, Term negative) { return x.compare(Predicate::gt, 0).select(x, negative); }
+// What is smooth is made of comparisons and selections that hand x the cotangent where it is 0, where a layer of zeros
+// lands: the gradients of min(x, 0) and |x| are 0 there.
+/// min(x, 0).
+Term negativePart(Term x) { return x.compare(Predicate::gt, 0).select(x.splat(0), x); }
+/// -|x|.
+Term negativeSize(Term x) { return x.compare(Predicate::gt, 0).select(-x, x); }
 /// e^x - 1 for x <= 0 without cancellation: 2 t / (1 - t), t = tanh(x / 2). Positive x count as 0.
 Term expm1Below(Term x) {
-  Term t = tanh(minimum(x, x.splat(0)) * 0.5);
+  Term t = tanh(negativePart(x) * 0.5);
   return 2.0 * t / (1.0 - t);
 }
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
-Term softplus(Term x) { return maximum(x, 0) + log(1.0 + exp(-absolute(x))); }
+Term softplus(Term x) { return maximum(x, 0) + log(1.0 + exp(negativeSize(x))); }
 
 /// 0 up to `bound`, x above. NaN stays: it is no less than anything.
 Term zeroUpTo(Term x, double bound) { return x.compare(Predicate::le, bound).select(x.splat(0), x); }
@@ -56,7 +62,13 @@ Term hardSigmoid(NodeImporter &i, Term x) {
 }
 Term hardSwish(NodeImporter &, Term x) { return x * clamp(x / 6 + 0.5, 0, 1); }
 Term swish(NodeImporter &i, Term x) { return x * sigmoid(x * attribute(i, "alpha", 1)); }
-Term mish(NodeImporter &, Term x) { return x * tanh(softplus(x)); }
+/// x tanh(log(1 + e^x)) by one exponential: tanh(log(1 + u)) = u (u + 2) / (u (u + 2) + 2). With w = e^-|x|, which cannot
+/// overflow, that is (1 + 2 w) / (1 + 2 w + 2 w^2) for positive x, and its numerator is w (w + 2) for all others.
+Term mish(NodeImporter &, Term x) {
+  Term w = exp(negativeSize(x)), positive = x.compare(Predicate::gt, 0), square = w * w;
+  Term numerator = 2.0 * w + positive.select(w.splat(1), square);
+  return x * (numerator / (numerator + positive.select(2.0 * square, w.splat(2))));
+}
 Term softplusOf(NodeImporter &, Term x) { return softplus(x); }
 Term softsign(NodeImporter &, Term x) { return x / (1.0 + absolute(x)); }
 Term shrink(NodeImporter &i, Term x) {

@@ -23,10 +23,12 @@ Term asin(Term x) { return atan(x / sqrt((1.0 - x) * (1.0 + x))); }
 Term acos(Term x) { return 2.0 * atan(sqrt((1.0 - x) / (1.0 + x))); }
 Term sinh(Term x) { return 0.5 * (exp(x) - exp(-x)); }
 Term cosh(Term x) { return 0.5 * (exp(x) + exp(-x)); }
-/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x.
+/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x. Size and sign are selected, so that x has
+/// the cotangent where it is 0 too.
 Term asinh(Term x) {
-  Term a = absolute(x), square = x * x;
-  return sign(x) * log(1.0 + (a + square / (1.0 + sqrt(square + 1.0))));
+  Term negative = x.compare(Predicate::lt, 0), square = x * x;
+  Term result = log(1.0 + (negative.select(-x, x) + square / (1.0 + sqrt(square + 1.0))));
+  return negative.select(-result, result);
 }
 Term acosh(Term x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
 Term atanh(Term x) { return 0.5 * log((1.0 + x) / (1.0 - x)); }

@@ -94,6 +94,44 @@ TEST_P(MathTest, IsCloseEverywhere) {
   RecordProperty("worst_ulps", std::to_string(worst));
 }
 
+/// Powers against std::pow: of all pairs of special numbers, and of numbers whose power is in range.
+TEST(PowerTest, IsThatOfTheLibrary) {
+  std::string type = "tensor<" + std::to_string(count) + "xf32>";
+  LoadedKernels loaded("par.kernel @power(%a: " + type + ", %b: " + type + ") -> " + type +
+                       " attributes {implementation = \"generated\"} {\n  %0 = par.power %a, %b : " + type +
+                       "\n  par.return %0 : " + type + "\n}\n");
+  ASSERT_TRUE(loaded.handle);
+  const float special[] = {0.0f, -0.0f, infinity, -infinity, notANumber, 1e-45f, -1e-45f, 3e38f, -3.4e38f,
+                           1.0f, -1.0f, 2.0f,     -2.0f,     3.0f,       -3.0f,  0.5f,    -0.5f, 1.5f,
+                           0x1.fffffep-1f, 16777215.0f, -16777216.0f, 0x1p-126f, 88.5f};
+  std::vector<float> base, exponent, out(count);
+  for (float x : special)
+    for (float y : special) {
+      base.push_back(x);
+      exponent.push_back(y);
+    }
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  while (base.size() < count) {
+    // Every fourth base is near 1, where the logarithm is small and the exponent large.
+    double logarithm = base.size() % 4 ? 85 * uniform(random) : std::ldexp(uniform(random), -10);
+    auto x = static_cast<float>(std::exp(logarithm));
+    base.push_back(base.size() % 8 == 7 ? -x : x);
+    auto y = static_cast<float>(103 * uniform(random) / std::log(x));
+    exponent.push_back(base.back() < 0 ? std::rint(y) : y);
+  }
+  void *pointers[] = {base.data(), exponent.data(), out.data()};
+  const par::KernelInfo &info = loaded.compiled.kernels[0];
+  loaded.function(info)(pointers, nullptr, 0, info.tiles);
+  for (int i = 0; i < count; ++i) {
+    double want = std::pow(static_cast<double>(base[i]), exponent[i]);
+    ASSERT_LE(ulps(want, out[i]), 0.75) << base[i] << " to the power of " << exponent[i] << " = " << out[i]
+                                        << ", expected " << want;
+    ASSERT_TRUE(want == 0 && out[i] == 0 ? std::signbit(want) == std::signbit(out[i]) : true)
+        << base[i] << " to the power of " << exponent[i] << " is a zero of the other sign";
+  }
+}
+
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 INSTANTIATE_TEST_SUITE_P(

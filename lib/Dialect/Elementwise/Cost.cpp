@@ -6,7 +6,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Elementwise ops join the loops of their neighbours: a division counts as 4, a polynomial as 12.
+/// Elementwise ops join the loops of their neighbours: a division counts as 4, a polynomial as 12, a power as two
+/// polynomials of twice the width.
 template <typename Op, int64_t perElement>
 struct PerElement : CostOpInterface::ExternalModel<PerElement<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {
@@ -28,8 +29,9 @@ void registerElementwiseCosts(DialectRegistry &registry) {
            SubtractOp, MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp,
            CompareOp, SelectOp, ConvertOp, BitCastOp>(context);
     attach<4, SqrtOp, RsqrtOp, ReciprocalOp, DivideOp, RemainderOp>(context);
-    attach<12, ExpOp, LogOp, TanhOp, AtanOp, ErfOp, SigmoidOp, SinOp, CosOp, PowerOp, GeluOp>(context);
+    attach<12, ExpOp, LogOp, TanhOp, AtanOp, ErfOp, SigmoidOp, SinOp, CosOp, GeluOp>(context);
     attach<24, GeluGradOp>(context);
+    attach<48, PowerOp>(context);
     attach<100, RandomBitsOp>(context); // ten rounds
   });
 }

@@ -179,7 +179,9 @@ struct ArgReduceLowering : LowerableOpInterface::ExternalModel<ArgReduceLowering
               : arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, args[0], args[1]).getResult();
       Value index =
           arith::IndexCastOp::create(nested, loc, nested.getI64Type(), buildIndex(nested, loc, dim));
-      Value candidate = arith::SelectOp::create(nested, loc, here, index, args[2]);
+      // Not the minimum so far: a sum of one use is one that Codegen may keep in lanes.
+      Value last = arith::ConstantIntOp::create(nested, loc, from.getDimSize(dim) - 1, 64);
+      Value candidate = arith::SelectOp::create(nested, loc, here, index, last);
       return arith::MinSIOp::create(nested, loc, args[2], candidate);
     };
     return SmallVector<Value>{buildReduction(builder, op->getLoc(), to,
