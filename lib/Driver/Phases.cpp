@@ -110,7 +110,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back(
       {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   PartitionOptions partition{*plan.target.hardware, *plan.precision.accumulate, *plan.precision.reduce,
-                             propagate.parameterAxes, propagate.gatherOnce};
+                             propagate.parameterAxes, propagate.gatherOnce, *plan.precision.compute != "f32"};
   phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);

@@ -41,6 +41,8 @@ void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &opti
   PartitionFragmentsPassOptions priced;
   priced.hardware = options.hardware;
   manager.addPass(createPartitionFragmentsPass(priced));
+  if (options.mixed)
+    manager.addPass(createNarrowActivationsPass());
   if (options.accumulate != "f32" || options.reduce != "f32")
     manager.addPass(createNarrowGradientsPass({options.accumulate, options.reduce}));
   manager.addPass(createVerifyPartitionPass());

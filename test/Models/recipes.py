@@ -14,7 +14,8 @@ counts   what a rank of tp sends of activations in a step is what Megatron-LM's 
          parallelism a gather and a scatter stand for each sum; backward gathers once more what forward
          keeps shards of: the input of each pair and head, but of experts that read rows picked for them. A table's gradient is gathered with its tokens, or summed and
          scattered itself where that takes less time, which is counted apart. With microbatches above 1 each sends that, and all of
-         them together as many bytes as one would.
+         them together as many bytes as one would. With bf16 it is the same in bf16, but for gradients of tables (and not for
+         what experts give, which the model itself weighs in f32).
 chunks   with collectives.decompose a gather before a pair and the scatter behind it are so many chunks, which together send as
          many elements; ten steps equal one rank's within the same bounds
 Only Python's standard library is used. Exit status 0: all hold.
@@ -47,11 +48,11 @@ FAMILIES = {
 
 
 def sent(bundle, least):
-    """(phase, kind) -> collectives over tp of a rank's step, and the elements that all of them move to a rank; what is smaller
-    than `least` elements (numbers a token, and scalars) is left out."""
+    """(phase, kind) -> collectives over tp of a rank's step, the elements that all of them move to a rank, and how many are of
+    which type; what is smaller than `least` elements (numbers a token, and scalars) is left out."""
     manifest, program = (json.loads((bundle / f"{name}.json").read_text()) for name in ("manifest", "role-0"))
     ranks = {c["name"]: len(c["groups"][0]) for c in manifest["communicators"]}
-    counts, elements = collections.Counter(), 0
+    counts, elements, formats = collections.Counter(), 0, collections.Counter()
     for block, _, _ in program["entries"]["train"]:
         phase = "forward" if "forward" in block else "backward"
         for i in program["blocks"][block]:
@@ -60,8 +61,9 @@ def sent(bundle, least):
             whole = i["n"] * (1 if i["kind"] == "all_reduce" else ranks[i["comm"]])
             if whole >= least:
                 counts[phase, i["kind"]] += 1
+                formats[i["type"]] += 1
                 elements += whole * (2 if i["kind"] == "all_reduce" else 1)
-    return counts, elements
+    return counts, elements, formats
 
 
 def total(texts, count):
@@ -71,12 +73,12 @@ def total(texts, count):
 def check_counts(runs, claims, name, recipe, file, microbatches):
     mesh, hidden, texts = FAMILIES[name]
 
-    def measure(microbatches):
+    def measure(microbatches, precision="f32"):
         plan = Plan(mesh, microbatches, use=f"[{recipe}]", shard={})
-        bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN)
+        bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN + f"precision: {precision}\n")
         return sent(bundle, min(text.tokens for text in texts) // 18 * 17 * hidden // microbatches)
 
-    counts, elements = measure(microbatches)
+    counts, elements, _ = measure(microbatches)
     if microbatches > 1:
         claims.equal(f"{name} {recipe} m{microbatches}: elements sent, as with one microbatch", elements, measure(1)[1])
         counts = collections.Counter({key: count / microbatches for key, count in counts.items()})
@@ -99,6 +101,12 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
         print(f"{title}: gradients of {tables} tables are summed and scattered in {scattered}")
         wanted["backward", "reduce_scatter"] += scattered
         wanted["backward", "all_gather"] -= tables
+    else:
+        scattered = 0
+    if microbatches == 1 and not total(texts, lambda text: text.kept):
+        narrow, _, formats = measure(1, "bf16")
+        claims.equal(f"{title} bf16: collectives", sum(narrow.values()), sum(counts.values()))
+        claims.equal(f"{title} bf16: of them in f32", formats["f32"], scattered)
     for (phase, kind), count in wanted.items():
         claims.equal(f"{title}: {phase} {kind}", counts[phase, kind], count)
     claims.equal(f"{title}: of other kinds", sum(counts.values()) - sum(wanted.values()), 0)
@@ -112,8 +120,8 @@ def check_chunks(runs, claims, model, recipe, chunks):
         plan = Plan(mesh, use=f"[{recipe}]", shard={}, collectives=f"{{decompose: {decompose}}}")
         return Pair(runs, model, plan)
 
-    (whole, elements), cut = sent(runs.compile(model.file, pair("none").plan), least), pair(chunks)
-    parts, moved = sent(runs.compile(model.file, cut.plan), least // chunks)
+    (whole, elements, _), cut = sent(runs.compile(model.file, pair("none").plan), least), pair(chunks)
+    parts, moved, _ = sent(runs.compile(model.file, cut.plan), least // chunks)
     title = f"{model.name} {recipe} in {chunks}"
     for phase, kind in sorted(whole):
         more, rest = divmod(parts[phase, kind] - whole[phase, kind], chunks - 1)

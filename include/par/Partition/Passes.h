@@ -15,6 +15,7 @@ struct PartitionOptions {
   std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
   llvm::SmallVector<std::string> parameterAxes;   ///< spread parameters where they are stored
   bool gatherOnce = false;                        ///< gathered once a step, not for each use
+  bool mixed = false;                             ///< products are computed in a narrower format than f32
 };
 /// The phase: passes and gate.
 void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});

@@ -71,6 +71,29 @@ def NarrowGradientsPass : Pass<"par-narrow-gradients", "::mlir::ModuleOp"> {
   ];
 }
 
+def NarrowActivationsPass : Pass<"par-narrow-activations", "::mlir::ModuleOp"> {
+  let summary = "sends activations between ranks in the format that products are computed in";
+  let description = [{
+    Expects: local fragments with explicit communication (behind -par-partition-fragments), and loops whose labels say which
+    results are gradients. Leaves: in forward and backward fragments, sums over ranks of what products of narrow numbers gave, or
+    of what was widened from such, in the narrow format, each rank's part rounded and the sum widened; so are gathers and
+    exchanges of what was widened, and whatever moves elements that all readers round. A rounded sum of several products is
+    rounded once. Sums of parameters' gradients, and of what was computed in a wider format, stay as they are. Fails: never.
+
+    Example:
+    ```
+    %d = par.dot %x, %w contracting [1] x [0] : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xf32>
+    %s = par.all_reduce sum %d over ["tp"] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    ```
+    becomes
+    ```
+    %d = par.dot %x, %w contracting [1] x [0] : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %n = par.all_reduce sum %d over ["tp"] : (tensor<4x8xbf16>) -> tensor<4x8xbf16>
+    %s = par.convert %n : tensor<4x8xbf16> to tensor<4x8xf32>
+    ```
+  }];
+}
+
 def VerifyPartitionPass : Pass<"par-verify-partition", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Partition";
   let description = [{
