@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -56,6 +57,16 @@ Value FloatMath::polynomial(Value x, ArrayRef<double> c) {
   for (double coefficient : llvm::reverse(c.drop_back()))
     sum = add(multiply(sum, x), number(coefficient));
   return sum;
+}
+
+Value FloatMath::sumInPairs(Value x, ArrayRef<double> c) {
+  SmallVector<Value> terms = llvm::map_to_vector(c, [&](double each) { return number(each); });
+  for (Value power = x; terms.size() > 1; power = multiply(power, power)) {
+    for (size_t i = 0; i < terms.size(); i += 2)
+      terms[i / 2] = i + 1 < terms.size() ? add(multiply(terms[i + 1], power), terms[i]) : terms[i];
+    terms.resize((terms.size() + 1) / 2);
+  }
+  return terms.front();
 }
 
 Value FloatMath::clamp(Value x, double low, double high) {
@@ -238,9 +249,9 @@ Value FloatMath::atan(Value x) {
   return withSign(angle, x);
 }
 
-// The logarithm's error is multiplied by up to 104, so it is taken in f64, but only to 2^-36, and e^t to 2^-32: less than
-// half the terms of functions of f64. Exponents are split off in f32, as integers of 64 bits have neither shifts nor
-// conversions of vectors on x86-64-v3.
+// The logarithm's error is multiplied by up to 104, so it is taken in f64, but only to 2^-36, and the power of two to 2^-32:
+// less than half the terms of functions of f64, added up in pairs. Exponents are split off in f32, as integers of 64 bits have
+// neither shifts nor conversions of vectors on x86-64-v3.
 Value FloatMath::powerByWide(Value size, Value y) {
   FloatMath exact(builder, loc, builder.getF64Type());
   auto widen = [&](Value value) -> Value { return arith::ExtFOp::create(builder, loc, exact.type, value); };
@@ -251,17 +262,19 @@ Value FloatMath::powerByWide(Value size, Value y) {
   Value f = exact.subtract(widen(m), exact.number(1)), s = exact.divide(f, exact.add(f, exact.number(2)));
   SmallVector<double> c{2};
   llvm::append_range(c, logarithmSeries(6));
-  Value log = exact.multiply(s, exact.polynomial(exact.multiply(s, s), c));
-  log = exact.add(exact.multiply(widen(exponent), exact.number(std::numbers::ln2)), log);
+  for (double &each : c)
+    each *= std::numbers::log2e;
+  Value log2 = exact.add(exact.multiply(s, exact.sumInPairs(exact.multiply(s, s), c)), widen(exponent));
 
   // An infinite exponent times the logarithm of 1 would be NaN; the largest finite one gives what it gives elsewhere.
   double most = std::numeric_limits<float>::max();
-  Value t = exact.clamp(exact.multiply(widen(clamp(y, -most, most)), log), -110, 95);
-  auto [n, integral] = exact.round(exact.multiply(t, exact.number(std::numbers::log2e)));
-  Value rest = exact.subtract(t, exact.multiply(n, exact.number(std::numbers::ln2)));
+  Value t = exact.clamp(exact.multiply(widen(clamp(y, -most, most)), log2), -160, 140);
+  auto [n, integral] = exact.round(t);
   c = {1};
   llvm::append_range(c, inverseFactorials(1, 8));
-  Value power = exact.multiply(exact.polynomial(rest, c), exact.powerOfTwo(integral));
+  for (size_t k = 1; k < c.size(); ++k)
+    c[k] *= std::pow(std::numbers::ln2, k);
+  Value power = exact.multiply(exact.sumInPairs(exact.subtract(t, n), c), exact.powerOfTwo(integral));
   return arith::TruncFOp::create(builder, loc, type, power);
 }
 

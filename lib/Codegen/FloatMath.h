@@ -25,6 +25,8 @@ public:
   mlir::Value withSign(mlir::Value x, mlir::Value sign);
   /// c[0] + c[1] x + c[2] x^2 + ...
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> c);
+  /// The same by Estrin's scheme, whose steps wait for each other less often but which rounds more.
+  mlir::Value sumInPairs(mlir::Value x, llvm::ArrayRef<double> c);
   /// x within [low, high]; NaN stays.
   mlir::Value clamp(mlir::Value x, double low, double high);
 
