@@ -39,8 +39,9 @@ namespace {
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
-  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight)
-      : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight) {
+  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight,
+                    ArrayRef<ArrayRef<int64_t>> stages)
+      : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight), stages(stages) {
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
@@ -60,8 +61,7 @@ public:
   StageCutProblem run() {
     problem.stages = *plan.pipeline.stages;
     problem.microbatches = microbatches * plan.calls();
-    problem.latency = hardware.latency;
-    problem.bandwidth = hardware.link;
+    addLinks();
     problem.inFlight.assign(inFlight.begin(), inFlight.end());
     if (*plan.target.memory) // the stages of a rank share its memory
       problem.limit.assign(problem.stages, **plan.target.memory * devices / problem.stages);
@@ -74,6 +74,19 @@ public:
   }
 
 private:
+  void addLinks() {
+    problem.link = {hardware.latency, hardware.link};
+    for (unsigned stage = 0; stage < stages.size(); ++stage) {
+      ArrayRef<int64_t> before = stages[stage ? stage - 1 : 0], own = stages[stage];
+      if (before == own)
+        problem.into.push_back({});
+      else if (hardware.areOnOtherHosts(before, own))
+        problem.into.push_back({hardware.hostLatency, hardware.hostLink});
+      else
+        problem.into.push_back(problem.link);
+    }
+  }
+
   void addNode(unsigned index, const OpGroup &group) {
     CutNode node;
     node.name = "g" + std::to_string(index);
@@ -146,6 +159,7 @@ private:
   const Plan &plan;
   const Hardware &hardware;
   ArrayRef<unsigned> inFlight; ///< per stage
+  ArrayRef<ArrayRef<int64_t>> stages; ///< ranks of each
   StageCutProblem problem;
   int64_t devices, ranks, over, microbatches;
   DenseMap<Operation *, unsigned> groupOf;
@@ -154,7 +168,7 @@ private:
 
 } // namespace
 
-llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const Plan &plan) {
+llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const Plan &plan, ArrayRef<ArrayRef<int64_t>> stages) {
   llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.hardware);
   if (!hardware)
     return hardware.takeError();
@@ -166,7 +180,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
       return counts.takeError();
     inFlight = std::move(*counts);
   }
-  return CutProblemBuilder(groups, plan, *hardware, inFlight).run();
+  return CutProblemBuilder(groups, plan, *hardware, inFlight, stages).run();
 }
 
 } // namespace par

@@ -16,8 +16,10 @@ std::vector<OpGroup> groupByModule(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// Nodes: the groups with their time, what their weights with gradients and optimizer states take, and what
 /// they save; values: what crosses groups, weights of several groups among them. Figures are of one rank and
-/// one microbatch.
-llvm::Expected<StageCutProblem> makeCutProblem(llvm::ArrayRef<OpGroup> groups, const Plan &plan);
+/// one microbatch. `stages` are the ranks of each, if they are known: what goes between hosts takes their link, and between
+/// stages on the same ranks nothing.
+llvm::Expected<StageCutProblem> makeCutProblem(llvm::ArrayRef<OpGroup> groups, const Plan &plan,
+                                               llvm::ArrayRef<llvm::ArrayRef<int64_t>> stages);
 
 } // namespace par
 

@@ -146,7 +146,10 @@ LogicalResult Cutter::hintByCost() {
     return error(model.plan.pipeline.cuts.origin) << "no cut into " << *model.plan.pipeline.stages
                                                   << " stages: " << llvm::toString(std::move(reason));
   };
-  llvm::Expected<StageCutProblem> problem = makeCutProblem(groups, model.plan);
+  SmallVector<ArrayRef<int64_t>> ranks;
+  for (StageOp stage : module.getOps<StageOp>())
+    ranks.push_back(stage.getRanks());
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(groups, model.plan, ranks);
   if (!problem)
     return fail(problem.takeError());
   if (llvm::Error wrong = problem->check())

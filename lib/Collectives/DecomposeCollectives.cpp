@@ -164,16 +164,27 @@ static PairCost::Product costOfProduct(DotOp dot) {
   return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
 }
 
+/// Bytes moved by copies around a collective along `dim`: ranks' blocks are one behind the other where they should lie only if nothing
+/// but what the chunks are cut along stands before the dim.
+static int64_t bytesAround(Type whole, int64_t dim, int64_t cutDim = 0, int64_t chunks = 1) {
+  int64_t before = 1;
+  for (int64_t size : getTensorType(whole).getShape().take_front(dim))
+    before *= size;
+  return before > (cutDim < dim ? chunks : 1) ? 2 * getByteSize(whole) : 0;
+}
+
 /// Keeps the pair if it has a number of chunks that divides the cut dim: the number asked for, or the one that takes least time,
 /// which is less than `whole`. Of equals the first stays.
 void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pair, PairCost cost, int64_t whole) {
-  Type type = isa<AllGatherOp>(pair.collective) ? pair.collective->getResult(0).getType()
-                                                 : pair.collective->getOperand(0).getType();
+  auto gather = dyn_cast<AllGatherOp>(pair.collective);
+  Type type = gather ? gather.getResult(0).getType() : pair.collective->getOperand(0).getType();
+  int64_t along = gather ? gather.getDims()[0] : cast<ReduceScatterOp>(pair.collective).getDims()[0];
   constexpr int64_t tried[] = {2, 4, 8, 16};
   for (int64_t chunks : asked ? ArrayRef<int64_t>(asked) : ArrayRef<int64_t>(tried)) {
     int64_t extent = pair.cut.extent(type);
     if (extent < chunks || extent % chunks != 0)
       continue;
+    cost.around = bytesAround(type, along, pair.cut.dim, chunks);
     int64_t time = pairTime(cost, chunks, hardware);
     if ((!asked && time >= whole) || (best && best->first <= time))
       continue;
@@ -199,7 +210,9 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   }
   llvm::sort(pair.readers, [](const Reader &a, const Reader &b) { return a.dot->isBeforeInBlock(b.dot); });
   std::optional<std::pair<int64_t, Pair>> best;
-  int64_t gathered = gather.getDims()[0], inOne = pairTime(cost, 1, hardware);
+  int64_t gathered = gather.getDims()[0];
+  cost.around = bytesAround(whole.getType(), gathered);
+  int64_t inOne = pairTime(cost, 1, hardware);
   for (int64_t dim = 0; dim < getTensorType(whole.getType()).getRank(); ++dim) {
     pair.cut = {dim, dim == gathered ? cost.group.members : 1};
     bool kept = pair.readers.front().placeOf(dim).result.has_value(), narrow = false;
@@ -231,6 +244,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
   PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), groupOf(scatter.getAxes()), {}, 0, 0};
   cost.products.push_back(costOfProduct(dot));
   std::optional<std::pair<int64_t, Pair>> best;
+  cost.around = bytesAround(dot.getType(), scatter.getDims()[0]);
   int64_t inOne = pairTime(cost, 1, hardware);
   for (bool left : {true, false}) {
     Reader reader{dot, left};

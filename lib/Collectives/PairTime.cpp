@@ -14,6 +14,8 @@ int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware)
   int64_t sent = hardware.collectiveTime(pair.kind, pair.bytes / chunks, pair.group), products = 0;
   for (const PairCost::Product &product : pair.products)
     products += hardware.localTime(product.flops / chunks, product.bytes / chunks, product.type);
+  if (pair.around > 0)
+    products += hardware.localTime(0, pair.around / chunks);
   int64_t moves = 0;
   if (chunks > 1)
     moves = hardware.localTime(0, pair.moved) + (chunks * pair.moves - 1) * hardware.launch;

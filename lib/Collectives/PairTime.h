@@ -18,6 +18,7 @@ struct PairCost {
   llvm::SmallVector<Product> products;
   int64_t moved = 0;    ///< bytes read and written to cut operands and to join results, where there are chunks
   int64_t moves = 0;    ///< launches of these in each chunk
+  int64_t around = 0;   ///< bytes read and written, in all chunks, to bring ranks' blocks together or apart beside the collective
 };
 
 /// ns until all is done in so many chunks, of which one's collective runs beside another's products. One chunk: one after the

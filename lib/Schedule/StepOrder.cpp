@@ -27,8 +27,10 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
   if (activity.isCommunication())
     for (Operation *op : activity.ops)
       bytes += getByteSize(activities.localType(op->getResult(0)));
-  if (activity.kind == Activity::Kind::Transfer)
-    return hardware.transferTime(bytes);
+  if (activity.kind == Activity::Kind::Transfer) {
+    ArrayRef<int64_t> from = StageOp(activities.stages[activity.stages[0]]).getRanks();
+    return hardware.transferTime(bytes, hardware.areOnOtherHosts(from, StageOp(activities.stages[activity.stages[1]]).getRanks()));
+  }
   if (activity.kind == Activity::Kind::Reduce)
     return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());
   int64_t time = hardware.launch;

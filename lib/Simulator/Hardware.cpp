@@ -193,6 +193,13 @@ RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
   return group;
 }
 
+bool Hardware::areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
+  auto apart = [&](int64_t a, int64_t b) { return hostOf(a) != hostOf(b); };
+  if (from.size() == to.size())
+    return llvm::any_of(llvm::zip(from, to), [&](auto pair) { return apart(std::get<0>(pair), std::get<1>(pair)); });
+  return llvm::any_of(from, [&](int64_t a) { return llvm::any_of(to, [&](int64_t b) { return apart(a, b); }); });
+}
+
 int64_t Hardware::transferTime(int64_t bytes, bool betweenHosts) const {
   bool far = betweenHosts && hostLink;
   return (far ? hostLatency : latency) + nanoseconds(bytes, far ? hostLink : link);

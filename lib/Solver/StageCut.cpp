@@ -75,8 +75,16 @@ llvm::Expected<StageCutProblem> StageCutProblem::parse(ProblemText &text) {
     } else if (key == "width") {
       problem.width = text.integers();
     } else if (key == "link") {
-      problem.latency = text.accept("latency") ? text.integer() : 0;
-      problem.bandwidth = text.accept("bandwidth") ? text.integer() : 0;
+      std::optional<int64_t> into = text.accept("into") ? std::optional(text.integer()) : std::nullopt;
+      if (into && (*into < 0 || *into >= int64_t(problem.stages))) {
+        text.fail("a link into stage " + Twine(*into) + " of " + Twine(problem.stages));
+        continue;
+      }
+      if (into && problem.into.empty())
+        problem.into.assign(problem.stages, problem.link);
+      CutLink &link = into ? problem.into[*into] : problem.link;
+      link.latency = text.accept("latency") ? text.integer() : 0;
+      link.bandwidth = text.accept("bandwidth") ? text.integer() : 0;
     } else if (key == "max_downsets") {
       problem.maxDownsets = text.integer();
     } else if (key == "node") {
@@ -109,7 +117,10 @@ void StageCutProblem::print(llvm::raw_ostream &os) const {
   list("in_flight", inFlight);
   list("limit", limit);
   list("width", width);
-  os << "link latency " << latency << " bandwidth " << bandwidth << "\nmax_downsets " << maxDownsets << '\n';
+  os << "link latency " << link.latency << " bandwidth " << link.bandwidth << '\n';
+  for (auto [stage, own] : llvm::enumerate(into))
+    os << "link into " << stage << " latency " << own.latency << " bandwidth " << own.bandwidth << '\n';
+  os << "max_downsets " << maxDownsets << '\n';
   for (const CutNode &node : nodes)
     os << "node " << node.name << " forward " << node.forward << " backward " << node.backward << " weights "
        << node.weights << " saved " << node.saved << '\n';
@@ -129,9 +140,10 @@ unsigned StageCutProblem::inFlightOf(unsigned stage) const {
   return inFlight.empty() ? std::min(microbatches, stages - stage) : inFlight[stage];
 }
 
-int64_t StageCutProblem::linkTime(const CutValue &value) const {
-  int64_t wire = bandwidth == 0 ? 0 : (value.bytes * 1000 + bandwidth - 1) / bandwidth;
-  return 2 * (latency + wire);
+int64_t StageCutProblem::linkTime(const CutValue &value, unsigned stage) const {
+  const CutLink &used = into.empty() ? link : into[stage];
+  int64_t wire = used.bandwidth == 0 ? 0 : (value.bytes * 1000 + used.bandwidth - 1) / used.bandwidth;
+  return 2 * (used.latency + wire);
 }
 
 /// A cycle of values, or an index that no node has.
@@ -180,8 +192,11 @@ Error StageCutProblem::check() const {
     time += node.forward + node.backward;
     bytes += node.weights + node.saved;
   }
+  if (!into.empty() && into.size() != stages)
+    return solverError("there are links into " + Twine(into.size()) + " of " + Twine(stages) + " stages");
   for (const CutValue &value : values) {
-    time += linkTime(value) * static_cast<__int128>(stages);
+    for (unsigned stage = 0; stage < stages; ++stage)
+      time += linkTime(value, stage);
     bytes += value.bytes + value.held;
   }
   if (time * microbatches >> 61 || bytes * microbatches >> 61)
@@ -221,7 +236,7 @@ StageCut StageCutProblem::evaluate(std::vector<unsigned> stageOf) const {
     // Where it is from the start: its producer's stage, or the first stage that uses the weight.
     unsigned home = value.producer ? stageOf[*value.producer] : llvm::find(on, true) - on.begin();
     for (unsigned stage = 0; stage < stages; ++stage) {
-      cut.transfers += on[stage] && stage != home ? linkTime(value) : 0;
+      cut.transfers += on[stage] && stage != home ? linkTime(value, stage) : 0;
       if (!value.producer)
         cut.memory[stage] += on[stage] ? value.held : 0;
       else if (on[stage] && stage != home)

@@ -38,7 +38,10 @@ using Front = std::vector<FrontEntry>;
 
 /// What one stage between two downsets adds.
 struct StagePiece {
-  int64_t time, transfers, weights, saved, received;
+  int64_t time, weights, saved, received;
+  std::vector<int64_t> transfers; ///< of each stage that it may be; of one where all links are alike
+
+  int64_t transfersInto(unsigned stage) const { return transfers.size() == 1 ? transfers.front() : transfers[stage]; }
 };
 
 class CutSearch {
@@ -164,7 +167,8 @@ std::vector<const CutValue *> CutSearch::liveAt(const Downset &set) const {
 
 StagePiece CutSearch::piece(const Downset &from, const Downset &to,
                             llvm::ArrayRef<const CutValue *> live) const {
-  StagePiece result{to.time - from.time, 0, to.weights - from.weights, to.saved - from.saved, 0};
+  StagePiece result{to.time - from.time, to.weights - from.weights, to.saved - from.saved, 0, {}};
+  result.transfers.assign(std::max<size_t>(1, problem.into.size()), 0);
   for (const CutValue *value : live) {
     auto inside = [&](unsigned user) { return to.has(user) && !from.has(user); };
     if (!llvm::any_of(value->users, inside))
@@ -175,7 +179,8 @@ StagePiece CutSearch::piece(const Downset &from, const Downset &to,
     else
       result.weights += value->held;
     if (value->producer || llvm::any_of(value->users, earlier))
-      result.transfers += problem.linkTime(*value);
+      for (auto [stage, time] : llvm::enumerate(result.transfers))
+        time += problem.linkTime(*value, stage);
   }
   return result;
 }
@@ -230,7 +235,7 @@ std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
         int64_t rest = left == 0 ? 0 : others * ((sum - sets[to].time + left - 1) / left);
         for (auto [index, entry] : llvm::enumerate(fronts[s][from])) {
           int64_t newPeak = std::max(entry.peak, peak);
-          int64_t transfers = entry.transfers + stage.transfers + (problem.width.empty() ? 0 : own);
+          int64_t transfers = entry.transfers + stage.transfersInto(s) + (problem.width.empty() ? 0 : own);
           if (std::max(newPeak, rest) + transfers < bound)
             insert(fronts[s + 1][to], {newPeak, transfers, from, static_cast<unsigned>(index)}, narrow);
         }

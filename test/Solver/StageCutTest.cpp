@@ -13,8 +13,8 @@ static StageCutProblem randomCut(std::mt19937 &random) {
   unsigned n = 3 + below(8);
   problem.stages = 1 + below(std::min(n, 4u));
   problem.microbatches = 1 + below(6);
-  problem.latency = below(3);
-  problem.bandwidth = below(4) * 500;
+  problem.link.latency = below(3);
+  problem.link.bandwidth = below(4) * 500;
   for (unsigned i = 0; i < n; ++i)
     problem.nodes.push_back({"n" + std::to_string(i), below(10), below(20), below(10), below(5)});
   for (unsigned i = 0; i + 1 < n; ++i) {
@@ -31,6 +31,9 @@ static StageCutProblem randomCut(std::mt19937 &random) {
   if (below(3) == 0)
     for (unsigned s = 0; s < problem.stages; ++s)
       problem.width.push_back(1 + below(4));
+  if (below(3) == 0)
+    for (unsigned s = 0; s < problem.stages; ++s)
+      problem.into.push_back({below(12), 100 + below(4) * 500});
   return problem;
 }
 
@@ -63,8 +66,8 @@ static StageCutProblem transformer(unsigned layers, unsigned stages) {
   StageCutProblem problem;
   problem.stages = stages;
   problem.microbatches = 8;
-  problem.latency = 20000;
-  problem.bandwidth = 10000;
+  problem.link.latency = 20000;
+  problem.link.bandwidth = 10000;
   auto add = [&](const char *name, int64_t cost, llvm::ArrayRef<unsigned> inputs) {
     unsigned node = problem.nodes.size();
     problem.nodes.push_back({name + std::to_string(node), cost, 2 * cost, cost, 100});

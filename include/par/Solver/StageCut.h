@@ -33,6 +33,12 @@ struct CutValue {
   std::vector<unsigned> users;
 };
 
+/// What a transfer takes: 0 bandwidth: only the latency counts.
+struct CutLink {
+  int64_t latency = 0;   ///< ns
+  int64_t bandwidth = 0; ///< bytes per microsecond
+};
+
 struct StageCut {
   std::vector<unsigned> stageOf;  ///< per node
   std::vector<int64_t> stageTime; ///< ns per stage and microbatch, forward and backward
@@ -56,6 +62,7 @@ struct StageCut {
 ///     limit 4096 4096                // bytes per stage; none if left out
 ///     width 15 1                     // ranks that share a stage's work and what it saves; all alike if left out, and counted in the figures
 ///     link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the latency counts
+///     link into 1 latency 900 bandwidth 2  // of what comes to that stage, from the one before it; `link` if left out
 ///     node a forward 10 backward 20 weights 64 saved 16
 ///     node b forward 10              // backward: twice the forward
 ///     value x bytes 8 from a to b
@@ -68,7 +75,8 @@ struct StageCutProblem {
   unsigned stages = 1;
   unsigned microbatches = 1;
   std::vector<int64_t> inFlight, limit, width;
-  int64_t latency = 0, bandwidth = 0;
+  CutLink link;
+  std::vector<CutLink> into; ///< of each stage; `link` if empty
   std::vector<CutNode> nodes;
   std::vector<CutValue> values;
   unsigned maxDownsets = 2000;
@@ -89,8 +97,8 @@ struct StageCutProblem {
   StageCut evaluate(std::vector<unsigned> stageOf) const;
   /// Every value flows to the same or a later stage, no stage is empty, all limits hold.
   bool isLegal(const StageCut &cut) const;
-  /// ns of one value over one link, there and back.
-  int64_t linkTime(const CutValue &value) const;
+  /// ns of one value over the link into a stage, there and back. What skips stages is counted where it arrives.
+  int64_t linkTime(const CutValue &value, unsigned stage) const;
   int64_t nodeTime(unsigned node) const { return nodes[node].forward + nodes[node].backward; }
   /// Its part of the time, or of the bytes, of all that is on a stage.
   int64_t shareOf(unsigned stage, int64_t all) const { return width.empty() ? all : (all + width[stage] - 1) / width[stage]; }
