@@ -53,14 +53,14 @@ static bool movesElements(Operation *op) {
 }
 
 /// One value combined or moved between ranks; not maxima.
-static bool isSum(Operation *op) {
+static bool sumsOverRanks(Operation *op) {
   if (auto reduce = dyn_cast<AllReduceOp>(op))
     return reduce.getKind() == ReduceKind::sum && op->getNumOperands() == 1;
   auto scatter = dyn_cast<ReduceScatterOp>(op);
   return scatter && scatter.getKind() == ReduceKind::sum && op->getNumOperands() == 1;
 }
 
-static bool isMove(Operation *op) { return isa<AllGatherOp, AllToAllOp>(op) && op->getNumOperands() == 1; }
+static bool movesBetweenRanks(Operation *op) { return isa<AllGatherOp, AllToAllOp>(op) && op->getNumOperands() == 1; }
 
 /// The one format narrower than the value's that all its readers round it to; null if there is none.
 static FloatType formatOfReaders(Value value) {
@@ -135,8 +135,8 @@ void Narrower::mark(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return;
-  bool known = isSum(op) && !gradients.insert(op).second;
-  if (!known && (isSum(op) || isMove(op) || isa<ConvertOp>(op) || isLinear(op)))
+  bool known = sumsOverRanks(op) && !gradients.insert(op).second;
+  if (!known && (sumsOverRanks(op) || movesBetweenRanks(op) || isa<ConvertOp>(op) || isLinear(op)))
     for (Value operand : floatOperands(op))
       mark(operand);
 }
@@ -171,9 +171,9 @@ void Narrower::visit(Operation *op) {
   FloatType wide = floatOf(sent), readers = wide && !result.use_empty() ? formatOfReaders(result) : FloatType();
   auto convert = sent.getDefiningOp<ConvertOp>();
   FloatType format;
-  if (isMove(op) && wide)
+  if (movesBetweenRanks(op) && wide)
     format = readers || !convert ? readers : Origin({}).of(sent);
-  else if (isSum(op) && wide && !gradients.contains(op))
+  else if (sumsOverRanks(op) && wide && !gradients.contains(op))
     format = Origin(readers).of(sent);
   if (!format)
     return;
@@ -201,7 +201,7 @@ void Narrower::run() {
   for (FragmentOp fragment : module.getOps<FragmentOp>())
     if (fragment.getKind() == FragmentKind::forward || fragment.getKind() == FragmentKind::backward)
       for (Operation &op : fragment.getBlock())
-        if (isSum(&op) || isMove(&op))
+        if (sumsOverRanks(&op) || movesBetweenRanks(&op))
           sent.push_back(&op);
   for (Operation *op : sent)
     visit(op);
