@@ -372,8 +372,8 @@ void PlanBuilder::cuts(PlanPipeline &pipeline) {
   pipeline.cuts.value = only.value.isWord("even") ? PlanPipeline::Even : PlanPipeline::Counts;
   for (const PlanNode &count : only.value.items) {
     pipeline.counts.push_back(toInt(count));
-    if (toInt(count) < 0)
-      errors.error(count.origin, PlanMessage::tooSmall, "a count of pipeline.cuts", 0, count.text);
+    if (toInt(count) < 1) // what stands beside the matches goes with them, so that none is a stage of its own
+      errors.error(count.origin, PlanMessage::tooSmall, "a count of pipeline.cuts", 1, count.text);
   }
   if (*pipeline.cuts == PlanPipeline::Counts && int64_t(pipeline.counts.size()) != *pipeline.stages)
     errors.error(only.value.origin, PlanMessage::cutCounts, pipeline.counts.size(), *pipeline.stages);

@@ -270,7 +270,7 @@ class Pair:
     def train(self, plan):
         bundle = self.runs.compile(self.model.file, plan)
         lines, weights = self.runs.train(bundle, self.model.folder / "data.safetensors", self.steps)
-        return [line["loss"] for line in lines], read_safetensors(weights)
+        return [line["loss"] for line in lines], read_safetensors(weights, ("F32", "F64"))
 
     def compare(self):
         """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name."""

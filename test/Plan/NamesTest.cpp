@@ -217,7 +217,8 @@ TEST(Names, MegatronShardsGpt2AndRefusesOthers) {
   NameTable mlp;
   mlp.parameters.push_back({"fc1.weight", {}, {64, 32}, "f32", true, ""});
   EXPECT_NE(check("use: [megatron]\nmesh: {tp: 2}\n", mlp)
-                .errors.find("error: recipe \"megatron\" matches no parameter of this model\n"),
+                .errors.find("error: recipe \"megatron\" matches no parameter of this model"
+                      "; give its names (--list=params) rules under shard\n"),
             std::string::npos);
 }
 

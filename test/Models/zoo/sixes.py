@@ -4,7 +4,8 @@
     sixes.py --out FOLDER [NAME...]      then: schedules.py --bin build/bin --models FOLDER --microbatches 3
 
 The shared models are exported for batches of 8 and 16, which 3 does not divide. These are suite.py's, with four layers where
-two are not enough for four stages, sequences of 64, and a batch of 12 where a norm looks at a batch. Needs torch.
+two are not enough for four stages, sequences of 64, and a batch of 12 where a norm looks at a batch. Such a net amplifies the
+order of sums above any bound, so it is in float64. Needs torch.
 """
 import argparse
 import dataclasses
@@ -35,8 +36,14 @@ def main():
     for recipe in map(of_six, (each for each in SUITE if each.name in (options.names or CHOSEN))):
         folder = options.out / recipe.name
         folder.mkdir(parents=True, exist_ok=True)
-        torch_side.export(recipe, folder)
-        norms = json.loads((folder / "facts.json").read_text())["batch_norm"]
+        norms = torch_side.has_batch_norm(build(recipe))
+        if norms:
+            torch_side.double(recipe, folder)
+            for file in (folder / "f64").iterdir():
+                file.replace(folder / file.name)
+            (folder / "f64").rmdir()
+        else:
+            torch_side.export(recipe, folder)
         (folder / "reference.json").write_text(json.dumps({
             "model": recipe.name, "B": recipe.batch, "batch_norm": norms, "variants": {}, "runs": {"sgd": {"options": {"lr": 0.1}}}}))
         print(f"{recipe.name:20} batch {recipe.batch}", flush=True)
