@@ -137,8 +137,8 @@ TEST(Failures, LostAtTheStart) {
 
 // par-run itself, with random ranks killed and stopped at random moments; what it has saved is whole, and no
 // part of a save is left behind by the next run. PAR_LONG=1 (the target `kills`): forty trials with the
-// default time-out; else four. PAR_KILLS="par-run BUNDLE ..." kills ranks of that command of 8 ranks instead,
-// which must run for a minute.
+// default time-out; else four. PAR_KILLS="RANKS par-run BUNDLE ..." kills ranks of that command of so many
+// instead, which must run for a minute.
 TEST(Failures, ParRunRandomTrials) {
   const char *isLong = std::getenv("PAR_LONG"), *given = std::getenv("PAR_KILLS");
   bool all = isLong && std::string(isLong) == "1";
@@ -150,15 +150,17 @@ TEST(Failures, ParRunRandomTrials) {
   std::vector<std::string> more{"--steps",      "1000000", "--save",    saves,
                                 "--save-every", "20",      "--timeout", all ? "5" : "2"};
   command.insert(command.end(), more.begin(), more.end());
+  size_t world = 8;
   if (given) {
     std::istringstream words(given);
+    ASSERT_TRUE(words >> world) << "PAR_KILLS begins with the number of ranks";
     command.assign(std::istream_iterator<std::string>(words), {});
   }
   std::mt19937 random(12345);
   double slowest = 0;
   int trials = 0;
   for (; trials < (all ? 40 : 4); ++trials) {
-    double seconds = trial(command, 8, int(random() % 8), trials % 2 ? SIGSTOP : SIGKILL,
+    double seconds = trial(command, world, int(random() % world), trials % 2 ? SIGSTOP : SIGKILL,
                            20 + int(random() % 1000) * (given ? 5 : 1));
     slowest = std::max(slowest, seconds);
     if (given || !std::filesystem::exists(saves))
