@@ -275,11 +275,12 @@ class Play:
             after = read_safetensors(after)
             versions.append({name: (shape, tuple(w - BEHIND_RATE * (x - y) for w, x, y in zip(numbers, mixed[name][1], after[name][1])))
                              for name, (shape, numbers) in versions[-1].items()})
-        # Where delay makes training diverge, each step multiplies the roundings of the one before: held as far as it does not.
-        held = next((step for step, loss in enumerate(losses) if abs(loss) > 2 * max(1, abs(losses[0]))), steps)
-        if len(losses) != len(found) or not largest(abs(a - b) / max(1, abs(a)) for a, b in zip(losses[:held], found)) <= 2e-5:
+        # Where delay makes training diverge, roundings grow as the losses do, and those of weights faster.
+        growth = largest(map(abs, losses)) / max(1, abs(losses[0]))
+        growth = growth if growth > 2 else 1
+        if len(losses) != len(found) or not largest(abs(a - b) / max(1, abs(a)) for a, b in zip(losses, found)) <= 2e-5 * growth:
             raise Difference(f"losses {losses} and {found}")
-        if held == steps:
+        if growth == 1:
             apart(versions[-1], part, 5e-5, "weights")
 
     def hold_fed(self, case, carried):

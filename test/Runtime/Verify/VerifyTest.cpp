@@ -591,6 +591,59 @@ TEST(Verify, StateAndResults) {
   EXPECT_EQ(text.find("V5 lost: what is received for microbatch 0 is never read, that of others is"), 0u) << text;
 }
 
+/// toy::groups() with one group of two all_gathers: each of two elements of `a`, into its half of `theirs`.
+static Bundle parts() {
+  Bundle b = toy::groups();
+  for (Program &p : b.programs) {
+    auto part = [&](const char *of, uint64_t offset, int64_t n) {
+      Buffer alias = p.buffers[p.findBuffer(of)];
+      alias.of = p.findBuffer(of);
+      alias.name = std::string(of) + "." + std::to_string(offset);
+      alias.shape = {n};
+      alias.offset = offset;
+      alias.at.clear();
+      p.buffers.push_back(alias);
+      return uint32_t(p.buffers.size() - 1);
+    };
+    auto &list = p.blocks[0].instructions;
+    for (size_t i : {0, 1}) {
+      Instruction &it = list[5 + i];
+      it.coll = CollKind::AllGather;
+      it.n = 2;
+      it.operands = {it.operands[0], it.operands[0]};
+      it.operands[0].access = Access::Read, it.operands[0].buffer = part("a", 8 * i, 2);
+      it.operands[1].access = Access::Write, it.operands[1].buffer = part("theirs", 16 * i, 4);
+    }
+    list.erase(list.begin() + 7, list.begin() + 10); // the exchange
+  }
+  return b;
+}
+
+// V5: the blocks of one value are one result, and are taken from different places.
+TEST(Verify, Parts) {
+  EXPECT_EQ(complaint(parts()), "");
+  auto fetchHalf = [](Bundle &b) {
+    for (Program &p : b.programs)
+      at(p, "step", 9).operands[0].buffer = p.findBuffer("theirs.0");
+    b.manifest.outputs[0].shape = {4};
+  };
+  EXPECT_EQ(broken(parts(), fetchHalf), "");
+  auto apart = [&](Bundle &b) {
+    fetchHalf(b);
+    for (Program &p : b.programs)
+      p.blocks[0].instructions.erase(p.blocks[0].instructions.begin() + 4); // the group
+  };
+  EXPECT_NE(broken(parts(), apart).find("V5 lost: the result of a communication is never read"), std::string::npos);
+  auto move = [](uint64_t offset) {
+    return [offset](Bundle &b) {
+      for (Program &p : b.programs)
+        p.buffers[p.findBuffer("a.8")].offset = offset;
+    };
+  };
+  EXPECT_EQ(broken(parts(), move(0)), "");
+  EXPECT_NE(broken(parts(), move(4)).find("V5 overlap: two collectives of one group read parts that overlap"), std::string::npos);
+}
+
 // V6: the peak of the manifest is the arena, and reached.
 TEST(Verify, Peak) {
   EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool += 64; }),
