@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times measured.
 
-    bubbles.py MODEL.onnx DATA.safetensors [--loss cross_entropy] [--ranks 2] [--microbatches 4] [--batch 16] [--dim seq=128] [--schedule zb-h1]...
+    bubbles.py MODEL.onnx DATA.safetensors [--loss cross_entropy] [--ranks 2] [--microbatches 4] [--batch 16]
+               [--dim seq=128] [--schedule zb-h1]...
 
 Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward to the end
 of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace come the

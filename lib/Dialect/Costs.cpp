@@ -26,6 +26,8 @@ OpCost getCost(Operation *op) {
   return cost;
 }
 
+bool movesElements(Operation *op) { return !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0; }
+
 void registerAttentionCosts(DialectRegistry &registry);
 void registerContractCosts(DialectRegistry &registry);
 void registerElementwiseCosts(DialectRegistry &registry);

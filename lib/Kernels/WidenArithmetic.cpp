@@ -36,7 +36,7 @@ static Value widened(OpBuilder &builder, Value value, bool early) {
   Type f32 = builder.getF32Type();
   Operation *op = value.getDefiningOp();
   bool reorders = early && op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) &&
-                  !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0 &&
+                  movesElements(op) &&
                   getTensorType(op->getOperand(0).getType()).getNumElements() ==
                       getTensorType(value.getType()).getNumElements();
   if (!reorders)

@@ -14,8 +14,8 @@
 // the plan's (-par-narrow-gradients). Neither are sums of what was computed in f32: statistics, losses, weighed experts.
 #include "par/Partition/Passes.h"
 
+#include "par/Interfaces/Bilinear.h"
 #include "par/Interfaces/Cost.h"
-#include "par/Interfaces/ShardingRule.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -39,17 +39,6 @@ static bool isLinear(Operation *op) {
   return rule && op->getNumResults() == 1 && floats > 0 &&
          llvm::any_of(rule.getShardingRule().linear, [&](auto &set) { return set.size() == floats; }) &&
          (floats > 1 || op->getNumOperands() == 1);
-}
-
-/// A product of any kind: linear in each of its two operands.
-static bool isProduct(Operation *op) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  return rule && op->getNumOperands() == 2 && !op->hasTrait<OpTrait::Elementwise>() &&
-         rule.getShardingRule().linear.size() == 2;
-}
-
-static bool movesElements(Operation *op) {
-  return !op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 && getCost(op).flops == 0;
 }
 
 /// One value combined or moved between ranks; not maxima.
@@ -121,13 +110,13 @@ bool Origin::trace(Value value) {
     return false;
   if (isa<ConvertOp>(op))
     return accept(floatOf(op->getOperand(0)), value);
-  if (isProduct(op))
+  if (isBilinear(op))
     return accept(floatOf(op->getOperand(0)), value) && accept(floatOf(op->getOperand(1)), value);
   if (matchPattern(op, m_AnyZeroFloat()))
     return true;
   if (isLinear(op))
     return llvm::all_of(floatOperands(op), [&](Value operand) { return trace(operand); });
-  return readers && movesElements(op);
+  return readers && op->getNumResults() == 1 && movesElements(op);
 }
 
 /// What a parameter's gradient is added up of, back to what is not linear.
@@ -160,7 +149,7 @@ static Value narrowed(OpBuilder &builder, Value value, FloatType format) {
   Operation *op = value.getDefiningOp();
   if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && floatOf(convert.getOperand()) == format)
     return convert.getOperand();
-  if (!op || !isProduct(op) || !value.hasOneUse())
+  if (!isBilinear(op) || !value.hasOneUse())
     return buildConvert(builder, value.getLoc(), value, format);
   value.setType(cast<RankedTensorType>(value.getType()).clone(format));
   return value;

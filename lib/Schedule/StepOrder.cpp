@@ -28,8 +28,8 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
     for (Operation *op : activity.ops)
       bytes += getByteSize(activities.localType(op->getResult(0)));
   if (activity.kind == Activity::Kind::Transfer) {
-    ArrayRef<int64_t> from = StageOp(activities.stages[activity.stages[0]]).getRanks();
-    return hardware.transferTime(bytes, hardware.areOnOtherHosts(from, StageOp(activities.stages[activity.stages[1]]).getRanks()));
+    auto ranksOf = [&](unsigned side) { return StageOp(activities.stages[activity.stages[side]]).getRanks(); };
+    return hardware.transferTime(bytes, hardware.areOnOtherHosts(ranksOf(0), ranksOf(1)));
   }
   if (activity.kind == Activity::Kind::Reduce)
     return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());

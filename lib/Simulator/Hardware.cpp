@@ -194,10 +194,10 @@ RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
 }
 
 bool Hardware::areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
-  auto apart = [&](int64_t a, int64_t b) { return hostOf(a) != hostOf(b); };
   if (from.size() == to.size())
-    return llvm::any_of(llvm::zip(from, to), [&](auto pair) { return apart(std::get<0>(pair), std::get<1>(pair)); });
-  return llvm::any_of(from, [&](int64_t a) { return llvm::any_of(to, [&](int64_t b) { return apart(a, b); }); });
+    return llvm::any_of(llvm::zip(from, to), [&](auto pair) { return hostOf(std::get<0>(pair)) != hostOf(std::get<1>(pair)); });
+  auto elsewhere = [&](int64_t rank) { return hostOf(rank) != hostOf(from.front()); };
+  return llvm::any_of(from, elsewhere) || llvm::any_of(to, elsewhere);
 }
 
 int64_t Hardware::transferTime(int64_t bytes, bool betweenHosts) const {

@@ -1,5 +1,5 @@
-#include "Bilinear.h"
 #include "par/Dialect/Par.h"
+#include "par/Interfaces/Bilinear.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Decomposable.h"
 #include "par/Train/Passes.h"
@@ -193,9 +193,6 @@ void Mixer::visitComposite(Operation *op) {
     result.setType(type);
 }
 
-/// Moves elements and computes nothing.
-static bool isMovement(Operation *op) { return !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0; }
-
 void Mixer::visit(Operation *op) {
   SplatElementsAttr splat;
   if (matchPattern(op, m_Constant(&splat)) && isWide(op->getResult(0)))
@@ -211,7 +208,7 @@ void Mixer::visit(Operation *op) {
     return convertOperands(op, builder.getF32Type()); // bits are those of the format that the model has
   if (op->hasTrait<OpTrait::Elementwise>())
     return visitElementwise(op);
-  if (isMovement(op))
+  if (movesElements(op))
     return visitMovement(op);
   if (isBilinear(op) && !anyOperand(op, [&](Value value) { return firm.contains(value); })) {
     convertOperands(op, narrow);

@@ -1,5 +1,5 @@
-#include "Bilinear.h"
 #include "par/Dialect/Par.h"
+#include "par/Interfaces/Bilinear.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Train/Passes.h"
 
@@ -12,8 +12,7 @@ namespace par {
 
 /// Moves the elements of its one operand.
 static bool movesOneOperand(Operation *op) {
-  return isTensorOp(op) && op->getNumOperands() == 1 && !op->hasTrait<OpTrait::Elementwise>() &&
-         getCost(op).flops == 0;
+  return isTensorOp(op) && op->getNumOperands() == 1 && movesElements(op);
 }
 
 /// Lets the product that nobody but a widening convert reads, through movements, give its sum unrounded.

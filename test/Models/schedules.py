@@ -12,7 +12,8 @@ stages (2, 4) the schedules of one stage a rank, and those of two:
           compiler makes one rounding of a product and a sum that stood in two kernels (fused multiply-add): such weights
           differ by roundings, and are counted
 What cannot be cut so is refused by a located sentence, and counted. Half an hour on two cores for the shared models
-without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's standard library is used. Exit status 0: all hold.
+without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's standard library is
+used. Exit status 0: all hold.
 """
 import argparse
 import pathlib

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
 
-    zero.py --bin build/bin [--part numbers|bf16|phases|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
+    zero.py --bin build/bin [--part numbers|bf16|phases|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]...
+            [--optimizer sgd] [--ranks 2]...
     zero.py --bin build/bin --part numbers --part bf16 --part phases --models FOLDER
     zero.py --bin build/bin --part bytes --part memory --structure gpt2-xl.onnx.gz... --ranks 64
 
@@ -58,46 +59,43 @@ def cases():
 CASES = cases()
 
 
-def numbers(runs, claims, options):
+def trained(options):
+    """(title, model, case, optimizer) of each that is held against one rank."""
     models = [model for model in find(options.models, options.only, ["plain"]) if not model.lost()]
     if not models:
         sys.exit(f"zero.py: no such models in {options.models}")
-    for model in models:
-        for case in options.case or CASES:
-            for optimizer in options.optimizer or ["sgd", "adamw"]:
-                title = f"{model.name} {case} {optimizer}"
-                with claims.watch(title):
-                    loss, share, worst = Pair(runs, model, CASES[case], optimizer).compare()
-                    claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
-                    claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
+    return [(f"{model.name} {case} {optimizer}", model, CASES[case], optimizer) for model in models for case in options.case or CASES
+            for optimizer in options.optimizer or ["sgd", "adamw"]]
+
+
+def numbers(runs, claims, options):
+    for title, model, case, optimizer in trained(options):
+        with claims.watch(title):
+            loss, share, worst = Pair(runs, model, case, optimizer).compare()
+            claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
+            claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
 
 
 def narrow(runs, claims, options):
-    for model in find(options.models, options.only, ["plain"]):
-        for case in options.case or CASES:
-            for optimizer in options.optimizer or ["sgd", "adamw"]:
-                title = f"{model.name} {case} {optimizer} in bf16"
-                with claims.watch(title):
-                    pair, alone = Pair(runs, model, CASES[case], optimizer), []
-                    for plan in (pair.one, pair.one + BF16):
-                        if (model.file, plan) not in Pair.whole:
-                            Pair.whole[model.file, plan] = pair.train(plan)[0]
-                        alone.append(Pair.whole[model.file, plan])
-                    one, found = (largest(abs(a - b) for a, b in zip(losses, alone[0]))
-                                  for losses in (alone[1], pair.train(pair.plan + BF16)[0]))
-                    claims.hold(f"{title}: losses to one rank's in f32", found, max(NARROW * one, 1e-3))
+    alone = {}  # losses of one rank, by model and plan
+    for title, model, case, optimizer in trained(options):
+        with claims.watch(f"{title} in bf16"):
+            pair = Pair(runs, model, case, optimizer)
+            for plan in (pair.one, pair.one + BF16):
+                if (model.file, plan) not in alone:
+                    alone[model.file, plan] = pair.train(plan)[0]
+            one, found = (largest(abs(a - b) for a, b in zip(losses, alone[model.file, pair.one]))
+                          for losses in (alone[model.file, pair.one + BF16], pair.train(pair.plan + BF16)[0]))
+            claims.hold(f"{title} in bf16: losses to one rank's in f32", found, max(NARROW * one, 1e-3))
 
 
 def phases(runs, claims, options):
-    for model in find(options.models, options.only, ["plain"]):
-        for case in options.case or CASES:
-            for optimizer in options.optimizer or ["sgd", "adamw"]:
-                title = f"{model.name} {case} {optimizer}: phases that were checked"
-                with claims.watch(title):
-                    file = runs.work / "checked.yaml"
-                    file.write_text(Pair(runs, model, CASES[case], optimizer).plan)
-                    said = runs.run(runs.binaries / "par-compile", model.file, file, "--check", "--check-phases")
-                    claims.equal(title, said.count("checked "), 10)
+    file = runs.work / "checked.yaml"
+    for title, model, case, optimizer in trained(options):
+        with claims.watch(f"{title}: phases that were checked"):
+            file.write_text(Pair(runs, model, case, optimizer).plan)
+            said = runs.run(runs.binaries / "par-compile", model.file, file, "--check", "--check-phases")
+            claims.equal(f"{title}: phases that were checked", said.count("checked "), 10)
 
 
 class Bundle:
@@ -282,7 +280,8 @@ def check_saves(runs, claims, options):
                     claims.equal(f"{title}: weights are the same bits", weights.read_bytes() == whole, True)
 
 
-PARTS = {"numbers": numbers, "bf16": narrow, "phases": phases, "bytes": check_bytes, "axes": check_two_axes, "memory": check_memory, "saves": check_saves}
+PARTS = {"numbers": numbers, "bf16": narrow, "phases": phases, "bytes": check_bytes, "axes": check_two_axes,
+         "memory": check_memory, "saves": check_saves}
 
 
 def main():

@@ -17,6 +17,9 @@ struct OpCost {
 /// Cost of an op by its interface; an op that has none computes nothing and moves its bytes.
 OpCost getCost(mlir::Operation *op);
 
+/// Whether an op moves elements and computes nothing.
+bool movesElements(mlir::Operation *op);
+
 /// Bytes of a tensor in memory, where a boolean takes one; 0 of what is no tensor.
 int64_t getByteSize(mlir::Type type);
 

@@ -62,8 +62,8 @@ struct Hardware {
   /// Ranks by their numbers in the world: hosts are filled one after the other.
   RankGroup groupOf(llvm::ArrayRef<int64_t> ranks) const;
   int64_t hostOf(int64_t rank) const { return hostLink && ranks ? rank / ranks : 0; }
-  /// Whether ranks of `from` send between hosts what goes to those of `to`: each to the one at its place, or, of as many as there
-  /// are not, to any.
+  /// Whether ranks of `from` send between hosts what goes to those of `to`: each to the one at its place or, where
+  /// there are not as many, to any. Neither is empty.
   bool areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
   /// ns of `bytes` from one rank to another.
   int64_t transferTime(int64_t bytes, bool betweenHosts = false) const;

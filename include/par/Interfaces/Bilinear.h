@@ -1,6 +1,6 @@
 // Products of any kind, as the passes over formats see them.
-#ifndef PAR_LIB_TRAIN_BILINEAR_H
-#define PAR_LIB_TRAIN_BILINEAR_H
+#ifndef PAR_INTERFACES_BILINEAR_H
+#define PAR_INTERFACES_BILINEAR_H
 
 #include "par/Interfaces/ShardingRule.h"
 
@@ -15,4 +15,4 @@ inline bool isBilinear(mlir::Operation *op) {
 
 } // namespace par
 
-#endif // PAR_LIB_TRAIN_BILINEAR_H
+#endif // PAR_INTERFACES_BILINEAR_H
