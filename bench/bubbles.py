@@ -6,9 +6,9 @@
 
 Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward to the end
 of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace come the
-times of each stage's forward, backward and weight gradient (medians over microbatches); `par-opt --par-problem` plays the
-schedule's order with them, transfers free, and says what the order by itself leaves idle: what else is idle is
-communication and noise. Where there are more ranks than cores the former says nothing. Python's standard library only.
+times of each stage's forward, backward and weight gradient (medians over microbatches) and the order in which each rank ran
+them; `par-opt --par-problem` plays that order with those times, transfers free, and says what the order by itself leaves idle: what else
+is idle is communication and noise. Where there are more ranks than cores the former says nothing. Python's standard library only.
 """
 
 import argparse
@@ -26,24 +26,37 @@ import tempfile
 WAITS = {"coll", "send", "recv", "group", "wait"}
 
 CHUNKS = {"1f1b": 1, "gpipe": 1, "zb-h1": 1, "auto": 1, "interleaved": 2, "zb-v": 2}
+V_PLACED = {"zb-v"}
 BLOCK = re.compile(r"train\.(forward|backward|weight)(?:\.s(\d+))?(?:\.\w+)?$")
 
 
 class Step:
-    """What the ranks ran of the slots of one step: seconds by rank, and by slot."""
+    """What the ranks ran of the slots of one step: seconds by rank and by slot, and when each rank began each of its slots."""
 
     def __init__(self):
-        self.busy, self.slots = collections.Counter(), collections.Counter()
+        self.busy, self.slots, self.begins = collections.Counter(), collections.Counter(), collections.defaultdict(dict)
         self.begin, self.end = float("inf"), 0.0
 
     def add(self, event, slot):
         seconds = event["dur"] / 1e6
         self.busy[event["pid"]] += seconds
         self.slots[slot] += seconds
+        self.begins[event["pid"]].setdefault(slot, event["ts"])
         self.begin, self.end = min(self.begin, event["ts"] / 1e6), max(self.end, (event["ts"] + event["dur"]) / 1e6)
 
     def idle(self, ranks):
         return 1 - sum(self.busy.values()) / (ranks * (self.end - self.begin))
+
+    def table(self, ranks):
+        """Each rank's slots in their order, as lines of a problem: auto's order is of predicted times, and would be another for these."""
+        for rank in range(ranks):
+            line = [f"device {rank}"]
+            for slot in sorted(self.begins[rank], key=self.begins[rank].get):
+                kind, stage, microbatch = slot
+                # The first stage hands no gradient on, so that all of its backward may be its weights'.
+                kinds = "BW" if kind == "weight" and ("backward", stage, microbatch) not in self.begins[rank] else kind[0].upper()
+                line += [f"{letter}{microbatch}.{stage // ranks}" for letter in kinds]
+            yield " ".join(line)
 
 
 def read_steps(trace):
@@ -68,17 +81,20 @@ def times(steps, stages):
             for kind in ("forward", "backward", "weight")}
 
 
-def played(options, schedule, stages, slots):
-    """The idle share of the order table with these times."""
-    lines = ["problem order_table", f"schedule {schedule}", f"stages {stages}", f"devices {options.ranks}",
-             f"microbatches {options.microbatches}", "barrier"]
+def played(options, schedule, stages, slots, table):
+    """The idle share of a table with these times."""
+    lines = ["problem order_table", f"stages {stages}", f"devices {options.ranks}", f"microbatches {options.microbatches}", "barrier"]
+    lines += ["placement v"] if schedule in V_PLACED else []
     weights = any(slots["weight"])
     for kind in ("forward", "backward", "weight")[: 3 if weights else 2]:
         lines.append(f"{kind} " + " ".join(map(str, slots[kind])))
+    lines += table
     with tempfile.NamedTemporaryFile("w", suffix=".problem") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
-        out = subprocess.run([options.bin / "par-opt", f"--par-problem={file.name}"], capture_output=True, text=True, check=True)
+        out = subprocess.run([options.bin / "par-opt", f"--par-problem={file.name}"], capture_output=True, text=True)
+    if out.returncode:
+        sys.exit("\n".join(lines) + "\n" + out.stderr)
     return float(re.search(r"bubble ([\d.]+) %", out.stdout)[1]) / 100
 
 
@@ -101,7 +117,7 @@ def measure(options, schedule, work):
     found = read_steps(trace)
     slots = times(found, stages)
     predicted = re.search(r"predicted step .*bubble (\d+) %", said)
-    return (statistics.median(step.idle(options.ranks) for step in found), played(options, schedule, stages, slots),
+    return (statistics.median(step.idle(options.ranks) for step in found), played(options, schedule, stages, slots, found[0].table(options.ranks)),
             statistics.median(step.end - step.begin for step in found), predicted[1] if predicted else "-", slots)
 
 
