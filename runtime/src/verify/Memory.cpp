@@ -228,6 +228,8 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
   definitions.push_back({&run, n});
   if (Found found = overlaps(run, n, list))
     return found;
+  if (Found found = readUnreduced(run, n, list))
+    return found;
   if (Found found = groupLeft ? withinGroup(run, n, list) : std::nullopt)
     return found;
   uint64_t name = nameOf(program, it, run);
@@ -360,6 +362,7 @@ Found Sweep::receivedIsRead() {
 
 Found Sweep::run() {
   place();
+  findJoining();
   findCopies();
   for (const Entry &entry : program.entries) {
     begin(entry);

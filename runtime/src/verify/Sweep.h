@@ -77,6 +77,8 @@ private:
   Found ofOtherBatch(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell) const;
   Found lacksSummand(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell);
   void findSums();
+  void findJoining();
+  Found readUnreduced(const format::Run &run, uint32_t n, const std::vector<Placed> &list) const;
   void findCopies();
   void noteCopied(const format::Run &run, uint32_t n, const Placed &placed, uint32_t cell);
   Found copiesAreNew() const;
@@ -117,6 +119,7 @@ private:
 
   std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
 
+  std::vector<bool> joining; ///< [comm]: ranks of several programs
   std::set<uint64_t> copies; ///< tags
   std::vector<Copied> copied;
   std::vector<SummandSet> sets;                           ///< of summands, each once
