@@ -49,8 +49,8 @@ void Sweep::findMicrobatches(const Entry &entry) {
   sets.assign(1, {});
   grown.clear();
   computed.clear();
-  whole = {0, -1};
-  std::vector<bool> own;
+  whole = {-1};
+  own.clear();
   for (const Block &block : program.blocks)
     own.push_back(computesOwn(program, block));
   for (const Run &run : entry.runs)
@@ -70,15 +70,16 @@ uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
   return known->second;
 }
 
-/// A sum that another run reads, other than to add to it, has a summand of each microbatch of its batch.
+/// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The last one
+/// may read it to add its own on the way to elsewhere.
 Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) {
-  std::pair<uint32_t, int64_t> asked = {cell.summands, batchOf(run)};
+  std::array<int64_t, 3> asked = {cell.summands, batchOf(run), own[run.block] ? run.microbatch : -1};
   if (!sums[placed.access.root] || !cell.definition || cell.begun == &run || asked == whole)
     return std::nullopt;
-  std::set<int64_t> added;
+  std::set<int64_t> added = {asked[2]};
   for (uint32_t at = cell.summands; at; at = sets[at].parent)
     added.insert(sets[at].microbatch);
-  for (int64_t microbatch : computed[asked.second])
+  for (int64_t microbatch : computed[asked[1]])
     if (!added.count(microbatch))
       return Counterexample{Property::Value,
                             "lacks: " + value(placed.access.root, indexOf(placed.access, run)) + " is read as a sum, but microbatch " +

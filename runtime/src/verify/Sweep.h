@@ -124,8 +124,9 @@ private:
   std::vector<Copied> copied;
   std::vector<SummandSet> sets;                           ///< of summands, each once
   std::map<std::pair<uint32_t, int64_t>, uint32_t> grown; ///< the set that one becomes by a microbatch
+  std::vector<bool> own;                                  ///< [block]: it computes with what a microbatch has of its own
   std::map<int64_t, std::vector<int64_t>> computed;       ///< [batch]: microbatches of which the entry computes something of their own
-  std::pair<uint32_t, int64_t> whole;                     ///< the set and batch that were last found to lack none
+  std::array<int64_t, 3> whole;                           ///< the set, batch and microbatch that were last found to lack none
 
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times
