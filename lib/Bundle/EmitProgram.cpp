@@ -261,7 +261,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
     emitWaits(block);
     giveCopiesQueues(block);
   }
-  giveSendsAQueue();
+  giveTransfersQueues();
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);
   return std::move(out);

@@ -76,8 +76,8 @@ private:
   /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches its bytes.
   void giveCopiesQueues(format::Block &block);
 
-  /// Sends to other stages go beside compute.
-  void giveSendsAQueue();
+  /// Sends to and receives from other stages go beside compute.
+  void giveTransfersQueues();
 
   /// A new instruction at the end of the block, on the current queue.
   format::Instruction &append(mlir::Operation *op, format::Op kind);

@@ -249,7 +249,7 @@ TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
   format::Program &first = bundle->programs[0];
-  EXPECT_EQ(first.queues, (std::vector<std::string>{"compute", "data", "sends"}));
+  EXPECT_EQ(first.queues, (std::vector<std::string>{"compute", "data", "sends", "receives"}));
   EXPECT_TRUE(bundle->manifest.findCommunicator("dp.data"));
   format::Block &update = first.blocks[first.findBlock("update")];
   EXPECT_EQ(update.instructions[0].op, format::Op::Wait);
@@ -265,9 +265,9 @@ TEST_F(EmitBundle, sendsStandBesideCompute) {
   FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
   ASSERT_TRUE(succeeded(bundle)) << errors;
   format::Program &first = bundle->programs[0];
-  ASSERT_EQ(first.queues, (std::vector<std::string>{"compute", "sends"}));
+  ASSERT_EQ(first.queues, (std::vector<std::string>{"compute", "sends", "receives"}));
   for (const format::Comm &comm : first.comms)
-    EXPECT_EQ(comm.queue, comm.name == "s0>s1" ? 1u : 0u) << comm.name;
+    EXPECT_EQ(comm.queue, comm.name == "s0>s1" ? 1u : comm.name == "s1>s0" ? 2u : 0u) << comm.name;
   std::vector<format::Instruction> &forward = first.blocks[first.findBlock("forward")].instructions;
   auto ops = llvm::map_to_vector(forward, [](const format::Instruction &it) { return it.op; });
   using format::Op;
@@ -278,6 +278,35 @@ TEST_F(EmitBundle, sendsStandBesideCompute) {
   EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
   // Without the wait before the kernel the verifier finds the race of the second microbatch.
   forward.erase(forward.begin() + 2);
+  verdict = verify::verifyBundle(*bundle);
+  ASSERT_FALSE(bool(verdict));
+  EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
+}
+
+/// What is received is received on a queue of its own, behind compute so far; who reads it waits for its own slot's receive.
+TEST_F(EmitBundle, receivesStandBesideCompute) {
+  FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
+  ASSERT_TRUE(succeeded(bundle)) << errors;
+  format::Program &second = bundle->programs[1];
+  ASSERT_EQ(second.queues, (std::vector<std::string>{"compute", "sends", "receives"}));
+  for (const format::Comm &comm : second.comms)
+    EXPECT_EQ(comm.queue, comm.name == "s1>s0" ? 1u : comm.name == "s0>s1" ? 2u : 0u) << comm.name;
+  auto opsOf = [&](StringRef block) {
+    return llvm::map_to_vector(second.blocks[second.findBlock(block)].instructions, [](const format::Instruction &it) { return it.op; });
+  };
+  using format::Op;
+  EXPECT_EQ(opsOf("receive"),
+            (SmallVector<Op, 8>{Op::Signal, Op::Wait, Op::Group, Op::Recv, Op::Recv, Op::Signal, Op::Signal}));
+  verify::Verdict verdict = verify::verifyBundle(*bundle);
+  EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
+  std::vector<format::Instruction> &compute = second.blocks[second.findBlock("compute")].instructions;
+  auto waits = [&](const format::Instruction &it) {
+    return it.op == Op::Wait && StringRef(second.events[it.event].name).starts_with("received");
+  };
+  EXPECT_EQ(llvm::count_if(compute, waits), 2);
+  EXPECT_EQ(llvm::find_if(compute, waits)->eventSlot.base, format::SlotExpr::Mb);
+  // Without them the verifier finds the race.
+  llvm::erase_if(compute, waits);
   verdict = verify::verifyBundle(*bundle);
   ASSERT_FALSE(bool(verdict));
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "Sweep.h"
 
+#include <algorithm>
+
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
@@ -30,6 +32,61 @@ void Sweep::findSums() {
           written[root] = true;
       }
   }
+}
+
+/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's number,
+/// and names slots.
+static bool computesOwn(const Program &program, const Block &block) {
+  return std::any_of(block.instructions.begin(), block.instructions.end(), [&](const Instruction &it) {
+    return (it.op == Op::Kernel || it.op == Op::Call) &&
+           std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &operand) {
+             return operand.slot.base == SlotExpr::Mb && program.buffers[operand.buffer].index == Index::Mb;
+           });
+  });
+}
+
+void Sweep::findMicrobatches(const Entry &entry) {
+  sets.assign(1, {});
+  grown.clear();
+  computed.clear();
+  whole = {-1};
+  own.clear();
+  for (const Block &block : program.blocks)
+    own.push_back(computesOwn(program, block));
+  for (const Run &run : entry.runs)
+    if (own[run.block])
+      computed[batchOf(run)].push_back(run.microbatch);
+}
+
+uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
+  auto [known, fresh] = grown.try_emplace({set, microbatch}, set);
+  for (uint32_t at = set; fresh && at; at = sets[at].parent)
+    if (sets[at].microbatch == microbatch)
+      return set;
+  if (fresh) {
+    known->second = uint32_t(sets.size());
+    sets.push_back({set, microbatch});
+  }
+  return known->second;
+}
+
+/// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The last one
+/// may read it to add its own on the way to elsewhere.
+Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) {
+  std::array<int64_t, 3> asked = {cell.summands, batchOf(run), own[run.block] ? run.microbatch : -1};
+  if (!sums[placed.access.root] || !cell.definition || cell.begun == &run || asked == whole)
+    return std::nullopt;
+  std::set<int64_t> added = {asked[2]};
+  for (uint32_t at = cell.summands; at; at = sets[at].parent)
+    added.insert(sets[at].microbatch);
+  for (int64_t microbatch : computed[asked[1]])
+    if (!added.count(microbatch))
+      return Counterexample{Property::Value,
+                            "lacks: " + value(placed.access.root, indexOf(placed.access, run)) + " is read as a sum, but microbatch " +
+                                std::to_string(microbatch) + " has not added to it",
+                            {line(definitions[cell.definition]), line({&run, n})}};
+  whole = asked;
+  return std::nullopt;
 }
 
 /// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have written
@@ -68,11 +125,41 @@ Found Sweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, cons
   if (!versioned || buffer.kind != BufferKind::Temp || buffer.index != Index::None || !cell.definition)
     return std::nullopt;
   const Definition &maker = definitions[cell.definition];
-  auto batchOf = [&](const Run &of) { return of.microbatch / int64_t(bundle.manifest.microbatches); };
   if (batchOf(*maker.run) == batchOf(run))
     return std::nullopt;
   return Counterexample{Property::Value,
                         "batch: " + value(placed.access.root, indexOf(placed.access, run)) + " is read for batch " +
                             std::to_string(batchOf(run)) + ", but was made for batch " + std::to_string(batchOf(*maker.run)),
                         {line(maker), line({&run, n})}};
+}
+
+/// Tags of sends into copies of parameters on other ranks.
+void Sweep::findCopies() {
+  for (const Program &other : bundle.programs)
+    for (const Block &block : other.blocks)
+      for (const Instruction &it : block.instructions) {
+        const Buffer *buffer = it.op == Op::Recv ? &other.buffers[it.operands[0].buffer] : nullptr;
+        const Tensor *tensor = buffer && buffer->kind == BufferKind::State ? bundle.manifest.findTensor(buffer->tensor) : nullptr;
+        if (tensor && tensor->kind == TensorKind::Copy)
+          copies.insert(it.tag);
+      }
+}
+
+/// A copy gets what its batch's update leaves, or what the entry leaves where that is one batch.
+void Sweep::noteCopied(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) {
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  if (it.op == Op::Send && isParameter(placed.access.root) && copies.count(it.tag))
+    copied.push_back({&run, n, placed.access.root, cell, cells[cell].updates});
+}
+
+Found Sweep::copiesAreNew() const {
+  for (const Copied &it : copied) {
+    uint64_t updates = bundle.manifest.calls > 1 ? uint64_t(batchOf(*it.run)) + 1 : cells[it.cell].updates;
+    if (it.updates != updates && cells[it.cell].updates != 0)
+      return Counterexample{Property::Value,
+                            "old: parameter '" + program.buffers[it.root].tensor + "' is sent to its copy after " +
+                                std::to_string(it.updates) + " of " + std::to_string(updates) + " updates",
+                            {line({it.run, it.n})}};
+  }
+  return std::nullopt;
 }

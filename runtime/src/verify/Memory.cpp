@@ -30,6 +30,8 @@ using namespace par::verify;
 /// all else is undefined.
 void Sweep::begin(const Entry &entry) {
   versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
+  findMicrobatches(entry);
+  copied.clear();
   cells.assign(borders.size(), {});
   definitions.assign(1, {});
   now = {};
@@ -122,9 +124,12 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     if (!seen(queue, cell.queue, cell.time))
       return race(run, n, placed, definitions[cell.definition]);
     definitions[cell.definition].read = true;
-    if (!adds(cell, run, it.operands[access.operand].access))
+    noteCopied(run, n, placed, at);
+    if (!adds(cell, run, it.operands[access.operand].access)) {
+      if (Found found = lacksSummand(run, n, placed, cell))
+        return found;
       cell.reader = uint32_t(definitions.size() - 1), cell.readByItsOwn = cell.begun == &run;
-    else if (cell.reader && !cell.readByItsOwn && definitions[cell.reader].run != &run && temporary)
+    } else if (cell.reader && !cell.readByItsOwn && definitions[cell.reader].run != &run && temporary)
       return early(run, n, placed, definitions[cell.reader]);
     cell.reads[queue] = now[queue][queue];
   }
@@ -156,6 +161,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
     cell.begun = anew || cell.begun == &run ? &run : nullptr;
     if (anew)
       cell.reader = 0;
+    if (sums[access.root])
+      cell.summands = withSummand(anew ? 0 : cell.summands, run.microbatch);
     cell.queue = queue;
     cell.time = now[queue][queue];
     cell.reads = {};
@@ -220,6 +227,8 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
   history[it.queue].push_back({&run, n});
   definitions.push_back({&run, n});
   if (Found found = overlaps(run, n, list))
+    return found;
+  if (Found found = readUnreduced(run, n, list))
     return found;
   if (Found found = groupLeft ? withinGroup(run, n, list) : std::nullopt)
     return found;
@@ -287,6 +296,8 @@ Found Sweep::end(const Entry &entry) {
     }
     lineage.entries.back().push_back({nullptr, root, name});
   }
+  if (Found found = copiesAreNew())
+    return found;
   return receivedIsRead();
 }
 
@@ -351,6 +362,8 @@ Found Sweep::receivedIsRead() {
 
 Found Sweep::run() {
   place();
+  findJoining();
+  findCopies();
   for (const Entry &entry : program.entries) {
     begin(entry);
     lineage.entries.emplace_back();

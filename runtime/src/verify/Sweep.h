@@ -11,6 +11,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 namespace par::verify {
 
@@ -36,6 +37,19 @@ struct Cell {
   uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
   const format::Run *begun = nullptr; ///< the run that wrote it anew, while no other one has written it
   bool readByItsOwn = false; ///< that run is who read it: a first summand, not yet a sum
+  uint32_t summands = 0;     ///< of a sum: which set of microbatches has added to it
+};
+
+/// The set of its parent and one microbatch more; the first of a list is empty, and its own parent.
+struct SummandSet {
+  uint32_t parent = 0;
+  int64_t microbatch = -1;
+};
+
+/// A parameter that was sent to its copy, after so many updates.
+struct Copied {
+  const format::Run *run;
+  uint32_t n, root, cell, updates;
 };
 
 /// An access with its cells for each slot.
@@ -61,7 +75,16 @@ private:
   bool adds(const Cell &cell, const format::Run &run, format::Access access) const;
   Found leavesUnread(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell) const;
   Found ofOtherBatch(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell) const;
+  Found lacksSummand(const format::Run &run, uint32_t n, const Placed &placed, const Cell &cell);
   void findSums();
+  void findJoining();
+  Found readUnreduced(const format::Run &run, uint32_t n, const std::vector<Placed> &list) const;
+  void findCopies();
+  void noteCopied(const format::Run &run, uint32_t n, const Placed &placed, uint32_t cell);
+  Found copiesAreNew() const;
+  void findMicrobatches(const format::Entry &entry);
+  uint32_t withSummand(uint32_t set, int64_t microbatch);
+  int64_t batchOf(const format::Run &run) const { return run.microbatch / int64_t(bundle.manifest.microbatches); }
   Counterexample otherVersion(const format::Run &run, uint32_t n, const Cell &cell) const;
   Found step(const format::Run &run, uint32_t n);
   bool seen(uint32_t queue, uint32_t other, uint32_t time) const;
@@ -95,6 +118,15 @@ private:
   std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
 
   std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
+
+  std::vector<bool> joining; ///< [comm]: ranks of several programs
+  std::set<uint64_t> copies; ///< tags
+  std::vector<Copied> copied;
+  std::vector<SummandSet> sets;                           ///< of summands, each once
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> grown; ///< the set that one becomes by a microbatch
+  std::vector<bool> own;                                  ///< [block]: it computes with what a microbatch has of its own
+  std::map<int64_t, std::vector<int64_t>> computed;       ///< [batch]: microbatches of which the entry computes something of their own
+  std::array<int64_t, 3> whole;                           ///< the set, batch and microbatch that were last found to lack none
 
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times

@@ -353,15 +353,15 @@ TEST(Verify, Twins) {
 // V5: a gradient is complete when it is first read.
 TEST(Verify, AccumulatesBeforeReading) {
   std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [](Bundle &b) {
-    auto &runs = b.programs[0].entries[0].runs;
-    std::rotate(runs.end() - 3, runs.end() - 1,
-                runs.end()); // the update before the last backward and its receive
+    Program &p = b.programs[0];
+    p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 3, 0}); // the last summand once more, behind the update
+    p.blocks.push_back({"more", {at(p, "backward.last", 1)}});
   });
   EXPECT_EQ(
       text,
       "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
-      "descend r g0, rw p0    block update, microbatch 0 | rank 0  stage0/backward.last:1  kernel gradient r "
-      "x0, r t2, acc g0    block backward.last, microbatch 3");
+      "descend r g0, rw p0    block update, microbatch 0 | rank 0  stage0/more:0  kernel gradient r "
+      "x0, r t2, acc g0    block more, microbatch 3");
 }
 
 // In-place gather and scatter share out their operand by member: what is not gathered need not be there

@@ -1,0 +1,55 @@
+//===- Reductions.cpp - V5: what is reduced over ranks of different programs --------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Whether a rank reads a value before or behind its reduction in place shows where others do the same work (Twins.cpp). Ranks
+// of different programs do not; but what they reduce among themselves stands in a run of its own, which makes a part for
+// nothing else.
+//
+//===----------------------------------------------------------------------===//
+#include "Sweep.h"
+
+#include <algorithm>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+/// Whether a communicator has ranks of several programs in one group.
+static bool joinsPrograms(const Manifest &manifest, const Communicator &comm) {
+  return std::any_of(comm.groups.begin(), comm.groups.end(), [&](const std::vector<uint32_t> &group) {
+    return std::any_of(group.begin(), group.end(),
+                       [&](uint32_t rank) { return manifest.ranks[rank].role != manifest.ranks[group[0]].role; });
+  });
+}
+
+void Sweep::findJoining() {
+  for (const Comm &comm : program.comms) {
+    const Communicator *found = bundle.manifest.findCommunicator(comm.name);
+    joining.push_back(found && joinsPrograms(bundle.manifest, *found));
+  }
+}
+
+/// What a run makes for a reduction over ranks of other programs, it reads behind that alone.
+Found Sweep::readUnreduced(const Run &run, uint32_t n, const std::vector<Placed> &list) const {
+  const Instruction &it = program.blocks[run.block].instructions[n];
+  bool sums = it.op == Op::Coll && (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);
+  if (!sums || !joining[it.comm])
+    return std::nullopt;
+  for (const Placed &placed : list) {
+    auto [begin, end] = placed.cells[slotOf(placed.access.slot, uint32_t(placed.cells.size()), run)];
+    for (uint32_t at = begin; at < end; ++at) {
+      const Cell &cell = cells[at];
+      auto read = std::find_if(cell.reads.begin(), cell.reads.end(), [](uint32_t time) { return time > 0; });
+      if (cell.definition && definitions[cell.definition].run == &run && read != cell.reads.end())
+        return Counterexample{Property::Value,
+                              "unreduced: " + value(placed.access.root, indexOf(placed.access, run)) +
+                                  " is read before it is reduced over ranks of other programs",
+                              {line(history[read - cell.reads.begin()][*read - 1]), line({&run, n})}};
+    }
+  }
+  return std::nullopt;
+}
