@@ -32,6 +32,7 @@ private:
   LogicalResult verifyInLoop(Operation *op, const Made &made);
   Made combine(Operation *op);
   bool isOverSpreadAxes(Operation *op);
+  LogicalResult verifyUse(Operation *op, Value operand);
 
   StepOp step;
   const SymbolTable &symbols;
@@ -63,7 +64,7 @@ Made InvariantGathers::combine(Operation *op) {
   }
   if (!made.ofOne)
     made.gather = nullptr;
-  else if (gathers(op))
+  else if (gathers(op) && isOverSpreadAxes(op))
     made.gather = op;
   return made;
 }
@@ -99,16 +100,29 @@ LogicalResult InvariantGathers::followRun(RunOp run, bool inLoop) {
   return success();
 }
 
+/// What the loop takes from before it, and what one of its fragments takes from another: a forward's backward, of each microbatch
+/// in flight.
+LogicalResult InvariantGathers::verifyUse(Operation *op, Value operand) {
+  Operation *gather = known.lookup(operand).gather;
+  if (!gather)
+    return success();
+  bool handedOn = operand.getParentBlock() == op->getBlock();
+  InFlightDiagnostic error = gather->emitError();
+  if (handedOn)
+    error << "gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: use), and "
+             "keeps it whole until then";
+  else
+    error << "gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps it whole "
+             "for all microbatches";
+  error.attachNote(op->getLoc()) << "used here, in the loop of @" << step.getSymName();
+  return error;
+}
+
 LogicalResult InvariantGathers::follow(Operation *op, bool inLoop) {
   if (inLoop && !once)
     for (Value operand : op->getOperands())
-      if (Operation *gather = known.lookup(operand).gather) {
-        InFlightDiagnostic error = gather->emitError()
-                                   << "gathers a variable before the loop, where the plan gathers it for each use "
-                                      "(zero.gather: use), and keeps it whole for all microbatches";
-        error.attachNote(op->getLoc()) << "used here, in the loop of @" << step.getSymName();
-        return error;
-      }
+      if (failed(verifyUse(op, operand)))
+        return failure();
   if (auto run = dyn_cast<RunOp>(op))
     return followRun(run, inLoop);
   Made made;
@@ -149,9 +163,18 @@ namespace {
 struct VerifyInvariantsPass : impl::VerifyInvariantsPassBase<VerifyInvariantsPass> {
   using VerifyInvariantsPassBase::VerifyInvariantsPassBase;
 
+  /// Whether the plan itself lays a variable over the axis. From there it comes to others, which cannot be told from what is
+  /// spread.
+  bool isLaidByPlan(StringRef axis) {
+    return llvm::any_of(getOperation().getOps<VariableOp>(), [&](VariableOp variable) {
+      return variable.getSharding() && variable.getSharding()->uses(StringAttr::get(&getContext(), axis));
+    });
+  }
+
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     SmallVector<std::string> axes(parameterAxes.begin(), parameterAxes.end());
+    llvm::erase_if(axes, [&](const std::string &axis) { return isLaidByPlan(axis); });
     for (StepOp step : getOperation().getOps<StepOp>())
       if (failed(InvariantGathers(step, symbols, axes, gatherOnce && !axes.empty()).verify()))
         return signalPassFailure();

@@ -122,7 +122,8 @@ bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   for (StringAttr axis : axes.drop_front(now.size())) {
     bool used = llvm::any_of(layout.dims, [&](const Axes &other) { return llvm::is_contained(other, axis); });
     int64_t shards = mostShards(now) * mostShards(axis);
-    if (used || !mesh.getSize(axis) || getTensorType(value.getType()).getDimSize(dim) < shards)
+    bool barred = layout.gathered && llvm::is_contained(parameterAxes, axis);
+    if (used || barred || !mesh.getSize(axis) || getTensorType(value.getType()).getDimSize(dim) < shards)
       break;
     now.push_back(axis);
     changed = true;
@@ -234,6 +235,7 @@ void Propagation::run() {
   seedPlaces();
   seedUpTo(2);
   spreadParameters();
+  keepUnchangedGathered();
   spread();
   seedUpTo(levels.back());
   placeGradients();

@@ -13,6 +13,7 @@ namespace par {
 struct Layout {
   llvm::SmallVector<Axes> dims;
   llvm::SmallVector<bool> fixed; ///< the plan closed this dim
+  bool gathered = false;         ///< no axis that parameters are spread over comes to it any more
 };
 
 /// Where a parameter goes from one layout to another: between the two no axis is carried on.
@@ -54,7 +55,8 @@ public:
   Propagation(StepOp step, const PropagateOptions &options, llvm::StringMap<ShardingAttr> &inputs)
       : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs), options(options),
         batch(axesOf(options.batchAxes)), gradientRules(rulesByName(options.gradientRules)),
-        stateRules(rulesByName(options.stateRules)), priorities(rulesByName(options.priorities)) {}
+        stateRules(rulesByName(options.stateRules)), priorities(rulesByName(options.priorities)),
+        parameterAxes(axesOf(options.parameterAxes)) {}
 
   void run();
 
@@ -77,6 +79,10 @@ private:
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
   void seedUpdates(int64_t priority);
   void placeGradients();
+  // What no microbatch changes, where parameters are gathered once a step (Unchanged.cpp).
+  bool isReadWhole(mlir::Value value);
+  void keepGathered(mlir::Value value);
+  void keepUnchangedGathered();
   /// What a rule says of the parameter; null if there is none.
   ShardingAttr ruleOf(const llvm::StringMap<llvm::StringRef> &rules, VariableOp parameter);
   ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(gradientRules, parameter); }
@@ -138,6 +144,7 @@ private:
   const PropagateOptions &options;
   Axes batch;
   llvm::StringMap<llvm::StringRef> gradientRules, stateRules, priorities; ///< by the parameter's name
+  Axes parameterAxes;
   llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;

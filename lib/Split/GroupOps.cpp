@@ -1,5 +1,7 @@
 #include "GroupOps.h"
 
+#include "par/Interfaces/Cost.h"
+
 #include <map>
 
 using namespace mlir;
@@ -20,10 +22,37 @@ int64_t home(Value value) {
   return getStage(source).value_or(0);
 }
 
+/// Ops that move or spread elements of what no microbatch changes, as a norm's weight over its rows, and such as fuse with them.
+/// What they give may be as large as activations, and a variable that is gathered for them would be kept with it.
+static DenseSet<Operation *> findSpread(Block &body) {
+  DenseSet<Operation *> unchanged, spread;
+  for (Operation &op : body.without_terminator()) {
+    if (!isTensorOp(&op) || isa<CotangentOp>(op) || !isMemoryEffectFree(&op) ||
+        !llvm::all_of(op.getOperands(), [&](Value operand) {
+          return operand.getParentBlock() != &body || unchanged.contains(operand.getDefiningOp());
+        }))
+      continue;
+    unchanged.insert(&op);
+    bool behind = llvm::any_of(op.getOperands(), [&](Value operand) { return spread.contains(operand.getDefiningOp()); });
+    if (getCost(&op).fusable && (behind || movesElements(&op)))
+      spread.insert(&op);
+  }
+  return spread;
+}
+
+/// Clones an op in front of itself for those of its uses.
+static Operation *cloneFor(Operation &op, llvm::function_ref<bool(OpOperand &)> uses) {
+  Operation *clone = OpBuilder(&op).clone(op);
+  for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
+    old.replaceUsesWithIf(now, uses);
+  return clone;
+}
+
 /// Which ops of a loop's body are backward: those that depend on a cotangent; and those that only such ops
-/// use, if that asks for no residual that is not kept anyway. Constants and what is made of them and of the
-/// index are made again.
+/// use, if that asks for no residual that is not kept anyway. Constants, what is made of them and of the
+/// index, and what variables are spread to are made again.
 static DenseMap<Operation *, bool> findBackward(Block &body) {
+  DenseSet<Operation *> spread = findSpread(body);
   DenseMap<Operation *, bool> back, cheap;
   for (Operation &op : body.without_terminator()) {
     back[&op] = isa<CotangentOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
@@ -38,17 +67,23 @@ static DenseMap<Operation *, bool> findBackward(Block &body) {
     if (back[&op] || op.use_empty())
       continue;
     auto usedBack = [&](OpOperand &use) { return back.lookup(use.getOwner()); };
+    // The backward of a later stage comes before that of this one.
+    auto usedBackHere = [&](OpOperand &use) { return usedBack(use) && getStage(use.getOwner()) == getStage(&op); };
     bool all = llvm::all_of(op.getUses(), usedBack), any = llvm::any_of(op.getUses(), usedBack);
     if (cheap.lookup(&op) && any && !all) {
-      Operation *clone = OpBuilder(&op).clone(op);
-      back[clone] = true;
-      for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
-        old.replaceUsesWithIf(now, usedBack);
+      back[cloneFor(op, usedBack)] = true;
+      continue;
+    }
+    if (!cheap.lookup(&op) && spread.contains(&op)) {
+      if (llvm::all_of(op.getUses(), usedBackHere))
+        back[&op] = true;
+      else if (llvm::any_of(op.getUses(), usedBackHere))
+        back[cloneFor(op, usedBackHere)] = true;
       continue;
     }
     auto kept = [&](Value operand) {
       Operation *source = operand.getDefiningOp();
-      return !source || source->getBlock() != &body || cheap.lookup(source) ||
+      return !source || source->getBlock() != &body || cheap.lookup(source) || spread.contains(source) ||
              llvm::any_of(operand.getUsers(), [&](Operation *user) { return back.lookup(user); });
     };
     bool oneStage =

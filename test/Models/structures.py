@@ -45,6 +45,8 @@ PLANS = {
     "tp2": (lambda shard: "mesh: {tp: 2}\nbatch: {microbatches: 1}\nshard:\n" + shard, 1),
     "tp2-full": (lambda shard: f"mesh: {{tp: 2}}\nbatch: {{microbatches: {MICROBATCHES}}}\nrecompute: full\nshard:\n" + shard,
                  MICROBATCHES),
+    **{f"zero3-{gather}": (lambda shard, gather=gather: "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\n" +
+                           f"zero: {{level: 3, gather: {gather}, min_size: 0}}\nshard:\n" + shard, 2) for gather in ("use", "step")},
 }
 TRAIN = "train: {optimizer: {kind: sgd, lr: 0.1}, clip: 1.0e9}\n"  # a clip that never clips: it writes the norm
 

@@ -1,12 +1,16 @@
 // What no microbatch changes is gathered once a step, or for each use, as the plan says: a gather on the wrong side of the loop
 // is an error.
 // RUN: not par-opt %s --par-verify-invariants="parameter-axes=dp gather-once=true" --split-input-file 2>&1 | FileCheck %s --check-prefix=STEP
-// STEP: :[[@LINE+23]]:{{.*}} error: gathers in each microbatch what is made of variables alone, which the plan gathers once a step (zero.gather: step)
+// STEP: :[[@LINE+27]]:{{.*}} error: gathers in each microbatch what is made of variables alone, which the plan gathers once a step (zero.gather: step)
 // STEP: note: in the loop of @inside
+// STEP: :[[@LINE+106]]:{{.*}} error: gathers in each microbatch what is made of variables alone
+// STEP: note: in the loop of @kept
 // STEP-NOT: error:
 // RUN: not par-opt %s --par-verify-invariants="parameter-axes=dp" --split-input-file 2>&1 | FileCheck %s --check-prefix=USE
-// USE: :[[@LINE+39]]:{{.*}} error: gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps it whole for all microbatches
+// USE: :[[@LINE+41]]:{{.*}} error: gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps it whole for all microbatches
 // USE: note: used here, in the loop of @before
+// USE: :[[@LINE+100]]:{{.*}} error: gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: use), and keeps it whole until then
+// USE: note: used here, in the loop of @kept
 // USE-NOT: error:
 
 // What Par makes under one of the two passes its own gate (par-compile runs it), and not the other's.
@@ -97,4 +101,65 @@ par.step @neither(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !p
     par.yield [stack] %y : !par.dist<tensor<2x4xf32>, @s0, [{}, {}]>
   }
   par.return %l : !par.dist<tensor<4x2x4xf32>, @s0, [{}, {}, {}]>
+}
+
+// -----
+
+// A backward takes what its forward has spread of a gathered weight.
+par.stage @s0 <"dp"=2> ranks [0, 1]
+par.variable @w parameter : tensor<4xf32>
+par.fragment @forward(%w: tensor<2xf32>, %x: tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.all_gather %w dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+  %1 = par.broadcast_in_dim %0 dims [1] : tensor<4xf32> to tensor<1x4xf32>
+  %2 = par.multiply %x, %1 : tensor<1x4xf32>
+  par.return %2, %1 : tensor<1x4xf32>, tensor<1x4xf32>
+}
+par.fragment @backward(%y: tensor<1x4xf32>, %w: tensor<1x4xf32>) -> tensor<1x4xf32> attributes {stage = @s0, kind = #par.fragment_kind<backward>, local} {
+  %0 = par.multiply %y, %w : tensor<1x4xf32>
+  par.return %0 : tensor<1x4xf32>
+}
+par.step @kept(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]> {
+  %w = par.read @w : !par.dist<tensor<4xf32>, @s0, [{"dp"}]>
+  %l = par.loop 4 (%x) : (!par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> (!par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) {
+  ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>):
+    %y:2 = par.run @forward(%w, %xi) : (!par.dist<tensor<4xf32>, @s0, [{"dp"}]>, !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>) -> (!par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>, !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>)
+    %z = par.run @backward(%y#0, %y#1) : (!par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>, !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>) -> !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>
+    par.yield [stack] %z : !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>
+  }
+  par.return %l : !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>
+}
+
+// -----
+
+// What lies over other axes is gathered where that pays, and so is what lies over these where the plan says so of a variable: from
+// @said the axis may have come to @beside.
+par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
+par.variable @said parameter : tensor<4xf32> sharding <[{"dp"}]>
+par.variable @beside parameter : tensor<4xf32>
+par.variable @other parameter : tensor<4xf32> sharding <[{"tp", ?}]>
+par.fragment @gather(%w: tensor<2xf32>, %v: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<reduce>, local} {
+  %0 = par.all_gather %w dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+  %1 = par.all_gather %v dims [0] over ["tp"] : (tensor<2xf32>) -> tensor<4xf32>
+  par.return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+par.fragment @forward(%a: tensor<4xf32>, %b: tensor<4xf32>, %w: tensor<2xf32>, %v: tensor<2xf32>, %x: tensor<1x4xf32>) -> tensor<1x4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.all_gather %w dims [0] over ["dp"] : (tensor<2xf32>) -> tensor<4xf32>
+  %1 = par.all_gather %v dims [0] over ["tp"] : (tensor<2xf32>) -> tensor<4xf32>
+  %2 = par.add %0, %1 : tensor<4xf32>
+  %3 = par.add %a, %b : tensor<4xf32>
+  %4 = par.multiply %2, %3 : tensor<4xf32>
+  %5 = par.broadcast_in_dim %4 dims [1] : tensor<4xf32> to tensor<1x4xf32>
+  %6 = par.multiply %x, %5 : tensor<1x4xf32>
+  par.return %6 : tensor<1x4xf32>
+}
+par.step @asked(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]> {
+  %w = par.read @beside : !par.dist<tensor<4xf32>, @s0, [{"dp"}]>
+  %v = par.read @other : !par.dist<tensor<4xf32>, @s0, [{"tp"}]>
+  %a, %b = par.run @gather(%w, %v) : (!par.dist<tensor<4xf32>, @s0, [{"dp"}]>, !par.dist<tensor<4xf32>, @s0, [{"tp"}]>) -> (!par.dist<tensor<4xf32>, @s0, [{}]>, !par.dist<tensor<4xf32>, @s0, [{}]>)
+  %l = par.loop 4 (%x) : (!par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> (!par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) {
+  ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>):
+    %y = par.run @forward(%a, %b, %w, %v, %xi) : (!par.dist<tensor<4xf32>, @s0, [{}]>, !par.dist<tensor<4xf32>, @s0, [{}]>, !par.dist<tensor<4xf32>, @s0, [{"dp"}]>, !par.dist<tensor<4xf32>, @s0, [{"tp"}]>, !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>) -> !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>
+    par.yield [stack] %y : !par.dist<tensor<2x4xf32>, @s0, [{"dp"}, {}]>
+  }
+  par.return %l : !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>
 }

@@ -112,9 +112,11 @@ def VerifyInvariantsPass : Pass<"par-verify-invariants", "::mlir::ModuleOp"> {
     Expects: local fragments with explicit communication. Leaves: it unchanged. Values are followed from reads of variables
     through runs and ops; what data, a microbatch's number or a loop's result flows into is not followed. Fails: with
     `gather-once`, where an all_gather or all_to_all over some of `parameter-axes` of what is made of variables alone stands
-    in a fragment that a loop runs; without it, where one before a loop joins one variable's elements, as they are or
-    converted, and the loop uses what it gives. What is computed before a loop of several
-    variables, or summed (-par-lift-invariants says where that pays), may communicate there.
+    in a fragment that a loop runs; without it, where one before a loop joins one variable's elements, as they are,
+    converted or spread, and the loop uses what it gives, or one in a fragment of the loop, and another fragment takes it, as
+    a backward of its forward. What is computed before a loop of several variables, or summed (-par-lift-invariants says where
+    that pays), may communicate there. An axis over which the plan itself lays a variable is not looked at: it comes to others
+    from there, too.
 
     With parameter-axes=dp gather-once=true
     ```

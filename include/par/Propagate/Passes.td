@@ -15,7 +15,8 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule carries axes on from
     dim to dim until nothing changes. Last, parameters, accumulated gradients and states
     are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
-    no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step.
+    no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step. Then
+    none of `parameter-axes` comes to what a loop makes of variables alone either, nor to buffers, unless the plan lays them so.
     What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter unless
     the rule is closed. States are said before, gradients behind all propagation: neither changes how else is computed.
     Fails: if an axis is in no stage's mesh.

@@ -91,8 +91,9 @@ def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
   let summary = "outlines what each stage does into fragments, with transfers between stages";
   let description = [{
     Expects: steps after par-assign-stages. Leaves: only the seven step ops, on `!par.dist` values of unknown sharding;
-    forward and backward of a stage are different fragments, residuals results of one and arguments of the other; a
-    value used on several stages travels from user to next user; variables that several stages use are owned by the
+    forward and backward of a stage are different fragments, residuals results of one and arguments of the other, but for
+    constants and what is only spread of variables (a norm's weight over its rows), which both make; a value used on several
+    stages travels from user to next user; variables that several stages use are owned by the
     first and copied to the others.
     Fails: never on its own; the gate -par-verify-split checks the outcome.
 
