@@ -50,6 +50,7 @@ void Sweep::findMicrobatches(const Entry &entry) {
   grown.clear();
   computed.clear();
   whole = {-1};
+  taken.assign(program.buffers.size(), {});
   own.clear();
   for (const Block &block : program.blocks)
     own.push_back(computesOwn(program, block));
@@ -69,6 +70,10 @@ uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
   }
   return known->second;
 }
+
+/// The summands of what a run writes anew as a sum: those that it has read there itself, and brings back from where it added its
+/// own or a collective's steps left it. Its bytes may have held something else meanwhile.
+uint32_t Sweep::broughtBack(const Run &run, uint32_t root) const { return taken[root].first == &run ? taken[root].second : 0; }
 
 /// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The last one
 /// may read it to add its own on the way to elsewhere.

@@ -129,6 +129,7 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
       if (Found found = lacksSummand(run, n, placed, cell))
         return found;
       cell.reader = uint32_t(definitions.size() - 1), cell.readByItsOwn = cell.begun == &run;
+      taken[access.root] = {&run, cell.summands};
     } else if (cell.reader && !cell.readByItsOwn && definitions[cell.reader].run != &run && temporary)
       return early(run, n, placed, definitions[cell.reader]);
     cell.reads[queue] = now[queue][queue];
@@ -162,7 +163,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
     if (anew)
       cell.reader = 0;
     if (sums[access.root])
-      cell.summands = withSummand(anew ? 0 : cell.summands, run.microbatch);
+      cell.summands = withSummand(anew ? broughtBack(run, access.root) : cell.summands, run.microbatch);
     cell.queue = queue;
     cell.time = now[queue][queue];
     cell.reads = {};

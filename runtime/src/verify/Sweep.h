@@ -84,6 +84,7 @@ private:
   Found copiesAreNew() const;
   void findMicrobatches(const format::Entry &entry);
   uint32_t withSummand(uint32_t set, int64_t microbatch);
+  uint32_t broughtBack(const format::Run &run, uint32_t root) const;
   int64_t batchOf(const format::Run &run) const { return run.microbatch / int64_t(bundle.manifest.microbatches); }
   Counterexample otherVersion(const format::Run &run, uint32_t n, const Cell &cell) const;
   Found step(const format::Run &run, uint32_t n);
@@ -118,6 +119,7 @@ private:
   std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
 
   std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
+  std::vector<std::pair<const format::Run *, uint32_t>> taken; ///< [buffer]: the run that has read it last, and its summands then
 
   std::vector<bool> joining; ///< [comm]: ranks of several programs
   std::set<uint64_t> copies; ///< tags
