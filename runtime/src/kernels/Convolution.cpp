@@ -1,6 +1,7 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
 #include "ConvolutionProduct.h"
 #include "FilterBlocks.h"
+#include "GappedWindows.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace par::kernels {
@@ -46,6 +48,16 @@ struct ConvolutionSizes {
     return {int64_t(n), int64_t(c), int64_t(o), in, out, stride};
   }
 
+  GappedWindows gapped() const {
+    return {int64_t(n), int64_t(groups), int64_t(c), int64_t(o), in, window, out, stride, low, dilation};
+  }
+  bool hasGaps() const {
+    for (int dim = 0; dim < 3; ++dim)
+      if (window[dim] > 1 && dilation[dim] > 1)
+        return true;
+    return false;
+  }
+
   uint64_t n, groups, c, o;
   const uint64_t *in, *window, *out, *stride, *low, *high, *dilation;
   int first = 0;
@@ -73,6 +85,7 @@ struct Side {
 struct Prepared {
   Side lhs, rhs, result;
   std::optional<FilterBlocks> blocks; ///< of a result that comes back by our own hand
+  bool isGapped = false;              ///< the library has no better than GappedWindows, and this is not run
   Desc scratchpad;
   dnnl::primitive primitive;
   size_t scratchpadOffset = 0, bytes = 0;
@@ -205,6 +218,7 @@ std::unique_ptr<Prepared> prepare(Pass pass, const ConvolutionSizes &sizes) {
     prepared->result = {DNNL_ARG_DIFF_WEIGHTS, filter, chosen.diff_weights_desc(), {}};
     prepared->primitive = dnnl::convolution_backward_weights(chosen);
     finish(*prepared, chosen.scratchpad_desc());
+    prepared->isGapped = sizes.hasGaps() && std::string_view(chosen.impl_info_str()).find("gemm") != std::string_view::npos;
     if (sizes.groups == 1 && prepared->result.differs())
       prepared->blocks = FilterBlocks::read(prepared->result.wanted);
     break;
@@ -246,9 +260,14 @@ void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint3
 
 void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
   ConvolutionSizes sizes(imm);
-  if (!sizes.isProduct())
-    return preparedFor(Pass::FilterGrad, imm).run(ptr);
-  sizes.product().filterGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
+  const float *x = floats(ptr[0]), *dy = floats(ptr[1]);
+  auto *dw = static_cast<float *>(ptr[2]);
+  if (sizes.isProduct())
+    return sizes.product().filterGrad(x, dy, dw);
+  const Prepared &prepared = preparedFor(Pass::FilterGrad, imm);
+  if (prepared.isGapped)
+    return sizes.gapped().filterGrad(x, dy, dw);
+  prepared.run(ptr);
 }
 
 } // namespace par::kernels

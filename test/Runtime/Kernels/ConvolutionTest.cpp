@@ -122,8 +122,9 @@ TEST_P(Convolutions, areSums) {
   compareNarrow("convolution_filter_grad", shape, x, dy, dw.size());
 }
 
-// A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides with rows that no window meets, gaps, groups, one channel a group, one
-// dim, three dims, uneven padding.
+// A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides
+// with rows that no window meets, gaps (in several bands of patches, with strides, in groups, past both ends of an image, in three
+// dims), groups, one channel a group, one dim, three dims, uneven padding.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Convolutions,
     testing::Values(make({2, 1, 3, 5}, {{7, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}),
@@ -135,6 +136,10 @@ INSTANTIATE_TEST_SUITE_P(
                     make({2, 1, 32, 48}, {{6, 3, 1, 1, 1, 1}, {5, 2, 1, 1, 1, 1}}),
                     make({3, 1, 2, 4}, {{8, 3, 2, 1, 1, 1}, {9, 2, 3, 0, 0, 1}}),
                     make({2, 1, 2, 3}, {{9, 3, 1, 2, 2, 2}, {9, 2, 2, 0, 1, 3}}),
+                    make({1, 1, 8, 2}, {{40, 3, 1, 2, 2, 2}, {64, 3, 1, 2, 2, 2}}),
+                    make({2, 2, 2, 4}, {{9, 3, 2, 1, 1, 2}, {8, 3, 3, 2, 2, 2}}),
+                    make({2, 4, 1, 4}, {{5, 3, 1, 4, 4, 4}, {3, 2, 1, 1, 1, 2}}),
+                    make({1, 1, 2, 3}, {{4, 2, 1, 2, 1, 2}, {5, 1, 2, 1, 1, 3}, {6, 3, 2, 4, 4, 4}}),
                     make({2, 3, 2, 6}, {{5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}),
                     make({2, 8, 1, 8}, {{5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}),
                     make({2, 1, 3, 4}, {{11, 3, 2, 0, 1, 1}}),
