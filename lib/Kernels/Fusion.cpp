@@ -1,4 +1,5 @@
 #include "Groups.h"
+#include "JoinReaders.h"
 #include "Values.h"
 #include "par/Interfaces/Decomposable.h"
 
@@ -48,6 +49,8 @@ private:
   bool mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);
   bool mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);
   void merge(Group *into, Group *from);
+  void finish(Group *group);
+  bool joinMaker(Group *reader, const JoinReaders &readers);
 
   BlockOp block;
   bool gpu;
@@ -271,6 +274,31 @@ void Fuser::findCloned() {
       cloned.insert(&op);
 }
 
+/// The group's ops in order, its place, and what it reads.
+void Fuser::finish(Group *group) {
+  llvm::sort(group->ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  group->anchor = group->ops.back();
+  group->close([&](Operation *other) { return groupOf.contains(other); });
+}
+
+/// Has a group of elementwise ops wait for one that reads it, as the backward part of an activation does for what comes back to
+/// it: that reads as many values less. True if there was one.
+bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
+  const State &state = states[reader];
+  if (!state.open || (state.inlined && !state.elementwise))
+    return false;
+  for (Value argument : reader->arguments) {
+    Group *maker = groupOf.lookup(argument.getDefiningOp());
+    if (!maker || maker == reader || !states.contains(maker) || !states[maker].elementwise || states[maker].space != state.space ||
+        !readers.mayWait(*maker, *reader))
+      continue;
+    merge(reader, maker);
+    finish(reader);
+    return true;
+  }
+  return false;
+}
+
 void Fuser::run() {
   findCloned();
   for (Operation &op : block.getBody().front()) {
@@ -281,14 +309,18 @@ void Fuser::run() {
     else if (!isFree(&op) && !cloned.contains(&op))
       visit(&op);
   }
-  llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); });
-  for (auto &group : groups) {
-    if (group->anchor)
-      continue;
-    llvm::sort(group->ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    group->anchor = group->ops.back();
-    group->close([&](Operation *other) { return groupOf.contains(other); });
-  }
+  auto dropEmpty = [&] { llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); }); };
+  dropEmpty();
+  SmallVector<Group *> own;
+  for (auto &group : groups)
+    if (!group->anchor)
+      finish(own.emplace_back(group.get()));
+  auto isCloned = [&](Operation *op) { return cloned.contains(op); };
+  JoinReaders readers(block, groupOf, isCloned);
+  for (Group *group : own)
+    while (!group->ops.empty() && joinMaker(group, readers))
+      ;
+  dropEmpty();
 }
 
 void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,

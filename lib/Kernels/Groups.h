@@ -60,8 +60,7 @@ void tieAccumulator(Group &group);
 /// Lets a result that is its argument with zeros behind it take over the argument, so that the zeros alone are written.
 void fillInPlace(Group &group);
 
-/// Forms the groups of all generated ops that no group computes yet: as many ops in one as share their loops. Linear in
-/// the number of ops.
+/// Forms the groups of all generated ops that no group computes yet: as many ops in one as share their loops.
 void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups);
 

@@ -156,7 +156,9 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     Expects: blocks of tensor ops, loads, stores and communication (after par-inline-fragments). Leaves: no tensor op
     outside kernels. A product of f32 is a library call together with the transposes, the reshapes and the accumulation
     that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime; all else is generated. Constants,
-    broadcasts and reshapes are computed anew in each kernel that reads them. Equal kernels are one.
+    broadcasts and reshapes are computed anew in each kernel that reads them. Elementwise values that could be computed before
+    wait for the kernel that reads them, where that keeps no bytes longer and nobody else waiting: what an activation's gradient
+    needs besides what comes back to it. Equal kernels are one.
     Fails: never.
 
     ```

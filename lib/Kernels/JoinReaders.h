@@ -1,0 +1,35 @@
+#ifndef PAR_LIB_KERNELS_JOINREADERS_H
+#define PAR_LIB_KERNELS_JOINREADERS_H
+
+#include "Groups.h"
+
+namespace par {
+
+/// Finds which group may be computed as late as another one that reads what it gives, so that the two can be one: where that
+/// keeps nobody else waiting, makes no cycle, and no store comes between.
+class JoinReaders {
+public:
+  /// `isCloned`: for ops that only their readers compute. The groups may change between calls, the block may not.
+  JoinReaders(BlockOp block, const llvm::DenseMap<mlir::Operation *, Group *> &groupOf, IsTaken isCloned);
+
+  /// Whether `maker` may move to where `reader` is, which reads it.
+  bool mayWait(const Group &maker, const Group &reader) const;
+
+private:
+  template <typename Visit>
+  void forEachReader(mlir::Operation *op, Visit visit) const;
+  unsigned lastSource(const Group &maker, const Group &reader) const;
+  bool readsStored(const Group &maker) const;
+  bool leadsTo(llvm::SmallVector<mlir::Operation *> from, const Group &reader) const;
+  bool isComputedByReaders(mlir::Operation *op) const { return !groupOf.contains(op) && (isFree(op) || isCloned(op)); }
+
+  const llvm::DenseMap<mlir::Operation *, Group *> &groupOf;
+  IsTaken isCloned;
+  llvm::DenseMap<mlir::Operation *, unsigned> position;
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> nextFixed; ///< what stays keeps its order
+  llvm::DenseSet<mlir::StringAttr> stored;
+};
+
+} // namespace par
+
+#endif
