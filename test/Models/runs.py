@@ -30,11 +30,18 @@ def read_safetensors(path, dtypes=("F32",)):
     return tensors
 
 
+def types_of(path):
+    """name -> type of a safetensors file's arrays"""
+    data = pathlib.Path(path).read_bytes()
+    header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+    return {name: entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+
+
 def write_safetensors(path, arrays, floats="F32"):
-    """name -> (shape, numbers): integers as int64, others as float32 or as `floats` says"""
+    """name -> (shape, numbers): integers as int64, others as float32 or as `floats` says, for all or by name"""
     header, body = {}, b""
     for name, (shape, numbers) in arrays.items():
-        dtype = "I64" if isinstance(numbers[0], int) else floats
+        dtype = "I64" if isinstance(numbers[0], int) else floats[name] if isinstance(floats, dict) else floats
         data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
         body += data
