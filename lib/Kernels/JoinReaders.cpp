@@ -1,4 +1,5 @@
 #include "JoinReaders.h"
+#include "Values.h"
 
 using namespace mlir;
 
@@ -67,11 +68,6 @@ bool JoinReaders::leadsTo(SmallVector<Operation *> from, const Group &reader) co
   return false;
 }
 
-static int64_t bytesOf(Value value) {
-  RankedTensorType type = getTensorType(value.getType());
-  return type.getNumElements() * std::max(1u, type.getElementTypeBitWidth() / 8);
-}
-
 bool JoinReaders::mayWait(const Group &maker, const Group &reader) const {
   unsigned last = lastSource(maker, reader);
   SmallVector<Operation *> others;
@@ -91,10 +87,10 @@ bool JoinReaders::mayWait(const Group &maker, const Group &reader) const {
     });
     if (leaves)
       for (Value result : op->getResults())
-        bytes -= bytesOf(result);
+        bytes -= int64_t(bytesOf(result));
   }
   for (Value argument : maker.arguments)
-    bytes += bytesOf(argument);
+    bytes += int64_t(bytesOf(argument));
   return inTime && bytes <= 0 && !readsStored(maker) && !leadsTo(std::move(others), reader);
 }
 
