@@ -27,7 +27,7 @@ import tempfile
 
 from runs import Claims, Failed, Runs, largest, read_safetensors, types_of, write_safetensors
 
-BOUND, DOUBLE_BOUND, FLUSH, NUDGES = 1e-5, 1e-9, 8, 4
+BOUND, DOUBLE_BOUND, FLUSH, NUDGES = 1e-5, 1e-9, 8, 3
 FLOATS = ("F32", "F64")
 
 
@@ -149,9 +149,9 @@ class Case:
         self.runs.run(self.runs.binaries / "par-verify", bundle)
         self.claims.equal(f"{title}: older versions a rank keeps", older_versions(bundle), behind)
         found, weights = self.losses(bundle, args.steps, *start)
-        oracle = lambda made, *seed: self.delayed.losses(stages_of(made), behind, args.steps, microbatches, *seed)
+        oracle = lambda made, *seed: (self.delayed.losses(stages_of(made), behind, args.steps, microbatches, *seed), self.delayed.left)
         wanted = oracle(bundle)
-        self.hold(title, bundle, found, wanted, oracle, weights)
+        self.hold(title, bundle, (found, weights), wanted, oracle)
         synchronous = self.delayed.losses(stages_of(bundle), [0] * stages, FLUSH, microbatches)
         self.claims.hold(f"{title}: without delay they would differ", self.apart(found[:FLUSH], synchronous), 100 * self.bound, least=True)
         saves = self.runs.work / f"saves-{title.replace(' ', '-')}"
@@ -163,29 +163,32 @@ class Case:
         both = self.runs.compile(args.model, plan(args, f"pp: {stages}, dp: 2", schedule, args.rate, microbatches, more))
         if stages_of(both) != stages_of(bundle): # cut elsewhere, so that other parameters are behind
             wanted = oracle(both)
-        self.hold(f"{title}: dp 2", both, self.losses(both, args.steps, *start)[0], wanted, oracle)
+        self.hold(f"{title}: dp 2", both, self.losses(both, args.steps, *start), wanted, oracle)
 
-    def hold(self, title, bundle, found, wanted, oracle, weights=None):
-        """Losses, and the statistics that are left where `weights` tells them. Batch norms amplify rounding: where something misses
-        the plain bound, it is ten times what other last bits of the weights at the start make of the job or of the one rank."""
-        left = self.delayed.left
-        statistics = lambda these: largest(self.apart(these[name], left[name]) for name in left)
-        apart, bounds = [self.apart(found, wanted)], [self.bound, self.bound]
-        if weights and left:
-            apart.append(statistics({name: weights[name][1] for name in left}))
-        if left and self.bound == BOUND and not all(distance <= BOUND for distance in apart):
+    def hold(self, title, bundle, found, wanted, oracle):
+        """Losses, and the moving statistics that are left. Batch norms amplify rounding, at times to another path: where something
+        misses the bound, job and one rank are tried with other last bits of the weights that they start from, and the nearest two
+        count. What is wrong is far from all."""
+        pair = self.distances(found, wanted)
+        if wanted[1] and self.bound == BOUND and not max(pair) <= BOUND:
             title += ", nudged"
+            jobs, ranks = [found], [wanted]
             for seed in range(NUDGES):
-                bounds[0] = max(bounds[0], 10 * self.apart(self.nudged(bundle, seed), found), 10 * self.apart(oracle(bundle, seed), wanted))
-                bounds[1] = max(bounds[1], 10 * statistics(self.delayed.left))
-        for what, distance, bound in zip((f"losses of {self.args.steps} steps", "moving statistics"), apart, bounds):
-            self.claims.hold(f"{title}: {what}", distance, bound)
+                jobs.append(self.nudged(bundle, seed))
+                ranks.append(oracle(bundle, seed))
+            pair = min((self.distances(job, rank) for job in jobs for rank in ranks), key=max)
+        for what, distance in zip((f"losses of {self.args.steps} steps", "moving statistics"), pair):
+            self.claims.hold(f"{title}: {what}", distance, self.bound)
+
+    def distances(self, found, wanted):
+        (losses, weights), (expected, left) = found, wanted
+        moved = [largest(self.apart(weights[name][1], numbers) for name, numbers in left.items())] if left else []
+        return [self.apart(losses, expected), *moved]
 
     def nudged(self, bundle, seed):
-        weights = self.runs.work / "nudged.safetensors"
-        initial = self.delayed.initial_file
+        weights, initial = self.runs.work / "nudged.safetensors", self.delayed.initial_file
         write_safetensors(weights, nudged(read_safetensors(initial, FLOATS), seed), types_of(initial))
-        return self.losses(bundle, self.args.steps, "--weights", weights)[0]
+        return self.losses(bundle, self.args.steps, "--weights", weights)
 
     @staticmethod
     def apart(found, wanted):
