@@ -309,18 +309,16 @@ void Fuser::run() {
     else if (!isFree(&op) && !cloned.contains(&op))
       visit(&op);
   }
-  auto dropEmpty = [&] { llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); }); };
-  dropEmpty();
   SmallVector<Group *> own;
   for (auto &group : groups)
-    if (!group->anchor)
+    if (!group->anchor && !group->ops.empty())
       finish(own.emplace_back(group.get()));
   auto isCloned = [&](Operation *op) { return cloned.contains(op); };
   JoinReaders readers(block, groupOf, isCloned);
   for (Group *group : own)
     while (!group->ops.empty() && joinMaker(group, readers))
       ;
-  dropEmpty();
+  llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); });
 }
 
 void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,

@@ -103,7 +103,7 @@ class Delayed:
         return shape, tuple(w - self.args.rate * (x - y) for w, x, y in zip(numbers, mixed[1], after[1]))
 
     def losses(self, stages, behind, steps, microbatches, seed=None):
-        """Of `steps` batches; with a seed, from weights with other last bits."""
+        """Of `steps` batches, and the moving statistics that the last one leaves; with a seed, from weights with other last bits."""
         initial = self.initial if seed is None else nudged(self.initial, seed)
         versions, losses = [{name: (shape, (0.0,)) if self.kinds[name] == "counter" else (shape, numbers)
                              for name, (shape, numbers) in initial.items()}], []
@@ -116,8 +116,7 @@ class Delayed:
             loss, after = self.step(k, mixed, microbatches)
             losses.append(loss)
             versions.append({name: self.next(name, k, versions[-1][name], mixed[name], after[name]) for name in initial})
-        self.left = {name: numbers for name, (_, numbers) in versions[-1].items() if self.kinds[name] == "buffer"}
-        return losses
+        return losses, {name: numbers for name, (_, numbers) in versions[-1].items() if self.kinds[name] == "buffer"}
 
 
 def nudged(arrays, seed):
@@ -149,10 +148,10 @@ class Case:
         self.runs.run(self.runs.binaries / "par-verify", bundle)
         self.claims.equal(f"{title}: older versions a rank keeps", older_versions(bundle), behind)
         found, weights = self.losses(bundle, args.steps, *start)
-        oracle = lambda made, *seed: (self.delayed.losses(stages_of(made), behind, args.steps, microbatches, *seed), self.delayed.left)
+        oracle = lambda made, *seed: self.delayed.losses(stages_of(made), behind, args.steps, microbatches, *seed)
         wanted = oracle(bundle)
         self.hold(title, bundle, (found, weights), wanted, oracle)
-        synchronous = self.delayed.losses(stages_of(bundle), [0] * stages, FLUSH, microbatches)
+        synchronous, _ = self.delayed.losses(stages_of(bundle), [0] * stages, FLUSH, microbatches)
         self.claims.hold(f"{title}: without delay they would differ", self.apart(found[:FLUSH], synchronous), 100 * self.bound, least=True)
         saves = self.runs.work / f"saves-{title.replace(' ', '-')}"
         half = args.steps // 2 // FLUSH * FLUSH

@@ -15,14 +15,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 CODES = {"F32": "f", "F64": "d", "I64": "q"}
 
 
-def read_safetensors(path, dtypes=("F32",)):
-    """name -> (shape, numbers) of the arrays of these types"""
+def split_safetensors(path):
+    """name -> what the header says of an array, and the bytes behind it"""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
-    body = data[8 + length:]
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    return header, data[8 + length:]
+
+
+def read_safetensors(path, dtypes=("F32",)):
+    """name -> (shape, numbers) of the arrays of these types"""
+    header, body = split_safetensors(path)
     tensors = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__" or entry["dtype"] not in dtypes:
+    for name, entry in header.items():
+        if entry["dtype"] not in dtypes:
             continue
         begin, end = entry["data_offsets"]
         code = CODES[entry["dtype"]]
@@ -32,9 +39,7 @@ def read_safetensors(path, dtypes=("F32",)):
 
 def types_of(path):
     """name -> type of a safetensors file's arrays"""
-    data = pathlib.Path(path).read_bytes()
-    header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
-    return {name: entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+    return {name: entry["dtype"] for name, entry in split_safetensors(path)[0].items()}
 
 
 def write_safetensors(path, arrays, floats="F32"):

@@ -85,7 +85,7 @@ struct Side {
 struct Prepared {
   Side lhs, rhs, result;
   std::optional<FilterBlocks> blocks; ///< of a result that comes back by our own hand
-  bool isGapped = false;              ///< the library has no better than GappedWindows, and this is not run
+  bool isGapped = false;              ///< the library has no better than GappedWindows: there is nothing to run
   Desc scratchpad;
   dnnl::primitive primitive;
   size_t scratchpadOffset = 0, bytes = 0;
@@ -213,12 +213,14 @@ std::unique_ptr<Prepared> prepare(Pass pass, const ConvolutionSizes &sizes) {
   }
   case Pass::FilterGrad: {
     auto chosen = operation.filterGrad();
+    prepared->isGapped = sizes.hasGaps() && std::string_view(chosen.impl_info_str()).find("gemm") != std::string_view::npos;
+    if (prepared->isGapped)
+      break;
     prepared->lhs = {DNNL_ARG_SRC, input, chosen.src_desc(), {}};
     prepared->rhs = {DNNL_ARG_DIFF_DST, output, chosen.diff_dst_desc(), {}};
     prepared->result = {DNNL_ARG_DIFF_WEIGHTS, filter, chosen.diff_weights_desc(), {}};
     prepared->primitive = dnnl::convolution_backward_weights(chosen);
     finish(*prepared, chosen.scratchpad_desc());
-    prepared->isGapped = sizes.hasGaps() && std::string_view(chosen.impl_info_str()).find("gemm") != std::string_view::npos;
     if (sizes.groups == 1 && prepared->result.differs())
       prepared->blocks = FilterBlocks::read(prepared->result.wanted);
     break;
