@@ -1,4 +1,4 @@
-#include "par/Dialect/Par.h"
+#include "par/Dialect/Splat.h"
 
 #include <cmath>
 
@@ -86,6 +86,25 @@ static APInt clampToInteger(double value, Type type) {
   if (width > 1 && value < -limit)
     return APInt::getSignedMinValue(width);
   return APInt(64, static_cast<uint64_t>(static_cast<int64_t>(value))).trunc(width);
+}
+
+std::optional<double> readSplat(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    SplatElementsAttr splat;
+    if (matchPattern(op, m_Constant(&splat))) {
+      if (isa<FloatType>(splat.getElementType()))
+        return splat.getSplatValue<APFloat>().convertToDouble();
+      APInt number = splat.getSplatValue<APInt>();
+      return number.getBitWidth() == 1 ? number.getZExtValue() : number.getSExtValue();
+    }
+    auto convert = dyn_cast<ConvertOp>(op);
+    bool keeps = convert && isa<FloatType>(convert.getType().getElementType()) &&
+                 isa<FloatType>(convert.getOperand().getType().getElementType());
+    if (!keeps && !isa<BroadcastInDimOp, ReshapeOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+  }
+  return std::nullopt;
 }
 
 Value buildSplat(OpBuilder &builder, Location loc, RankedTensorType type, double value) {

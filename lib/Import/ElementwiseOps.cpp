@@ -1,6 +1,8 @@
 // ONNX's elementwise ops: broadcasting is made explicit.
 #include "Operands.h"
 
+#include "par/Dialect/Splat.h"
+
 namespace par {
 namespace {
 
@@ -85,8 +87,11 @@ LogicalResult importWhere(NodeImporter &importer) {
   if (!operands->type(0).getElementType().isInteger(1) || operands->type(1) != operands->type(2))
     return importer.error() << "op Where of " << operands->type(0) << ", " << operands->type(1) << ", "
                             << operands->type(2) << ", expected booleans and two of one type";
-  Value result = SelectOp::create(importer.builder, importer.loc, operands->type(1), (*operands)[0], (*operands)[1],
-                                  (*operands)[2]);
+  Value condition = (*operands)[0], onTrue = (*operands)[1], onFalse = (*operands)[2], result;
+  if (std::optional<double> known = readSplat(condition)) // a mask that hides nothing of a model's sizes, say
+    result = *known != 0 ? onTrue : onFalse;
+  else
+    result = SelectOp::create(importer.builder, importer.loc, operands->type(1), condition, onTrue, onFalse);
   return bindElements(importer, result, *operands);
 }
 

@@ -1,5 +1,7 @@
 #include "AttentionPattern.h"
 
+#include "par/Dialect/Splat.h"
+
 using namespace mlir;
 
 namespace par {
@@ -48,26 +50,13 @@ static Value withoutOwnConverts(Value value) {
   return value;
 }
 
-/// The number that a value has everywhere.
-static std::optional<double> splatOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    SplatElementsAttr splat;
-    if (matchPattern(op, m_Constant(&splat)) && isa<FloatType>(splat.getElementType()))
-      return splat.getSplatValue<APFloat>().convertToDouble();
-    if (!isa<BroadcastInDimOp, ReshapeOp>(op) && !floatConvert(value))
-      break;
-    value = op->getOperand(0);
-  }
-  return std::nullopt;
-}
-
 static std::optional<Scaling> readScaling(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isa<MultiplyOp, DivideOp>(op))
     return std::nullopt;
-  if (std::optional<double> factor = splatOf(op->getOperand(1)))
+  if (std::optional<double> factor = readSplat(op->getOperand(1)))
     return Scaling{op->getOperand(0), isa<MultiplyOp>(op) ? *factor : 1 / *factor};
-  if (std::optional<double> factor = splatOf(op->getOperand(0)); factor && isa<MultiplyOp>(op))
+  if (std::optional<double> factor = readSplat(op->getOperand(0)); factor && isa<MultiplyOp>(op))
     return Scaling{op->getOperand(1), *factor};
   return std::nullopt;
 }
@@ -81,7 +70,7 @@ static std::optional<Scores> readSum(AddOp add, AttentionMasks &masks) {
     std::optional<Scores> scores = readScores(operand, masks);
     if (!scores)
       continue;
-    if (splatOf(term) == 0.0)
+    if (readSplat(term) == 0.0)
       return scores;
     std::optional<double> hidden = scores->causal ? std::nullopt : masks.causalSum(term);
     std::optional<double> bound = hidden || scores->mask ? std::nullopt : boundOf(term);
@@ -104,7 +93,7 @@ static std::optional<Scores> readSelect(SelectOp select, AttentionMasks &masks) 
   for (bool meets : {true, false}) {
     auto [met, low] = meets ? std::pair(select.getOnTrue(), select.getOnFalse())
                             : std::pair(select.getOnFalse(), select.getOnTrue());
-    std::optional<double> hidden = splatOf(low);
+    std::optional<double> hidden = readSplat(low);
     if (!hidden || *hidden > lowScore || !masks.isCausalCondition(select.getCondition(), meets))
       continue;
     std::optional<Scores> scores = readScores(met, masks);
@@ -134,20 +123,10 @@ static std::optional<Scores> readScores(Value value, AttentionMasks &masks) {
   return scores;
 }
 
-/// The softmax behind probabilities, perhaps with 0 in place of NaN. Nothing else reads what is passed.
+/// The softmax behind probabilities. Nothing else reads what is passed.
 static SoftmaxOp readProbabilities(Value value) {
   value = withoutOwnConverts(value);
-  if (!value.hasOneUse())
-    return {};
-  auto select = value.getDefiningOp<SelectOp>();
-  if (!select)
-    return value.getDefiningOp<SoftmaxOp>();
-  Value probabilities = select.getOnFalse();
-  auto test = select.getCondition().getDefiningOp<IsNanOp>();
-  if (!test || test.getOperand() != probabilities || splatOf(select.getOnTrue()) != 0.0 ||
-      !test.getResult().hasOneUse() || !probabilities.hasNUses(2))
-    return {};
-  return probabilities.getDefiningOp<SoftmaxOp>();
+  return value.hasOneUse() ? value.getDefiningOp<SoftmaxOp>() : SoftmaxOp();
 }
 
 /// Keys or values before they are repeated for the heads that share them, if they are.

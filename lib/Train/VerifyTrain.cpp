@@ -131,6 +131,7 @@ struct VerifyTrainPass : impl::VerifyTrainPassBase<VerifyTrainPass> {
 } // namespace
 
 void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options) {
+  manager.addPass(createSafeSoftmaxPass());
   if (options.compute != "f32") {
     MixPrecisionPassOptions mix;
     mix.compute = options.compute;

@@ -92,6 +92,8 @@ par.step @indexing(%t: tensor<9x8xf32>, %i: tensor<4xi64>, %j: tensor<9x1xi64>) 
 par.step @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %y: tensor<4xi64>) -> tensor<4x8xf32> {
   // CHECK: par.softmax %{{.*}} dim 1 : tensor<4x8xf32>
   %0 = par.softmax %x dim 1 : tensor<4x8xf32>
+  // CHECK: par.softmax %{{.*}} dim 0 safe {stage = 2 : i64} : tensor<4x8xf32>
+  %safe = par.softmax %x dim 0 safe {stage = 2 : i64} : tensor<4x8xf32>
   // CHECK: par.softmax_grad %{{.*}}, %{{.*}} dim 1 : tensor<4x8xf32>
   %1 = par.softmax_grad %x, %0 dim 1 : tensor<4x8xf32>
   // CHECK: par.layer_norm %{{.*}}, %{{.*}}, %{{.*}} epsilon 1.000000e-05 : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)

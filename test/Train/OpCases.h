@@ -272,7 +272,8 @@ inline MakeCase putReduce(const char *kind) {
 inline OpCase softmaxCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3);
   return {
-      llvm::formatv("%y = par.softmax %0 dim {0} : {1}", choose.number(0, shape.size() - 1), typeOf(shape)),
+      llvm::formatv("%y = par.softmax %0 dim {0}{1} : {2}", choose.number(0, shape.size() - 1),
+                    choose.number(0, 1) ? " safe" : "", typeOf(shape)),
       {{shape}},
       shape};
 }

@@ -33,11 +33,8 @@ par.step @eval(%q: tensor<2x8x4x16xbf16>, %k: tensor<2x8x4x16xbf16>, %v: tensor<
   %mask = par.select %meets, %zero, %low : tensor<8x8xi1>, tensor<8x8xf32>
   %masks = par.broadcast_in_dim %mask dims [2, 3] : tensor<8x8xf32> to tensor<2x4x8x8xf32>
   %masked = par.add %s, %masks : tensor<2x4x8x8xf32>
-  %p = par.softmax %masked dim 3 : tensor<2x4x8x8xf32>
-  %nan = par.is_nan %p : tensor<2x4x8x8xf32>
-  %none = par.constant dense<0.0> : tensor<2x4x8x8xf32>
-  %safe = par.select %nan, %none, %p : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
-  %np = par.convert %safe : tensor<2x4x8x8xf32> to tensor<2x4x8x8xbf16>
+  %p = par.softmax %masked dim 3 safe : tensor<2x4x8x8xf32>
+  %np = par.convert %p : tensor<2x4x8x8xf32> to tensor<2x4x8x8xbf16>
   %tv = par.transpose %v [0, 2, 1, 3] : tensor<2x8x4x16xbf16> to tensor<2x4x8x16xbf16>
   %o = par.dot %np, %tv contracting [3] x [2] batching [0, 1] x [0, 1] {stage = 3 : i64}
       : (tensor<2x4x8x8xbf16>, tensor<2x4x8x16xbf16>) -> tensor<2x4x8x16xbf16>

@@ -5,11 +5,16 @@ include "par/Dialect/Types.td"
 
 // Composites along the last dims. Each returns what its gradient needs; none reduces over the batch.
 
-def Par_SoftmaxOp : Par_TensorOp<"softmax", (ins Par_FloatTensor:$operand, I64Attr:$dim), (outs Par_FloatTensor:$result),
-    [SameOperandsAndResultType]> {
+def Par_SoftmaxOp : Par_TensorOp<"softmax", (ins Par_FloatTensor:$operand, I64Attr:$dim, UnitAttr:$safe),
+    (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {
   let summary = "e^x / sum e^x along one dim, shifted by the largest element";
-  let description = "Example: `%1 = par.softmax %0 dim 1 : tensor<4x8xf32>`";
-  let assemblyFormat = "$operand `dim` $dim attr-dict `:` type($result)";
+  let description = [{
+    A row that has no largest finite element is NaN: all of it is -inf (a query that may look at no key), or it holds NaN or
+    inf. `safe`: such a row is 0, and so is its gradient, as PyTorch's attention has it.
+
+    Example: `%1 = par.softmax %0 dim 1 safe : tensor<4x8xf32>`
+  }];
+  let assemblyFormat = "$operand `dim` $dim (`safe` $safe^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 def Par_SoftmaxGradOp : Par_TensorOp<"softmax_grad", (ins Par_FloatTensor:$cotangent, Par_FloatTensor:$softmax, I64Attr:$dim),

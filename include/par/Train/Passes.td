@@ -27,13 +27,32 @@ def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
   ];
 }
 
+def SafeSoftmaxPass : Pass<"par-safe-softmax", "::mlir::ModuleOp"> {
+  let summary = "makes one op of a softmax and the 0 that replaces its NaN";
+  let description = [{
+    Expects: forward steps (before -par-differentiate). Leaves: `par.softmax ... safe` where a softmax is read by a test for
+    NaN and by the select that puts 0 in place of NaN, and by nothing else. Exporters write PyTorch's attention so, for
+    queries that may look at no key. The values are the same. The gradient of a row of NaN is 0, as PyTorch's is, where that of
+    the three ops is NaN; and it needs one tensor of probabilities, not one with NaN and one without.
+    Fails: never.
+
+    Example:
+    ```
+    %p = par.softmax %s dim 3 : tensor<2x4x8x8xf32>
+    %nan = par.is_nan %p : tensor<2x4x8x8xf32>
+    %q = par.select %nan, %zero, %p : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+    ```
+    becomes `%q = par.softmax %s dim 3 safe : tensor<2x4x8x8xf32>`.
+  }];
+}
+
 def FuseAttentionPass : Pass<"par-fuse-attention", "::mlir::ModuleOp"> {
   let summary = "makes one op of the products and the softmax that are attention";
   let description = [{
     Expects: forward steps on one device, behind -par-mix-precision (before -par-differentiate). Leaves: par.attention
     where a product of queries and keys goes through a softmax, and nothing else, into a product with values, all of
     bf16 or f16: with factors before or behind the first product, a causal mask, or an added one that is made of finite
-    numbers and of no parameter, and a select that replaces NaN. Keys and values that are repeated for groups of heads
+    numbers and of no parameter, and a softmax that is safe or not. Keys and values that are repeated for groups of heads
     are taken before that. All other products stay as they are; so do those of sizes that no library computes.
     Fails: never.
 

@@ -14,11 +14,15 @@ Type computedIn(Type element) {
 
 struct SoftmaxDecomposition : DecomposableOpInterface::ExternalModel<SoftmaxDecomposition, SoftmaxOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
-    int64_t dim = cast<SoftmaxOp>(op).getDim();
+    auto softmax = cast<SoftmaxOp>(op);
+    auto dim = static_cast<int64_t>(softmax.getDim());
     Type element = getElementTypeOrSelf(op->getResult(0).getType());
     Term x = Term(builder, op->getLoc(), op->getOperand(0)).convert(computedIn(element));
     Term e = exp(x - x.reduceKeeping(ReduceKind::max, dim));
-    return {(e / e.reduceKeeping(ReduceKind::sum, dim)).convert(element)};
+    Term y = e / e.reduceKeeping(ReduceKind::sum, dim);
+    if (softmax.getSafe())
+      y = y.with(IsNanOp::create(builder, op->getLoc(), y)).select(y.splat(0), y);
+    return {y.convert(element)};
   }
 };
 

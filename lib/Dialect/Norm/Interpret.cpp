@@ -15,7 +15,8 @@ using Results = FailureOr<SmallVector<Tensor>>;
 
 struct SoftmaxMeaning : InterpretableOpInterface::ExternalModel<SoftmaxMeaning, SoftmaxOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
-    Along along(operands[0].getShape(), cast<SoftmaxOp>(op).getDim());
+    auto softmax = cast<SoftmaxOp>(op);
+    Along along(operands[0].getShape(), softmax.getDim());
     Tensor result(resultType(op));
     ArrayRef<double> x = operands[0].floats();
     auto y = result.mutableFloats();
@@ -28,7 +29,7 @@ struct SoftmaxMeaning : InterpretableOpInterface::ExternalModel<SoftmaxMeaning, 
         for (int64_t s = 0; s < along.size; ++s)
           sum += y[at(s)] = std::exp(x[at(s)] - largest);
         for (int64_t s = 0; s < along.size; ++s)
-          y[at(s)] /= sum;
+          y[at(s)] = softmax.getSafe() && std::isnan(sum) ? 0 : y[at(s)] / sum;
       }
     return SmallVector<Tensor>{result};
   }

@@ -1,0 +1,14 @@
+#ifndef PAR_DIALECT_SPLAT_H
+#define PAR_DIALECT_SPLAT_H
+
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// The number that a value of a step has everywhere, where a constant says so: looked up through repetition, another shape and
+/// another float format. Of integers and booleans (0 or 1) too.
+std::optional<double> readSplat(mlir::Value value);
+
+} // namespace par
+
+#endif
