@@ -11,7 +11,7 @@ static AffineExpr writtenAddress(const Nest &nest) {
   for (unsigned loop : nest.resultLoops)
     index.push_back(getAffineDimExpr(loop, context));
   AffineExpr address = linearize(index, shapeOf(nest.value()), context);
-  return simplifyAffineExpr(address, nest.op->getNumOperands() + 64, 0);
+  return simplifyAddress(address);
 }
 
 /// True if `read`, by `reader`, is over before `writer` stores to the same bytes: it comes earlier in the row

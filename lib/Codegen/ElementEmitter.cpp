@@ -79,7 +79,7 @@ Value ElementEmitter::expand(AffineExpr expr) {
   }
 }
 
-AffineExpr ElementEmitter::simplify(AffineExpr expr) { return simplifyAffineExpr(expr, dims.size(), 0); }
+AffineExpr ElementEmitter::simplify(AffineExpr expr) { return simplifyAddress(expr); }
 
 ElementEmitter::MemoKey ElementEmitter::makeKey(Value value, ArrayRef<AffineExpr> index) {
   std::vector<void *> key;

@@ -67,11 +67,15 @@ uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
   return bytes;
 }
 
+AffineExpr simplifyAddress(AffineExpr address) {
+  int64_t lastDim = -1, lastSymbol = -1;
+  getMaxDimAndSymbol(ArrayRef<ArrayRef<AffineExpr>>{ArrayRef(address)}, lastDim, lastSymbol);
+  return simplifyAffineExpr(address, static_cast<unsigned>(lastDim + 1), 0);
+}
+
 std::optional<int64_t> strideAlong(AffineExpr address, unsigned dim) {
-  // More dims than any nest has loops: those of indices known only when running.
-  constexpr unsigned dims = 64;
   AffineExpr here = getAffineDimExpr(dim, address.getContext());
-  AffineExpr step = simplifyAffineExpr(address.replace(here, here + 1) - address, dims, 0);
+  AffineExpr step = simplifyAddress(address.replace(here, here + 1) - address);
   if (auto constant = dyn_cast<AffineConstantExpr>(step))
     return constant.getValue();
   return std::nullopt;
@@ -100,7 +104,7 @@ struct ReadWalk {
     Index sourceIndex = reshapeIndex(index, shapeOf(tensor), shapeOf(source), context);
     if (isa<BlockArgument>(source) || kept.contains(source) || isTable(source)) {
       AffineExpr address = linearize(index, shapeOf(tensor), context);
-      reads.push_back({source, sourceIndex, simplifyAffineExpr(address, dims, 0)});
+      reads.push_back({source, sourceIndex, simplifyAddress(address)});
       return;
     }
     linalg::GenericOp generic = genericOf(source);

@@ -103,6 +103,10 @@ struct PlanOptions {
 /// Decides which generics of a lowered kernel get a nest, and their common rows.
 KernelPlan planKernel(mlir::func::FuncOp function, const PlanOptions &options = {});
 
+/// `address` with like terms added up. Its dims are a nest's loops and, beyond them, one for each index known only when running: 64
+/// where a cubic sample of a volume is read.
+mlir::AffineExpr simplifyAddress(mlir::AffineExpr address);
+
 /// By how much `address` grows with one more of loop `dim`; none if that varies.
 std::optional<int64_t> strideAlong(mlir::AffineExpr address, unsigned dim);
 
