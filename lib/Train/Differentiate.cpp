@@ -41,7 +41,7 @@ private:
   LogicalResult differentiate(Operation *op);
   Value addParts(Location loc, ArrayRef<Value> parts);
   Value takeCotangent(Value value);
-  void addGradients(ArrayRef<ReadOp> reads);
+  LogicalResult addGradients(ArrayRef<ReadOp> reads);
 
   StepOp step;
   ModuleOp module;
@@ -143,7 +143,8 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
 }
 
 /// One gradient a parameter, in the order of the variables.
-void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
+LogicalResult ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
+  bool some = false;
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getKind() != VariableKind::parameter)
       continue;
@@ -153,12 +154,17 @@ void ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
           at != contributed.end() && read.getVariable() == variable.getSymName())
         parts.append(at->second.begin(), at->second.end());
     listener.stage.reset();
-    if (Value sum = addParts(variable.getLoc(), parts))
+    Value sum = addParts(variable.getLoc(), parts);
+    some |= sum != nullptr;
+    if (sum)
       GradientOp::create(builder, variable.getLoc(), sum, /*rows=*/Value(), variable.getSymName());
     else
       variable.emitWarning() << "@" << variable.getSymName()
                              << " is not trained: the loss does not depend on it";
   }
+  return some ? success()
+              : LogicalResult(step.emitError() << "the loss depends on parameters only through steps (rounding, comparing, "
+                                                  "choosing), whose gradient is 0: nothing can be trained");
 }
 
 LogicalResult ReverseMode::run() {
@@ -176,7 +182,8 @@ LogicalResult ReverseMode::run() {
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
-  addGradients(reads);
+  if (failed(addGradients(reads)))
+    return failure();
   eraseDead(step.getBlock());
   return success();
 }

@@ -158,6 +158,7 @@ private:
     body += llvm::formatv("%b{0} = par.broadcast_in_dim %{1} dims {2} : {3} to {4}\n"
                           "%{0} = par.multiply %d{0}, %b{0} : {4}\n",
                           name, parameter, listOf(all), typeOf(shape), type);
+    through = llvm::formatv("%through = par.reduce sum %{0} dims {1} : {2} to tensor<f64>\n", name, listOf(all), type);
   }
 
   void build() {
@@ -174,8 +175,8 @@ private:
         session.parse(llvm::formatv("{0}par.step @eval({1}) -> tensor<f64> attributes {{inputs = [{2}], "
                                     "outputs = [\"loss\"]} {{\n{3}{4}\n%yw = par.multiply %y, %weight : {5}\n"
                                     "%l = par.reduce sum %yw dims {6} : {5} to tensor<f64>\n"
-                                    "par.return %l : tensor<f64>\n}",
-                                    variables, arguments, names, body, text, type, listOf(all))
+                                    "{7}%loss = par.add %l, %through : tensor<f64>\npar.return %loss : tensor<f64>\n}",
+                                    variables, arguments, names, body, text, type, listOf(all), through)
                           .str());
     if (module)
       module->lookupSymbol<StepOp>("eval").setBatchDimsAttr(
@@ -191,6 +192,7 @@ private:
   OwningOpRef<ModuleOp> module;
   interp::Named parameters, inputs;
   std::string variables, arguments, names, body;
+  std::string through; ///< the sum of an operand, which the loss holds too: there is something to train where the op is a step
   SmallVector<int64_t> dims;
   std::vector<std::pair<std::string, std::string>> renames;
 };

@@ -30,6 +30,17 @@ par.step @eval() -> tensor<f32> {
 
 // -----
 
+// expected-warning @below {{@w is not trained: the loss does not depend on it}}
+par.variable @w parameter : tensor<f32>
+// expected-error @below {{the loss depends on parameters only through steps (rounding, comparing, choosing), whose gradient is 0: nothing can be trained}}
+par.step @eval() -> tensor<f32> {
+  %w = par.read @w : tensor<f32>
+  %c = par.ceil %w : tensor<f32>
+  par.return %c : tensor<f32>
+}
+
+// -----
+
 // expected-error @below {{returns nothing, expected a loss}}
 par.step @eval() {
   par.return
