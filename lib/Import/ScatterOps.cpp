@@ -24,6 +24,7 @@ struct Scatter {
   Term operand;
   Value indices, updates;
   int64_t dim;
+  bool mayRepeat; ///< whether two indices may point to one place
 
   int64_t size() const { return operand.getShape()[dim]; }
   Term put(Value values) const {
@@ -34,15 +35,67 @@ struct Scatter {
   }
 };
 
-/// Where an index points there is exactly one update, so that a sum places it (ONNX leaves the others undefined).
+/// One update for each place, which a sum can put there. Of those that point to one place the last stays, as PyTorch has it
+/// (`x[i] = y` and scatter_ on a CPU; ONNX leaves it open), the others are 0; `isHit` says which places have one.
+Term keepLast(const Scatter &scatter, Term updates, Term &isHit) {
+  OpBuilder &builder = scatter.operand.getBuilder();
+  auto type = cast<RankedTensorType>(scatter.indices.getType());
+  Term number = updates.with(IotaOp::create(builder, updates.getLoc(), type.clone(builder.getI32Type()), scatter.dim));
+  Term last = scatter.put(ReduceKind::max, number);
+  isHit = last.compare(Predicate::ge, 0);
+  Term lastHere = number.with(TakeOp::create(builder, updates.getLoc(), last, scatter.indices, scatter.dim));
+  return number.compare(Predicate::eq, lastHere).select(updates, updates.splat(0));
+}
+
 Value replace(const Scatter &scatter) {
-  Term operand = scatter.operand, updates = operand.with(scatter.updates);
+  Term operand = scatter.operand, updates = operand.with(scatter.updates), isHit = operand;
   Type element = operand.getType().getElementType(), count = operand.getBuilder().getI32Type();
-  Value ones = operand.with(scatter.indices).convert(count).splat(1);
-  Term isHit = scatter.put(ones).compare(Predicate::ne, 0);
   bool boolean = element.isInteger(1);
-  Term placed = scatter.put(boolean ? updates.convert(count) : updates);
+  if (boolean)
+    updates = updates.convert(count);
+  if (scatter.mayRepeat)
+    updates = keepLast(scatter, updates, isHit);
+  else
+    isHit = scatter.put(operand.with(scatter.indices).convert(count).splat(1)).compare(Predicate::ne, 0);
+  Term placed = scatter.put(updates);
   return isHit.select(boolean ? placed.convert(element) : placed, operand);
+}
+
+/// Whether two of the indices of a shape point to one place: known ones say it, of others there is no saying.
+bool mayRepeat(const StaticTensor *known, ArrayRef<int64_t> shape, function_ref<int64_t(ArrayRef<int64_t>)> placeOf) {
+  if (!known || known->isFloat())
+    return true;
+  llvm::DenseSet<int64_t> seen;
+  bool repeats = false;
+  forEachIndex(shape, [&](ArrayRef<int64_t> at) { repeats |= !seen.insert(placeOf(at)).second; });
+  return repeats;
+}
+
+int64_t knownIndex(const StaticTensor *known, ArrayRef<int64_t> at, int64_t size) {
+  int64_t index = known->intAt(known->position(at));
+  return index < 0 ? index + size : index;
+}
+
+/// Of indices of single elements along `dim`, of `size`.
+bool mayRepeatAlong(const StaticTensor *known, ArrayRef<int64_t> shape, int64_t dim, int64_t size) {
+  return shape[dim] > 1 && mayRepeat(known, shape, [&](ArrayRef<int64_t> at) {
+           int64_t place = knownIndex(known, at, size);
+           for (auto [i, coordinate] : llvm::enumerate(at))
+             place = int64_t(i) == dim ? place : place * shape[i] + coordinate;
+           return place;
+         });
+}
+
+/// Of indices whose last dim addresses one element of each leading dim of `sizes`.
+bool mayRepeatRows(const StaticTensor *known, const RowIndices &rows, ArrayRef<int64_t> sizes) {
+  return rows.count > 1 && mayRepeat(known, rows.outer, [&](ArrayRef<int64_t> outer) {
+           SmallVector<int64_t> at(outer);
+           int64_t place = 0;
+           at.push_back(0);
+           for (; at.back() < known->getShape().back(); ++at.back())
+             place = place * sizes[at.back()] + knownIndex(known, at, sizes[at.back()]);
+           return place;
+         });
 }
 
 Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
@@ -94,7 +147,8 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   }
   if (!fits)
     return importer.error() << "scatters " << updateType << " by " << indexType << " into " << type;
-  Value result = combine({termOf(importer, part), *indices, *updates, *dim}, *kind);
+  bool repeats = mayRepeatAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
+  Value result = combine({termOf(importer, part), *indices, *updates, *dim, repeats}, *kind);
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (high[i])
       result = joinRest(importer, result, *x, i);
@@ -146,7 +200,8 @@ LogicalResult importScatterNd(NodeImporter &importer) {
   SmallVector<int64_t> part = rows->shapeOf(type.getShape(), rows->count);
   Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows)), rowUpdates = importer.reshape(*updates, part);
   Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1), part);
-  Value result = combine({termOf(importer, flat), indices, rowUpdates, rows->batch}, *kind);
+  bool repeats = mayRepeatRows(importer.known(1), *rows, type.getShape());
+  Value result = combine({termOf(importer, flat), indices, rowUpdates, rows->batch, repeats}, *kind);
   return importer.bind(importer.reshape(result, type.getShape()));
 }
 
@@ -179,7 +234,8 @@ LogicalResult importTensorScatter(NodeImporter &importer) {
     Term size = index.splat(double(type.getDimSize(*dim)));
     index = index.with(RemainderOp::create(importer.builder, importer.loc, index, size));
   }
-  return importer.bind(combine({termOf(importer, *cache), index, *update, *dim}, std::nullopt));
+  // Positions that follow one another, no more than the cache has.
+  return importer.bind(combine({termOf(importer, *cache), index, *update, *dim, /*mayRepeat=*/false}, std::nullopt));
 }
 
 } // namespace
