@@ -1,10 +1,23 @@
 """ONNX for operators of PyTorch that torch.onnx.export translates wrongly, or not at all."""
+from . import attention, images
+from .exporter import like
 
 
 def table(torch):
     """The exporter's custom_translation_table."""
-    return {torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm,
-            torch.ops.aten.cross_entropy_loss.default: cross_entropy}
+    aten = torch.ops.aten
+    return {aten._native_batch_norm_legit_functional.default: batch_norm,
+            aten.cross_entropy_loss.default: cross_entropy,
+            aten.scaled_dot_product_attention.default: attention.translated,
+            aten._safe_softmax.default: attention.safe_softmax,
+            aten.avg_pool2d.default: images.average_pool(2),
+            aten.avg_pool3d.default: images.average_pool(3),
+            aten.upsample_bilinear2d.vec: images.resize("aten_upsample_bilinear2d_vec"),
+            aten.upsample_bicubic2d.vec: images.resize("aten_upsample_bicubic2d_vec"),
+            aten.upsample_trilinear3d.vec: images.resize("aten_upsample_trilinear3d_vec"),
+            aten.pad.default: images.pad,
+            aten.grid_sampler.default: images.grid_sample,
+            aten.grid_sampler_2d.default: images.grid_sample}
 
 
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -44,7 +57,7 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
         scores = op.Mul(scores, op.Reshape(weight, op.Constant(value_ints=along)))
     one = op.CastLike(op.Constant(value_float=1.0), input)
     if probabilities:
-        smooth = op.Add(op.Mul(target, _like(op, 1 - label_smoothing, input)), _like(op, label_smoothing / classes, input))
+        smooth = op.Add(op.Mul(target, like(op, 1 - label_smoothing, input)), like(op, label_smoothing / classes, input))
         losses = op.Neg(op.ReduceSum(op.Mul(scores, smooth), op.Constant(value_ints=[dim]), keepdims=0))
         return _reduce(op, losses, op.ReduceSum(op.Expand(one, op.Shape(losses)), keepdims=0), reduction)
     counts = op.Not(op.Equal(target, op.Constant(value_int=ignore_index)))
@@ -53,13 +66,9 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
     picked = op.Squeeze(op.GatherElements(scores, op.Unsqueeze(label, op.Constant(value_ints=[dim])), axis=dim),
                         op.Constant(value_ints=[dim]))
     evenly = op.ReduceSum(scores, op.Constant(value_ints=[dim]), keepdims=0)
-    mixed = op.Add(op.Mul(picked, _like(op, label_smoothing - 1, input)), op.Mul(evenly, _like(op, -label_smoothing / classes, input)))
+    mixed = op.Add(op.Mul(picked, like(op, label_smoothing - 1, input)), op.Mul(evenly, like(op, -label_smoothing / classes, input)))
     shares = one if weight is None else op.Gather(weight, label, axis=0)
     return _reduce(op, op.Where(counts, mixed, zero), op.ReduceSum(op.Where(counts, shares, zero), keepdims=0), reduction)
-
-
-def _like(op, value, tensor):
-    return op.CastLike(op.Constant(value_float=float(value)), tensor)
 
 
 def _reduce(op, losses, total, reduction):

@@ -178,6 +178,45 @@ class Exporter(unittest.TestCase):
             (found,) = run.run(None, {name: value.numpy() for name, value in feed.items()})
         numpy.testing.assert_allclose(found, Net()(**feed).numpy(), atol=1e-5)
 
+    def test_a_query_that_sees_no_key_gets_0(self):
+        """The first two of sample 0 are padding on the left; the exporter's own form is the mean of all values there."""
+        import numpy
+        import onnx.reference
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x, real):
+                mask = torch.ones(4, 4, dtype=torch.bool).tril() & (real[:, None, None, :] > 0)
+                return torch.nn.functional.scaled_dot_product_attention(x, x.cos(), x.sin(), attn_mask=mask)
+
+        feed = {"x": torch.randn(2, 3, 4, 8), "real": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])}
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), feed, f"{folder}/model.onnx", dynamic={"x": ["batch"], "real": ["batch"]})
+            run = onnx.reference.ReferenceEvaluator(f"{folder}/model.onnx")
+            (found,) = run.run(None, {name: value.numpy() for name, value in feed.items()})
+        self.assertEqual(numpy.abs(found[0, :, :2]).max(), 0)
+        numpy.testing.assert_allclose(found, Net()(**feed).numpy(), atol=1e-5)
+
+    def test_attention_drops(self):
+        """torch.onnx.export's own attention drops nothing, whatever dropout_p says."""
+        import onnx
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x, mask):
+                attend = torch.nn.functional.scaled_dot_product_attention
+                few = x[:, :1]
+                return (attend(x, x, x, dropout_p=0.3) + attend(x, x, x, is_causal=True, dropout_p=0.3)
+                        + attend(x, x, x, mask > 0, dropout_p=0.3) + attend(x, few, few, mask, dropout_p=0.3, enable_gqa=True))
+
+        with tempfile.TemporaryDirectory() as folder:
+            par.export(Net(), {"x": torch.randn(2, 3, 4, 8), "mask": torch.ones(4, 4)}, f"{folder}/model.onnx")
+            graph = onnx.load(f"{folder}/model.onnx").graph
+        known = {node.output[0]: node.attribute[0] for node in graph.node if node.op_type == "Constant"}
+        drops = [[onnx.numpy_helper.to_array(known[name].t) for name in node.input[1:]]
+                 for node in graph.node if node.op_type == "Dropout"]
+        self.assertEqual([(round(float(ratio), 6), bool(trains)) for ratio, trains in drops], [(0.3, True)] * 4)
+
     def test_names_the_line_that_does_not_export(self):
         import torch
 

@@ -197,6 +197,25 @@ def attending():
     return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True), head=nn.Linear(16, 20))
 
 
+def padded_left():
+    """Symbols below 3 in front are padding: those queries see no key, and what they get, 0, is learnt from."""
+    def forward(m, x, y):
+        h = m.table(x).unflatten(-1, (2, 8)).transpose(1, 2)
+        seen = torch.ones(9, 9, dtype=torch.bool).tril() & ((x > 2).cumsum(1) > 0)[:, None, None, :]
+        z = F.scaled_dot_product_attention(m.ask(h), m.key(h), h, attn_mask=seen)
+        return tokens(m.head(z.transpose(1, 2).flatten(2)), y)
+    return Made(forward, table=nn.Embedding(20, 16), ask=nn.Linear(8, 8), key=nn.Linear(8, 8), head=nn.Linear(16, 20))
+
+
+def padded_whole():
+    """A sample that begins with 1 is padding alone, which key_padding_mask makes -inf in every score."""
+    def forward(m, x, y):
+        h = m.table(x)
+        out, _ = m.attend(h, h, h, key_padding_mask=(x == 1) | (x[:, :1] == 1), need_weights=False)
+        return tokens(m.head(h + out), y)
+    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True), head=nn.Linear(16, 20))
+
+
 def without_gradient():
     """What is made under no_grad, or detached, is a number."""
     def forward(m, x, y):
@@ -236,6 +255,8 @@ MODULES = {
     "embedding_bag_max": (lambda: bags(mode="max", padding_idx=2), symbols(vocabulary=8)),
     "embedding_bag_weights": (lambda: bags(weigh=lambda x: x.cos(), mode="sum"), symbols()),
     "attention_weights": (attending, symbols()),
+    "attention_padded": (padded_whole, symbols(vocabulary=5)),
+    "attention_padded_left": (padded_left, symbols(vocabulary=5)),
     "conv1d": (pooled(nn.Conv1d(3, 8, 3, padding="same", dilation=2), nn.GELU(), nn.Conv1d(8, 8, 3, groups=4)), vectors(3, 16)),
     "conv3d": (pooled(nn.Conv3d(2, 8, 3, stride=2, padding=1), nn.ReLU()), vectors(2, 5, 6, 6)),
     "depthwise": (pooled(nn.Conv2d(3, 6, 3, groups=3, padding=1, padding_mode="reflect"), nn.SiLU(), nn.Conv2d(6, 8, 1)), IMAGE),
@@ -246,17 +267,25 @@ MODULES = {
     "pools": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2, ceil_mode=True), nn.AvgPool2d(2, 1, padding=1, count_include_pad=False)), IMAGE),
     "pooled_residual": (lambda: residual(lambda y: F.max_pool2d(y, 2).mean((2, 3))), IMAGE),
     "largest_residual": (lambda: residual(lambda y: y.amax((2, 3))), IMAGE),
+    "divided_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(3, 2, 1, ceil_mode=True, divisor_override=5), nn.Tanh()), IMAGE),
+    "divided_volume": (pooled(nn.Conv3d(2, 8, 3), nn.AvgPool3d(2, 1, divisor_override=3), nn.Tanh()), vectors(2, 5, 6, 6)),
+    "cut_circle": (lambda: residual(lambda y: F.pad(y, (-1, 2, 1, -2), mode="circular")[..., :4, :4].tanh().mean((2, 3))), IMAGE),
     "power_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Sigmoid(), nn.LPPool2d(2, 2)), IMAGE),
     "adaptive_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Tanh(), nn.AdaptiveAvgPool2d((4, 2))), IMAGE),
     "adaptive_max": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AdaptiveMaxPool2d((4, 2))), IMAGE),
     "pixel_shuffle": (pooled(nn.Conv2d(3, 8, 3), nn.PixelShuffle(2), nn.Conv2d(2, 8, 1), nn.Mish()), IMAGE),
     "upsample": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=2, mode="bilinear"), nn.CELU()), IMAGE),
     "bicubic": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=2, mode="bicubic", align_corners=True), nn.SELU()), IMAGE),
+    "aligned": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=1.7, mode="bilinear", align_corners=True), nn.CELU()), IMAGE),
     "unfold": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.unfold(x, 3, stride=2).transpose(1, 2)).mean(1), y),
                             head=nn.Linear(27, 5)), IMAGE),
     "grid_sample": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.grid_sample(
         x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False), align_corners=False).flatten(1)), y),
         theta=nn.Parameter(torch.tensor([[[0.9, 0.1, 0.0], [-0.1, 0.8, 0.1]]])), head=nn.Linear(48, 5)), IMAGE),
+    "grid_cubic_border": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.grid_sample(
+        x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False), mode="bicubic",
+        padding_mode="border", align_corners=False).flatten(1)), y),
+        theta=nn.Parameter(torch.tensor([[[1.2, 0.1, 0.2], [-0.1, 1.4, 0.1]]])), head=nn.Linear(48, 5)), IMAGE),
     "glu": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.glu(m.map(x))), y), map=nn.Linear(6, 16), head=nn.Linear(8, 5)), vectors(6)),
     "rms_norm": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.map(x))), y), map=nn.Linear(6, 16), norm=nn.RMSNorm(16),
                               head=nn.Linear(16, 5)), vectors(6)),
