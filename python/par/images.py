@@ -4,7 +4,8 @@ import math
 from .exporter import DOUBLE, INT64, INT64_MAX, like, theirs
 
 CUBIC, ZEROS, AT_BORDER = 2, 0, 1  # PyTorch's numbers of modes and paddings
-BORDER = 4
+BORDER = 4  # pixels
+
 
 def average_pool(dims):
     """The exporter drops divisor_override without a word: the sum of a window, whatever part of it is padding, over this number."""
