@@ -35,29 +35,28 @@ struct Scatter {
   }
 };
 
-/// One update for each place, which a sum can put there. Of those that point to one place the last stays, as PyTorch has it
-/// (`x[i] = y` and scatter_ on a CPU; ONNX leaves it open), the others are 0; `isHit` says which places have one.
-Term keepLast(const Scatter &scatter, Term updates, Term &isHit) {
-  OpBuilder &builder = scatter.operand.getBuilder();
+/// Of updates that point to one place the last stays, as PyTorch has it (`x[i] = y` and scatter_ on a CPU; ONNX leaves it open).
+Value keepLast(const Scatter &scatter) {
+  Term operand = scatter.operand;
+  OpBuilder &builder = operand.getBuilder();
   auto type = cast<RankedTensorType>(scatter.indices.getType());
-  Term number = updates.with(IotaOp::create(builder, updates.getLoc(), type.clone(builder.getI32Type()), scatter.dim));
-  Term last = scatter.put(ReduceKind::max, number);
-  isHit = last.compare(Predicate::ge, 0);
-  Term lastHere = number.with(TakeOp::create(builder, updates.getLoc(), last, scatter.indices, scatter.dim));
-  return number.compare(Predicate::eq, lastHere).select(updates, updates.splat(0));
+  Value number = IotaOp::create(builder, operand.getLoc(), type.clone(builder.getI32Type()), scatter.dim);
+  Term last = scatter.put(ReduceKind::max, number); // the least number where nothing points
+  Term isHit = last.compare(Predicate::ge, 0), from = isHit.select(last, last.splat(0));
+  Value placed = TakeOp::create(builder, operand.getLoc(), scatter.updates, from, scatter.dim);
+  return isHit.select(placed, operand);
 }
 
 Value replace(const Scatter &scatter) {
-  Term operand = scatter.operand, updates = operand.with(scatter.updates), isHit = operand;
-  Type element = operand.getType().getElementType(), count = operand.getBuilder().getI32Type();
-  bool boolean = element.isInteger(1);
-  if (boolean)
-    updates = updates.convert(count);
   if (scatter.mayRepeat)
-    updates = keepLast(scatter, updates, isHit);
-  else
-    isHit = scatter.put(operand.with(scatter.indices).convert(count).splat(1)).compare(Predicate::ne, 0);
-  Term placed = scatter.put(updates);
+    return keepLast(scatter);
+  // One update for each place, which a sum can put there.
+  Term operand = scatter.operand, updates = operand.with(scatter.updates);
+  Type element = operand.getType().getElementType(), count = operand.getBuilder().getI32Type();
+  Value ones = operand.with(scatter.indices).convert(count).splat(1);
+  Term isHit = scatter.put(ones).compare(Predicate::ne, 0);
+  bool boolean = element.isInteger(1);
+  Term placed = scatter.put(boolean ? updates.convert(count) : updates);
   return isHit.select(boolean ? placed.convert(element) : placed, operand);
 }
 
