@@ -55,14 +55,14 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
         along = [1] * rank
         along[dim] = -1
         scores = op.Mul(scores, op.Reshape(weight, op.Constant(value_ints=along)))
-    one = op.CastLike(op.Constant(value_float=1.0), input)
+    one = like(op, 1, input)
     if probabilities:
         smooth = op.Add(op.Mul(target, like(op, 1 - label_smoothing, input)), like(op, label_smoothing / classes, input))
         losses = op.Neg(op.ReduceSum(op.Mul(scores, smooth), op.Constant(value_ints=[dim]), keepdims=0))
         return _reduce(op, losses, op.ReduceSum(op.Expand(one, op.Shape(losses)), keepdims=0), reduction)
     counts = op.Not(op.Equal(target, op.Constant(value_int=ignore_index)))
     label = op.Where(counts, target, op.Constant(value_int=0))
-    zero = op.CastLike(op.Constant(value_float=0.0), input)
+    zero = like(op, 0, input)
     picked = op.Squeeze(op.GatherElements(scores, op.Unsqueeze(label, op.Constant(value_ints=[dim])), axis=dim),
                         op.Constant(value_ints=[dim]))
     evenly = op.ReduceSum(scores, op.Constant(value_ints=[dim]), keepdims=0)
