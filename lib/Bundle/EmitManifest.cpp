@@ -288,8 +288,8 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   if (input.microbatched)
     input.shape[0] *= out.microbatches;
   if (auto limit = options.inputLimits.find(input.name); limit != options.inputLimits.end())
-    std::tie(input.limit, input.limitDim, input.limits, input.ignored) =
-        std::tie(limit->second.limit, limit->second.dim, limit->second.limits, limit->second.ignored);
+    std::tie(input.limit, input.limitDim, input.limits, input.fromEnd, input.ignored) = std::tie(
+        limit->second.limit, limit->second.dim, limit->second.limits, limit->second.fromEnd, limit->second.ignored);
   auto same = llvm::find_if(out.inputs, [&](const format::Input &known) { return known.name == input.name; });
   if (same == out.inputs.end()) {
     out.inputs.push_back(std::move(input));

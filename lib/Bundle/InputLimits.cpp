@@ -1,6 +1,8 @@
 // What the integers of an input may be: rows of the tables that they look up, classes that they name.
 #include "par/Bundle/Bundle.h"
 
+#include "par/Dialect/Splat.h"
+
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
 
@@ -29,6 +31,12 @@ static std::optional<int64_t> ignoredBy(OpOperand &use) {
 
 namespace {
 
+/// What becomes of an integer on its way to who reads it.
+struct Way {
+  int64_t added = 0;     ///< to what is below 0
+  bool isMasked = false; ///< of what is below 0 only low bits are left
+};
+
 /// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own.
 class ElementLimits {
 public:
@@ -47,7 +55,7 @@ public:
 private:
   static constexpr int64_t unread = -1;
 
-  void follow(Value value, ArrayRef<int64_t> places);
+  void follow(Value value, ArrayRef<int64_t> places, Way way = {});
   void lower(ArrayRef<int64_t> places, int64_t choices);
   /// The limits along a dim if they depend on the index in it alone; unread elements have any.
   std::optional<std::vector<int64_t>> along(size_t dim) const;
@@ -55,6 +63,7 @@ private:
   SmallVector<int64_t> shape;
   /// 0: read by what chooses nothing.
   std::vector<int64_t> limits;
+  bool fromEnd = true;
   std::optional<int64_t> ignored;
 };
 
@@ -107,37 +116,46 @@ static bool keepsIntegers(Operation *op) {
          !getElementTypeOrSelf(convert.getResult()).isInteger(1);
 }
 
-/// The op `select(value < 0, value + rows, value)` that counts negative indices from the end, if that is all
-/// that reads the value.
-static Operation *countsFromEnd(Value value) {
-  Operation *found = nullptr;
-  for (Operation *user : value.getUsers())
-    if (isa<SelectOp>(user) && user->getOperand(2) == value)
-      found = user;
-  if (!found)
-    return nullptr;
-  Operation *isNegative = found->getOperand(0).getDefiningOp(), *added = found->getOperand(1).getDefiningOp();
-  bool counts = isa_and_nonnull<CompareOp>(isNegative) && isa_and_nonnull<AddOp>(added);
-  return counts && llvm::all_of(
-                       value.getUsers(),
-                       [&](Operation *user) { return user == found || user == isNegative || user == added; })
-             ? found
-             : nullptr;
+/// Whether this is the last operand of `select(value < 0, value + rows, value)`, which counts negative indices from the end.
+static bool countsFromEnd(OpOperand &use) {
+  auto select = dyn_cast<SelectOp>(use.getOwner());
+  if (!select || use.getOperandNumber() != 2)
+    return false;
+  auto isNegative = select.getCondition().getDefiningOp<CompareOp>();
+  auto added = select.getOnTrue().getDefiningOp<AddOp>();
+  return isNegative && isNegative.getPredicate() == Predicate::lt && isNegative.getLhs() == use.get() &&
+         readSplat(isNegative.getRhs()) == 0.0 && added && added.getLhs() == use.get();
 }
 
-void ElementLimits::follow(Value value, ArrayRef<int64_t> places) {
-  if (Operation *index = countsFromEnd(value))
-    return follow(index->getResult(0), places);
+/// Whether the result has the operand's integers, in other places or in another width.
+static bool keepsAll(OpOperand &use) {
+  return isa<ReshapeOp>(use.getOwner()) || keepsIntegers(use.getOwner()) || countsFromEnd(use);
+}
+
+/// The way on through an op.
+static Way through(Operation *op, Way way) {
+  if (isa<AndOp>(op))
+    way.isMasked = true;
+  if (auto select = dyn_cast<SelectOp>(op))
+    way.added = int64_t(readSplat(select.getOnTrue().getDefiningOp<AddOp>().getRhs()).value_or(0));
+  return way;
+}
+
+/// Whether what is below 0 counts from the end of what has so many rows or classes.
+static bool countsFrom(const Way &way, int64_t count) { return way.added == count && !way.isMasked; }
+
+void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (isa<ReshapeOp>(user) || keepsIntegers(user)) {
-      follow(user->getResult(0), places);
+    if (keepsAll(use)) {
+      follow(user->getResult(0), places, through(user, way));
     } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(user)) {
       for (int64_t &place : *moved)
         place = place < 0 ? -1 : places[place];
-      follow(user->getResult(0), *moved);
+      follow(user->getResult(0), *moved, way);
     } else {
       int64_t count = choices(use);
+      fromEnd &= count == 0 || countsFrom(way, count);
       if (std::optional<int64_t> label = ignoredBy(use))
         ignored = label;
       if (count > 0)
@@ -167,6 +185,7 @@ std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
 InputLimits ElementLimits::summarize() const {
   InputLimits found;
   found.ignored = ignored;
+  found.fromEnd = fromEnd && llvm::any_of(limits, [](int64_t limit) { return limit > 0; });
   bool equal = true, known = true;
   for (int64_t limit : limits) {
     known &= limit != 0;
@@ -189,19 +208,18 @@ InputLimits ElementLimits::summarize() const {
 
 /// The least that an op chooses among to whom a value leads whole; 0 where ops read it that choose nothing, and nothing where
 /// only some of its elements lead anywhere, which must be looked at one by one.
-static std::optional<int64_t> limitOfWhole(Value value, std::optional<int64_t> &ignored) {
-  if (Operation *index = countsFromEnd(value))
-    return limitOfWhole(index->getResult(0), ignored);
+static std::optional<int64_t> limitOfWhole(Value value, InputLimits &found, Way way = {}) {
   int64_t least = 0;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
     if (isa<SliceOp, TransposeOp, PadOp>(user))
       return std::nullopt;
     std::optional<int64_t> limit = choices(use);
+    found.fromEnd &= *limit == 0 || countsFrom(way, *limit);
     if (std::optional<int64_t> label = ignoredBy(use))
-      ignored = label;
-    else if (isa<ReshapeOp>(user) || keepsIntegers(user))
-      limit = limitOfWhole(user->getResult(0), ignored);
+      found.ignored = label;
+    else if (keepsAll(use))
+      limit = limitOfWhole(user->getResult(0), found, through(user, way));
     if (!limit)
       return std::nullopt;
     least = *limit > 0 && (least == 0 || *limit < least) ? *limit : least;
@@ -214,13 +232,15 @@ static std::optional<int64_t> limitOfWhole(Value value, std::optional<int64_t> &
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t mostElements = int64_t(1) << 25;
   InputLimits whole;
+  whole.fromEnd = true;
   bool isWhole = true;
   for (Value argument : arguments) {
-    std::optional<int64_t> limit = limitOfWhole(argument, whole.ignored);
+    std::optional<int64_t> limit = limitOfWhole(argument, whole);
     isWhole &= limit.has_value();
     if (limit.value_or(0) > 0)
       whole.limit = whole.limit == 0 ? *limit : std::min<int64_t>(whole.limit, *limit);
   }
+  whole.fromEnd &= whole.limit > 0;
   if (isWhole)
     return whole;
   auto type = cast<RankedTensorType>(arguments.front().getType());

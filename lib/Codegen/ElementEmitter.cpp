@@ -79,8 +79,6 @@ Value ElementEmitter::expand(AffineExpr expr) {
   }
 }
 
-AffineExpr ElementEmitter::simplify(AffineExpr expr) { return simplifyAddress(expr); }
-
 ElementEmitter::MemoKey ElementEmitter::makeKey(Value value, ArrayRef<AffineExpr> index) {
   std::vector<void *> key;
   for (AffineExpr expr : index)
@@ -119,7 +117,7 @@ Value ElementEmitter::computeElement(Value source, ArrayRef<AffineExpr> index, A
 }
 
 Value ElementEmitter::loadAt(Value base, Type element, AffineExpr address, int64_t elements) {
-  address = simplify(address);
+  address = simplifyAddress(address);
   if (!guard)
     return load(base, element, expand(address));
   auto choose = [&](AffineExpr place) -> Value {
@@ -128,12 +126,12 @@ Value ElementEmitter::loadAt(Value base, Type element, AffineExpr address, int64
   if (!step || strideAlong(address, step->dim) != 1 || elements < step->run)
     return load(base, element, choose(address));
   AffineExpr along = builder.getAffineDimExpr(step->dim);
-  AffineExpr first = simplify(address.replace(along, along * step->run));
+  AffineExpr first = simplifyAddress(address.replace(along, along * step->run));
   if (!first.isMultipleOf(step->run))
     return load(base, element, choose(address));
   // The same for all of a run but for the last offset, and plainly a multiple of its bytes.
   Value here = std::exchange(dims[step->dim], step->number);
-  Value run = choose(simplify(first.floorDiv(step->run)));
+  Value run = choose(simplifyAddress(first.floorDiv(step->run)));
   dims[step->dim] = here;
   Value begin =
       arith::MulIOp::create(builder, loc, run, constant(step->run), arith::IntegerOverflowFlags::nsw);

@@ -33,7 +33,6 @@ public:
   void store(mlir::Value value, mlir::Value base, mlir::Value address);
   /// Indices and sizes are never negative: division is unsigned.
   mlir::Value expand(mlir::AffineExpr expr);
-  mlir::AffineExpr simplify(mlir::AffineExpr expr);
   /// One element of a tensor, computed on the spot or read from where it lies.
   mlir::Value readElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   mlir::Value baseOf(const Nest &nest);

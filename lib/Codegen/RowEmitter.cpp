@@ -168,10 +168,10 @@ std::pair<Value, Value> RowEmitter::resultElement(const Nest &nest) {
   for (unsigned position : nest.resultLoops)
     index.push_back(iteration[position]);
   if (nest.place != Place::Result)
-    return {elements.baseOf(nest), elements.expand(elements.simplify(nest.addressInRow(index)))};
+    return {elements.baseOf(nest), elements.expand(simplifyAddress(nest.addressInRow(index)))};
   AffineExpr address = linearize(index, shapeOf(nest.value()), elements.builder.getContext());
   return {elements.pointer(buffers.results[nest.results.front()]),
-          elements.expand(elements.simplify(address))};
+          elements.expand(simplifyAddress(address))};
 }
 
 void RowEmitter::storeElement(const Nest &nest, Value value) {

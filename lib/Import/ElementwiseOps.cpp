@@ -1,7 +1,6 @@
 // ONNX's elementwise ops: broadcasting is made explicit.
 #include "Operands.h"
 
-#include "par/Dialect/Splat.h"
 
 namespace par {
 namespace {
@@ -88,7 +87,8 @@ LogicalResult importWhere(NodeImporter &importer) {
     return importer.error() << "op Where of " << operands->type(0) << ", " << operands->type(1) << ", "
                             << operands->type(2) << ", expected booleans and two of one type";
   Value condition = (*operands)[0], onTrue = (*operands)[1], onFalse = (*operands)[2], result;
-  if (std::optional<double> known = readSplat(condition)) // a mask that hides nothing of a model's sizes, say
+  const StaticTensor *given = importer.known(0);
+  if (std::optional<double> known = given ? given->splat() : std::nullopt) // a mask that hides nothing of a model's sizes, say
     result = *known != 0 ? onTrue : onFalse;
   else
     result = SelectOp::create(importer.builder, importer.loc, operands->type(1), condition, onTrue, onFalse);

@@ -11,6 +11,8 @@ static Value wrapNegative(NodeImporter &importer, Value indices, int64_t size) {
   return index.compare(Predicate::lt, 0).select(index + double(size), index);
 }
 
+int64_t wrapIndex(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
+
 /// The known input i with every index in [0, size).
 static FailureOr<StaticTensor> wrapKnown(NodeImporter &importer, const StaticTensor &known, int64_t size) {
   StaticTensor wrapped = known;
@@ -18,7 +20,7 @@ static FailureOr<StaticTensor> wrapKnown(NodeImporter &importer, const StaticTen
     int64_t index = wrapped.intAt(i);
     if (index < -size || index >= size)
       return importer.error() << "index " << index << " of a dim that has " << size;
-    wrapped.setInt(i, index < 0 ? index + size : index);
+    wrapped.setInt(i, wrapIndex(index, size));
   }
   return wrapped;
 }

@@ -6,6 +6,9 @@
 
 namespace par {
 
+/// Which place an index in [-size, size) names.
+int64_t wrapIndex(int64_t index, int64_t size);
+
 /// Input i as indices of a dim of `size`: what counts from the end is wrapped, what is known is checked.
 llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t size);
 

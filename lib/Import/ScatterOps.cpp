@@ -71,8 +71,7 @@ bool mayRepeat(const StaticTensor *known, ArrayRef<int64_t> shape, function_ref<
 }
 
 int64_t knownIndex(const StaticTensor *known, ArrayRef<int64_t> at, int64_t size) {
-  int64_t index = known->intAt(known->position(at));
-  return index < 0 ? index + size : index;
+  return wrapIndex(known->intAt(known->position(at)), size);
 }
 
 /// Of indices of single elements along `dim`, of `size`.

@@ -84,13 +84,12 @@ def grid_sample(input, grid, interpolation_mode, padding_mode, align_corners):
     if (interpolation_mode, padding_mode) != (CUBIC, AT_BORDER):
         return theirs("aten_grid_sampler")(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes = input.shape[:1:-1]  # as a grid has them, x first
-    size = op.CastLike(op.Constant(value_floats=[float(n) for n in sizes]), grid)
+    size, last = (op.CastLike(op.Constant(value_floats=[float(n + more) for n in sizes]), grid) for more in (0, 2 * BORDER - 1))
     half, one = like(op, 0.5, grid), like(op, 1, grid)
     across = op.Add(grid, one)  # 0 to 2
     at = (op.Mul(op.Mul(across, half), op.Sub(size, one)) if align_corners
           else op.Sub(op.Mul(op.Mul(across, size), half), half))
     at = op.Max(op.Min(at, op.Add(size, one)), like(op, -2, grid))
     wide = op.Pad(input, op.Constant(value_ints=([0, 0] + [BORDER] * len(sizes)) * 2), mode="edge")
-    last = op.CastLike(op.Constant(value_floats=[n + 2.0 * BORDER - 1 for n in sizes]), grid)
     moved = op.Sub(op.Div(op.Mul(op.Add(at, like(op, BORDER, grid)), like(op, 2, grid)), last), one)
     return theirs("aten_grid_sampler")(wide, moved, CUBIC, ZEROS, True)

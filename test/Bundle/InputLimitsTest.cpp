@@ -68,8 +68,56 @@ TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
   %8 = par.select %5, %7, %3 : tensor<4xi1>, tensor<4xi64>
   %9 = par.gather %t7, %8 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
   EXPECT_EQ(limitsOf("4", widened).limit, 7);
-  // Who computes with an index is no reader that could be asked.
-  EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>").limit, 0);
+  EXPECT_FALSE(limitsOf("4", widened).fromEnd); // of what is below 0 only low bits are left
+  // Who computes with an index besides does not say what it may be.
+  EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>").limit, 7);
+}
+
+/// `%index`, of %x counted from the end of `size`, and with `%size` for other names.
+std::string wrapped(const std::string &index, int size) {
+  std::string name = "%w" + index.substr(1), type = "tensor<4xi64>";
+  return name + "0 = par.constant dense<0> : " + type + "\n" + name + "1 = par.constant dense<" + std::to_string(size) + "> : " +
+         type + "\n" + name + "2 = par.compare lt %x, " + name + "0 : " + type + "\n" + name + "3 = par.add %x, " + name +
+         "1 : " + type + "\n" + index + " = par.select " + name + "2, " + name + "3, %x : tensor<4xi1>, " + type + "\n";
+}
+
+TEST(InputLimits, CountedFromTheEnd) {
+  const std::string of7 = "%b = par.gather %t7, %a dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n",
+                    of9 = "%d = par.gather %t9, %e dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n";
+  InputLimits limits = limitsOf("4", wrapped("%a", 7) + of7);
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_TRUE(limits.fromEnd);
+  // Of two tables, each by its size.
+  limits = limitsOf("4", wrapped("%a", 7) + wrapped("%e", 9) + of7 + of9);
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_TRUE(limits.fromEnd);
+  // One of two counts from 0 alone.
+  limits = limitsOf("4", wrapped("%a", 7) + of7 + "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>");
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_FALSE(limits.fromEnd);
+  // Something is added to what is below 0, and not the table's rows.
+  limits = limitsOf("4", wrapped("%a", 3) + of7);
+  EXPECT_EQ(limits.limit, 7);
+  EXPECT_FALSE(limits.fromEnd);
+  EXPECT_FALSE(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>").fromEnd);
+}
+
+TEST(InputLimits, SlicesCountedFromTheEnd) {
+  auto sliced = [](int size) {
+    return R"(
+  %0 = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<4x3xi64> to tensor<4x1xi64>
+  %1 = par.reshape %0 : tensor<4x1xi64> to tensor<4xi64>
+  %2 = par.constant dense<0> : tensor<4xi64>
+  %3 = par.compare lt %1, %2 : tensor<4xi64>
+  %4 = par.constant dense<)" + std::to_string(size) + R"(> : tensor<4xi64>
+  %5 = par.add %1, %4 : tensor<4xi64>
+  %6 = par.select %3, %5, %1 : tensor<4xi1>, tensor<4xi64>
+  %7 = par.gather %t7, %6 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
+  };
+  EXPECT_EQ(limitsOf("4x3", sliced(7)).limit, 7);
+  EXPECT_TRUE(limitsOf("4x3", sliced(7)).fromEnd);
+  EXPECT_FALSE(limitsOf("4x3", sliced(8)).fromEnd);
+  EXPECT_FALSE(limitsOf("4x3", column).fromEnd);
 }
 
 TEST(InputLimits, OfEachColumn) {

@@ -14,10 +14,12 @@
 namespace par {
 
 /// The integers of an input are in [0, limit), or, where slices of it choose from tables of their own, in
-/// [0, limits[i]) at index i of dim `dim`. 0: unknown. `ignored`: what else the labels of a loss may be.
+/// [0, limits[i]) at index i of dim `dim`. 0: unknown. `fromEnd`: what is below 0 counts from the end wherever it is read,
+/// so that the lower ends are -limit. `ignored`: what else the labels of a loss may be.
 struct InputLimits {
   int64_t limit = 0, dim = 0;
   std::vector<int64_t> limits;
+  bool fromEnd = false;
   std::optional<int64_t> ignored;
 };
 

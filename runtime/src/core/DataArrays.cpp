@@ -11,11 +11,12 @@ namespace {
 
 using format::Input;
 
-/// One shard of an input's rows.
+/// One shard of an input's rows, or all of an input that has none.
 struct Shard {
   const ArrayView *array = nullptr;
   uint64_t firstRow = 0;
   std::string place, name;
+  std::vector<std::byte> wide = {}; ///< of an input without rows whose file has narrower integers
 };
 
 bool isInteger(DType type) {
@@ -41,10 +42,12 @@ int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
                               : elementAt<uint8_t>(data, i);
 }
 
+int64_t leastOf(const Input &input, int64_t limit) { return input.fromEnd ? -limit : 0; }
+
 std::string rangeOf(const Input &input, int64_t limit) {
   if (limit <= 0)
     return "";
-  return core::format(" in [0, {})", limit) + (input.ignored ? core::format(" or the ignored {}", *input.ignored) : "");
+  return core::format(" in [{}, {})", leastOf(input, limit), limit) + (input.ignored ? core::format(" or the ignored {}", *input.ignored) : "");
 }
 
 class ArrayDataset : public Dataset {
@@ -76,13 +79,11 @@ public:
     const std::byte *data = shard.array->data.data() + local * fileBytes;
     if (shard.array->type != input.type)
       data = widen(data, shard.array->type, elements, scratch);
-    checkRange(input, shard, local, data, elements);
+    checkRange(input, shard, core::format("in row {}", local), data, elements);
     return data;
   }
 
-  const std::byte *whole(const Input &input) const override {
-    return shards.at(input.name).front().array->data.data();
-  }
+  const std::byte *whole(const Input &input) const override { return dataOf(shards.at(input.name).front()); }
   void checkWhole() const override {
     for (const auto &reader : readers)
       reader->checkWhole();
@@ -124,19 +125,38 @@ private:
         continue;
       taken.insert(name);
       check(input, name, *array, path);
-      if (input.microbatched) {
-        auto rows = static_cast<uint64_t>(array->shape[0]);
-        if (!first.empty() && rows != rowsHere)
-          throw Failure::at(path, Message::arrayRows, name, rows, first, rowsHere);
-        rowsHere = rows;
-        first = name;
+      if (!input.microbatched) {
+        addWhole(input, {array, 0, path, name});
+        continue;
       }
+      auto rows = static_cast<uint64_t>(array->shape[0]);
+      if (!first.empty() && rows != rowsHere)
+        throw Failure::at(path, Message::arrayRows, name, rows, first, rowsHere);
+      rowsHere = rows;
+      first = name;
       shards[input.name].push_back({array, count, path, name});
     }
     count += rowsHere;
     if (std::string rest = listNames(*reader, taken); !rest.empty())
       others += (others.empty() ? "" : ", ") + rest;
     readers.push_back(std::move(reader));
+  }
+
+  /// An input without rows is looked at once, here; of several files that have it all say the same.
+  void addWhole(const Input &input, Shard shard) {
+    uint64_t elements = elementCount(input.shape);
+    if (shard.array->type != input.type)
+      widen(shard.array->data.data(), shard.array->type, elements, shard.wide);
+    const std::byte *data = dataOf(shard);
+    checkRange(input, shard, "", data, elements);
+    std::vector<Shard> &known = shards[input.name];
+    if (!known.empty() && std::memcmp(dataOf(known.front()), data, elements * format::sizeOf(input.type)) != 0)
+      throw Failure::at(shard.place, Message::arraysDiffer, shard.name, known.front().place, input.name);
+    known.push_back(std::move(shard));
+  }
+
+  static const std::byte *dataOf(const Shard &shard) {
+    return shard.wide.empty() ? shard.array->data.data() : shard.wide.data();
   }
 
   static std::string listInputs(const format::Manifest &manifest) {
@@ -183,8 +203,9 @@ private:
     return scratch.data();
   }
 
-  /// An index outside of its table would read other memory; it is refused here, where the sample is known.
-  static void checkRange(const Input &input, const Shard &shard, uint64_t row, const std::byte *data,
+  /// An index outside of its table would read other memory; it is refused here, where the sample is known: `place`, or
+  /// where it is empty, each element's own.
+  static void checkRange(const Input &input, const Shard &shard, std::string place, const std::byte *data,
                          uint64_t elements) {
     if (!isInteger(input.type) || (input.limit <= 0 && input.limits.empty()))
       return;
@@ -194,14 +215,15 @@ private:
     for (uint64_t i = 0; i < elements; ++i) {
       int64_t value = integerAt(input.type, data, i);
       int64_t limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
-      if (value == input.ignored || limit == 0 || (value >= 0 && value < limit))
+      if (value == input.ignored || limit == 0 || (value >= leastOf(input, limit) && value < limit))
         continue;
       std::string range = rangeOf(input, limit);
       if (!input.limits.empty())
         range += core::format(" at index {} of dim {}", i / inner % input.limits.size(), input.limitDim);
-      auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value, row, input.name,
+      auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value,
+                                 place.empty() ? core::format("in element {}", i) : place, input.name,
                                  format::toString(input.type), range);
-      if (value < 0 && !input.ignored)
+      if (value < 0 && !input.ignored && !input.fromEnd)
         throw std::move(failure).note(core::format(textOf(Message::valuePads), input.name, limit - 1));
       throw failure;
     }

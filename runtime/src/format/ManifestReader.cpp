@@ -109,13 +109,14 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
 
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
-    node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "ignored"});
+    node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "from_end", "ignored"});
     manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                node.at("shape").integers(), node.at("microbatched").boolean(),
                                layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
     if (node.has("more"))
       for (const Node &layout : node.at("more").list())
         manifest.inputs.back().more.push_back(layoutAt(layout, layouts));
+    manifest.inputs.back().fromEnd = node.has("from_end") && node.at("from_end").boolean();
     if (node.has("limits")) {
       manifest.inputs.back().limitDim = node.at("limit_dim").integer();
       manifest.inputs.back().limits = node.at("limits").integers();

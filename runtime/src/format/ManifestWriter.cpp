@@ -118,6 +118,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     if (layouts[i].size() > 1)
       w.key("more").numbers(std::vector<int64_t>(layouts[i].begin() + 1, layouts[i].end()));
     w.key("limit").number(input.limit);
+    if (input.fromEnd)
+      w.key("from_end").boolean(true);
     if (!input.limits.empty())
       w.key("limit_dim").number(input.limitDim).key("limits").numbers(input.limits);
     if (input.ignored)

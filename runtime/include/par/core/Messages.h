@@ -81,7 +81,8 @@ struct MessageText {
   M(arrayShape, "array \"{}\" is {}; input \"{}\" takes {} a sample")                                                  \
   M(arrayMissing, "holds no array \"{}\"; it has {}")                                                                  \
   M(arrayRows, "array \"{}\" has {} rows, \"{}\" has {}")                                                              \
-  M(valueRange, "array \"{}\" holds {} in row {}; input \"{}\" takes {}{}")                                            \
+  M(arraysDiffer, "array \"{}\" holds other numbers than that of {}; input \"{}\" is not cut into rows, so that one holds for all") \
+  M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                            \
   M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label")    \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \

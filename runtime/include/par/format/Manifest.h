@@ -125,6 +125,8 @@ struct Input {
   /// 0 being unknown. Empty: `limit` holds for all.
   int64_t limitDim = 0;
   std::vector<int64_t> limits = {};
+  /// Integers below 0 count from the end: they are in [-limit, limit), and so of each of `limits`.
+  bool fromEnd = false;
   /// The integer outside of these limits that marks a label which does not count.
   std::optional<int64_t> ignored = {};
   /// How ranks have it whose stage has another mesh than those of `layout`.
