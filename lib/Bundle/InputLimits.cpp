@@ -1,10 +1,9 @@
 // What the integers of an input may be: rows of the tables that they look up, classes that they name.
 #include "par/Bundle/Bundle.h"
 
-#include "par/Dialect/Splat.h"
+#include "par/Dialect/Indices.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "mlir/IR/Matchers.h"
 
 #include <numeric>
 
@@ -101,43 +100,18 @@ void ElementLimits::lower(ArrayRef<int64_t> places, int64_t choices) {
       limits[place] = choices;
 }
 
-/// Whether an op changes the width of integers alone, or takes the low bits of what was widened, as of unsigned ones.
-static bool keepsIntegers(Operation *op) {
-  if (auto low = dyn_cast<AndOp>(op)) {
-    DenseElementsAttr mask;
-    return isa_and_nonnull<ConvertOp>(low->getOperand(0).getDefiningOp()) &&
-           matchPattern(low->getOperand(1), m_Constant(&mask)) && mask.isSplat() &&
-           mask.getSplatValue<APInt>().isMask();
-  }
-  auto convert = dyn_cast<ConvertOp>(op);
-  return convert && isa<IntegerType>(getElementTypeOrSelf(convert.getOperand())) &&
-         isa<IntegerType>(getElementTypeOrSelf(convert.getResult())) &&
-         !getElementTypeOrSelf(convert.getOperand()).isInteger(1) &&
-         !getElementTypeOrSelf(convert.getResult()).isInteger(1);
-}
-
-/// Whether this is the last operand of `select(value < 0, value + rows, value)`, which counts negative indices from the end.
-static bool countsFromEnd(OpOperand &use) {
-  auto select = dyn_cast<SelectOp>(use.getOwner());
-  if (!select || use.getOperandNumber() != 2)
-    return false;
-  auto isNegative = select.getCondition().getDefiningOp<CompareOp>();
-  auto added = select.getOnTrue().getDefiningOp<AddOp>();
-  return isNegative && isNegative.getPredicate() == Predicate::lt && isNegative.getLhs() == use.get() &&
-         readSplat(isNegative.getRhs()) == 0.0 && added && added.getLhs() == use.get();
-}
-
 /// Whether the result has the operand's integers, in other places or in another width.
 static bool keepsAll(OpOperand &use) {
-  return isa<ReshapeOp>(use.getOwner()) || keepsIntegers(use.getOwner()) || countsFromEnd(use);
+  Operation *user = use.getOwner();
+  return isa<ReshapeOp>(user) || keepsIntegers(user) || (user->getNumResults() == 1 && matchFromEnd(user->getResult(0)));
 }
 
 /// The way on through an op.
 static Way through(Operation *op, Way way) {
   if (isa<AndOp>(op))
     way.isMasked = true;
-  if (auto select = dyn_cast<SelectOp>(op))
-    way.added = int64_t(readSplat(select.getOnTrue().getDefiningOp<AddOp>().getRhs()).value_or(0));
+  if (std::optional<FromEnd> counted = matchFromEnd(op->getResult(0)))
+    way.added = counted->size;
   return way;
 }
 

@@ -12,6 +12,7 @@ void registerDialect(mlir::DialectRegistry &registry) {
   registerInterpretations(registry);
   registerLowerings(registry);
   registerOptimizers(registry);
+  registerRanges(registry);
 }
 
 } // namespace par

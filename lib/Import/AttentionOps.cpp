@@ -1,4 +1,5 @@
 // Attention and rotary embeddings, taken apart into products, a softmax and masks.
+#include "Indices.h"
 #include "Operands.h"
 
 #include <cmath>
@@ -205,7 +206,7 @@ FailureOr<Term> readCache(NodeImporter &importer, size_t i, ArrayRef<int64_t> sh
       return failure();
     if (rows.getShape().size() != 2)
       return importer.error() << "input " << i << " is " << rows.getType() << ", expected a matrix beside position_ids";
-    rows = rows.with(GatherOp::create(importer.builder, importer.loc, rows, *ids, 0));
+    rows = rows.with(gatherAt(importer, rows, *ids, 0));
   }
   // Exporters leave one row for all samples.
   SmallVector<int64_t> expected{shape[0], shape[1], shape[3]}, shared{1, shape[1], shape[3]};

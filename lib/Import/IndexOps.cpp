@@ -8,26 +8,6 @@ namespace {
 
 using namespace mlir;
 
-/// Ids that are fed are checked against the table's rows when they are fed.
-bool isFed(Value value) {
-  while (auto op = value.getDefiningOp()) {
-    if (!isa<ReshapeOp, SliceOp, BroadcastInDimOp, ConvertOp>(op))
-      return false;
-    value = op->getOperand(0);
-  }
-  return true;
-}
-
-/// ONNX lets an index count from the end. Ids of a table of parameters do not: they are checked where they are fed.
-Value wrapNegative(NodeImporter &importer, Value table, Value indices, int64_t size) {
-  if (isFed(indices) && table.getDefiningOp<ReadOp>())
-    return indices;
-  auto type = cast<RankedTensorType>(indices.getType());
-  Value negative = CompareOp::create(importer.builder, importer.loc, Predicate::lt, indices, importer.splat(type, 0));
-  Value wrapped = AddOp::create(importer.builder, importer.loc, indices, importer.splat(type, double(size)));
-  return SelectOp::create(importer.builder, importer.loc, type, negative, wrapped, indices);
-}
-
 /// first, first + 1, ...: a gather by these is a slice. Nothing if the indices are not such.
 std::optional<int64_t> findRun(ArrayRef<int64_t> indices) {
   for (size_t i = 0; i < indices.size(); ++i)
@@ -48,9 +28,6 @@ LogicalResult importGather(NodeImporter &importer) {
   if (!isa<IntegerType>(indexType->getElementType()) || indexType->getElementType().isInteger(1))
     return importer.error() << "its indices are " << *indexType << ", expected integers";
   int64_t size = type.getDimSize(*dim);
-  SmallVector<int64_t> shape(type.getShape().take_front(*dim));
-  llvm::append_range(shape, indexType->getShape());
-  llvm::append_range(shape, type.getShape().drop_front(*dim + 1));
   std::optional<int64_t> first; // of a run of rows
   FailureOr<Value> indices;
   if (const StaticTensor *known = importer.known(1)) {
@@ -65,13 +42,18 @@ LogicalResult importGather(NodeImporter &importer) {
       first = findRun(wrapped.toInts());
     indices = first && !importer.embeddingMark() ? Value() : importer.knownAs(1, wrapped);
   } else if (indices = importer.tensor(1); succeeded(indices)) {
-    indices = wrapNegative(importer, *x, *indices, size);
+    // ONNX lets an index count from the end. Ids that are fed to a table of parameters do not.
+    if (!isFed(*indices) || !x->getDefiningOp<ReadOp>())
+      indices = countFromEnd(importer, *indices, size);
   }
   if (failed(indices))
     return failure();
   // Positions 0..31 of a table are its first 32 rows: no lookup, and its gradient no scatter.
+  SmallVector<int64_t> shape = gatheredShape(type.getShape(), indexType->getShape(), *dim);
   Value rows = first ? importer.reshape(importer.slice(*x, *dim, *first, countElements(indexType->getShape())), shape)
-                     : GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, *indices, *dim);
+               : importer.known(1)
+                   ? GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, *indices, *dim).getResult()
+                   : gatherAt(importer, *x, *indices, *dim);
   FailureOr<Value> marked = markEmbedding(importer, rows, *indices, *dim, size);
   return failed(marked) ? failure() : importer.bind(*marked);
 }
@@ -95,6 +77,8 @@ LogicalResult importGatherElements(NodeImporter &importer) {
   }
   if (!fits)
     return importer.error() << "its indices are " << indexType << ", the operand " << type;
+  if (!importer.known(1))
+    return importer.bind(takeAt(importer, part, *indices, *dim));
   return importer.bind(
       TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), part, *indices, *dim));
 }
@@ -174,13 +158,15 @@ LogicalResult importGatherNd(NodeImporter &importer) {
   OpBuilder &builder = importer.builder;
   Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows));
   if (rows->batch == 0) {
-    Value picked = GatherOp::create(builder, importer.loc, flat, rows->indices, 0);
+    Value picked = rows->known ? GatherOp::create(builder, importer.loc, flat, rows->indices, 0).getResult()
+                               : gatherAt(importer, flat, rows->indices, 0);
     return importer.bind(importer.reshape(picked, shape));
   }
   // Every sample has indices of its own.
   Value indices = buildBroadcast(builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1),
                                  rows->shapeOf(type.getShape(), rows->count));
-  Value picked = TakeOp::create(builder, importer.loc, flat, indices, rows->batch);
+  Value picked = rows->known ? TakeOp::create(builder, importer.loc, flat, indices, rows->batch).getResult()
+                             : takeAt(importer, flat, indices, rows->batch);
   return importer.bind(importer.reshape(picked, shape));
 }
 

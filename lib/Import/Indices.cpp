@@ -1,14 +1,79 @@
 #include "Indices.h"
 
+#include "par/Dialect/Indices.h"
+#include "par/Dialect/Ranges.h"
 #include "par/Dialect/Term.h"
+
+#include <cmath>
 
 namespace par {
 
 using namespace mlir;
 
-static Value wrapNegative(NodeImporter &importer, Value indices, int64_t size) {
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+Value countFromEnd(NodeImporter &importer, Value indices, int64_t size) {
   Term index(importer.builder, importer.loc, indices);
-  return index.compare(Predicate::lt, 0).select(index + double(size), index);
+  return rangeOf(indices).low >= 0 ? indices : index.compare(Predicate::lt, 0).select(index + double(size), index);
+}
+
+bool isFed(Value indices) {
+  while (Operation *op = indices.getDefiningOp()) {
+    std::optional<FromEnd> counted = matchFromEnd(indices);
+    if (!counted && !isa<ReshapeOp, SliceOp, TransposeOp>(op) && !keepsIntegers(op))
+      return false;
+    indices = counted ? counted->index : op->getOperand(0);
+  }
+  return true;
+}
+
+/// Whether each is in [0, size), as i1; null where all are.
+static Value findInside(NodeImporter &importer, Value indices, int64_t size) {
+  if (isFed(indices) || rangeOf(indices).isIn(0, size))
+    return Value();
+  Term index(importer.builder, importer.loc, indices);
+  Value low = index.compare(Predicate::ge, 0), high = index.compare(Predicate::lt, double(size));
+  return AndOp::create(importer.builder, importer.loc, low, high);
+}
+
+/// What is looked up by an index that names nothing.
+static Value buildNothing(NodeImporter &importer, RankedTensorType type) {
+  Type element = type.getElementType();
+  double nothing = isa<FloatType>(element) ? std::numeric_limits<double>::quiet_NaN()
+                   : element.isInteger(1)  ? 0
+                                           : -std::ldexp(1.0, int(element.getIntOrFloatBitWidth()) - 1);
+  return importer.splat(type, nothing);
+}
+
+SmallVector<int64_t> gatheredShape(ArrayRef<int64_t> table, ArrayRef<int64_t> indices, int64_t dim) {
+  SmallVector<int64_t> shape(table.take_front(dim));
+  llvm::append_range(shape, indices);
+  llvm::append_range(shape, table.drop_front(dim + 1));
+  return shape;
+}
+
+Value gatherAt(NodeImporter &importer, Value table, Value indices, int64_t dim) {
+  RankedTensorType type = typeOf(table), indexType = typeOf(indices);
+  SmallVector<int64_t> shape = gatheredShape(type.getShape(), indexType.getShape(), dim);
+  Term index(importer.builder, importer.loc, indices);
+  Value inside = findInside(importer, indices, type.getDimSize(dim));
+  if (inside)
+    index = index.with(inside).select(index, index.splat(0));
+  Value found = GatherOp::create(importer.builder, importer.loc, type.clone(shape), table, index, dim);
+  if (!inside)
+    return found;
+  Term here = index.with(inside).broadcast(dimRange(dim, dim + indexType.getRank()), shape);
+  return here.select(found, buildNothing(importer, type.clone(shape)));
+}
+
+Value takeAt(NodeImporter &importer, Value operand, Value indices, int64_t dim) {
+  RankedTensorType type = typeOf(operand).clone(typeOf(indices).getShape());
+  Term index(importer.builder, importer.loc, indices);
+  Value inside = findInside(importer, indices, typeOf(operand).getDimSize(dim));
+  if (inside)
+    index = index.with(inside).select(index, index.splat(0));
+  Value found = TakeOp::create(importer.builder, importer.loc, type, operand, index, dim);
+  return inside ? index.with(inside).select(found, buildNothing(importer, type)) : Term(index.with(found));
 }
 
 int64_t wrapIndex(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
@@ -42,10 +107,8 @@ FailureOr<Value> importIndices(NodeImporter &importer, size_t i, int64_t size) {
   FailureOr<Value> indices = importer.tensor(i);
   if (failed(indices))
     return failure();
-  return wrapNegative(importer, *indices, size);
+  return countFromEnd(importer, *indices, size);
 }
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Constants of at most this many elements are looked at.
 static constexpr int64_t lookLimit = 1 << 16;
@@ -128,6 +191,19 @@ SmallVector<int64_t> RowIndices::shapeOf(ArrayRef<int64_t> shape, int64_t along)
   return result;
 }
 
+/// Of known indices each column is in its dim of `shape`.
+static LogicalResult checkColumns(NodeImporter &importer, const StaticTensor &known, ArrayRef<int64_t> shape) {
+  ArrayRef<int64_t> sizes = shape.take_front(known.getShape().back());
+  bool ofAll = known.getStored().back() == 1; // one number for all columns
+  LogicalResult fits = success();
+  forEachIndex(known.getStored(), [&](ArrayRef<int64_t> at) {
+    int64_t index = known.intAt(known.position(at)), size = ofAll ? *llvm::min_element(sizes) : sizes[at.back()];
+    if (succeeded(fits) && (index < -size || index >= size))
+      fits = importer.error() << "index " << index << " of a dim that has " << size;
+  });
+  return fits;
+}
+
 FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRef<int64_t> shape, int64_t batch) {
   FailureOr<Value> indices = importer.tensor(i);
   if (failed(indices))
@@ -147,18 +223,27 @@ FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRe
          countsAlong(*indices, batch + counted, counted))
     ++counted;
   RowIndices rows;
+  const std::shared_ptr<const StaticTensor> &given = importer.value(i)->known; // known without being small, too
+  rows.known = given != nullptr;
+  if (given && failed(checkColumns(importer, *given, shape.drop_front(batch))))
+    return failure();
   rows.batch = batch + counted;
   rows.outer.assign(type.getShape().begin(), type.getShape().end() - 1);
   rows.depth = columns - counted;
   rows.count = countElements(ArrayRef(rows.outer).drop_front(rows.batch));
   Term sum = Term(importer.builder, importer.loc, *indices).convert(importer.builder.getI64Type()), row = sum;
+  Value inside;
   for (int64_t k = 0; k < rows.depth; ++k) {
     int64_t size = shape[rows.batch + k];
     Term column = sum.with(importer.reshape(importer.slice(sum, last, counted + k, 1), rows.outer));
-    column = column.with(wrapNegative(importer, column, size));
+    column = column.with(countFromEnd(importer, column, size));
+    if (Value here = rows.known || rows.depth == 1 ? Value() : findInside(importer, column, size))
+      inside = inside ? AndOp::create(importer.builder, importer.loc, inside, here).getResult() : here;
     row = k == 0 ? column : row * double(size) + column;
     rows.rows *= size;
   }
+  if (inside) // a place beyond its dim would be one of another row
+    row = row.with(inside).select(row, row.splat(-1));
   SmallVector<int64_t> flat(shape.take_front(rows.batch));
   flat.push_back(rows.count);
   rows.indices = importer.reshape(row, flat);

@@ -11,6 +11,17 @@ int64_t wrapIndex(int64_t index, int64_t size);
 
 /// Input i as indices of a dim of `size`: what counts from the end is wrapped, what is known is checked.
 llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t size);
+/// The indices, counted from the end of `size` where they are below 0.
+mlir::Value countFromEnd(NodeImporter &importer, mlir::Value indices, int64_t size);
+/// Whether the elements of an input, in another place or width: par-run looks at each before a step has it.
+bool isFed(mlir::Value indices);
+
+/// The dims of the indices in place of one of a table's.
+llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table, llvm::ArrayRef<int64_t> indices, int64_t dim);
+/// A gather, or a take, by indices that data may decide. Those outside of the dim look up nothing: NaN, the least integer or
+/// false. What is fed, or in range by the ops that make it, is not asked.
+mlir::Value gatherAt(NodeImporter &importer, mlir::Value table, mlir::Value indices, int64_t dim);
+mlir::Value takeAt(NodeImporter &importer, mlir::Value operand, mlir::Value indices, int64_t dim);
 
 /// Indices whose last dim names one element along each of several dims, as row-major indices of these dims together.
 struct RowIndices {
@@ -19,7 +30,8 @@ struct RowIndices {
   int64_t depth = 0;   ///< how many dims behind the batch dims are addressed
   int64_t rows = 1;    ///< their product
   int64_t count = 1;   ///< how many indices there are: the product of `outer` behind the batch dims
-  mlir::Value indices; ///< i64 of (batch.., count)
+  bool known = false;  ///< when importing: each place has been checked
+  mlir::Value indices; ///< i64 of (batch.., count); outside of the rows where one of an index's places is outside of its dim
 
   /// (batch.., along) and what stands behind the addressed dims of `shape`.
   llvm::SmallVector<int64_t> shapeOf(llvm::ArrayRef<int64_t> shape, int64_t along) const;

@@ -1,4 +1,5 @@
 // Losses inside the graph.
+#include "Indices.h"
 #include "Loss.h"
 #include "Operands.h"
 
@@ -141,8 +142,7 @@ FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
     if (given != type.clone(ArrayRef<int64_t>(loss.type().getShape().back())))
       return importer.error() << "class weights are " << given << ", the scores have "
                               << loss.type().getShape().back() << " classes of " << type.getElementType();
-    weights = ones.with(
-        GatherOp::create(importer.builder, importer.loc, type, *classes, safeLabels(importer, loss), 0));
+    weights = ones.with(gatherAt(importer, *classes, safeLabels(importer, loss), 0));
   }
   return loss.ignore ? countingLabels(importer, loss).select(weights, weights.splat(0)) : weights;
 }
@@ -169,8 +169,7 @@ LogicalResult importNegativeLogLikelihoodLoss(NodeImporter &importer) {
   one.push_back(1);
   Value labels = importer.reshape(safeLabels(importer, *loss), one);
   int64_t classes = loss->type().getRank() - 1;
-  Value picked =
-      TakeOp::create(importer.builder, importer.loc, loss->type().clone(one), loss->scores, labels, classes);
+  Value picked = takeAt(importer, loss->scores, labels, classes);
   Term losses = -weights->with(importer.reshape(picked, loss->labelType().getShape())) * *weights;
   return bindReduced(importer, *loss, losses, *weights);
 }

@@ -1,4 +1,5 @@
 // Ops that compare positions with values: masks, diagonals, one-hot rows, reversals of a length each, repetitions.
+#include "Indices.h"
 #include "Operands.h"
 
 namespace par {
@@ -86,7 +87,7 @@ LogicalResult importReverseSequence(NodeImporter &importer) {
   Term at = positions(importer, type, *time);
   Term length = at.with(*lengths).convert(importer.builder.getI64Type()).broadcast({*batch}, type.getShape());
   Term index = at.compare(Predicate::lt, length).select(length - at - 1.0, at);
-  return importer.bind(TakeOp::create(importer.builder, importer.loc, *x, index, *time));
+  return importer.bind(takeAt(importer, *x, index, *time));
 }
 
 /// [a, b] repeated (2, 3) times is [2, a, 3, b] seen as [2 a, 3 b].

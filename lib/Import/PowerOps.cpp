@@ -1,5 +1,6 @@
 // Powers, remainders and bits: what integers do in their own way.
 #include "Operands.h"
+#include "par/Dialect/Ranges.h"
 
 namespace par {
 namespace {
@@ -108,6 +109,8 @@ LogicalResult importMod(NodeImporter &importer) {
   Term rest = x.with(RemainderOp::create(importer.builder, importer.loc, x, y));
   if (importer.node.intAttribute("fmod", 0) != 0)
     return bindElements(importer, rest, *operands);
+  if (isa<IntegerType>(operands->element(0)) && rangeOf(y).low > 0)
+    return bindElements(importer, rest.compare(Predicate::lt, 0).select(rest + y, rest), *operands);
   Term apart = x.with(XorOp::create(importer.builder, importer.loc, rest.compare(Predicate::lt, 0), y.compare(Predicate::lt, 0)));
   Term wrong = x.with(AndOp::create(importer.builder, importer.loc, apart, rest.compare(Predicate::ne, 0)));
   return bindElements(importer, wrong.select(rest + y, rest), *operands);

@@ -1,4 +1,5 @@
 // Regions of images, and convolutions whose taps move.
+#include "Indices.h"
 #include "Sampling.h"
 
 namespace par {
@@ -67,11 +68,8 @@ FailureOr<RoiAlign> readRoiAlign(NodeImporter &importer) {
                             << " x " << ratio << " samples";
   StringRef mode(node.stringAttribute("coordinate_transformation_mode",
                                       importer.opset() < 16 ? "output_half_pixel" : "half_pixel"));
-  SmallVector<int64_t> shape(type.getShape());
-  shape[0] = roiType.getDimSize(0);
   Term images = termOf(importer, *image);
-  images =
-      images.with(GatherOp::create(importer.builder, importer.loc, type.clone(shape), images, *batch, 0));
+  images = images.with(gatherAt(importer, images, *batch, 0));
   bool half = mode == "half_pixel";
   return RoiAlign{images,
                   images.with(*rois),

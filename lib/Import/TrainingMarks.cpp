@@ -1,5 +1,6 @@
 #include "TrainingMarks.h"
 #include "GraphImporter.h"
+#include "Indices.h"
 #include "Operands.h"
 
 #include "llvm/Support/JSON.h"
@@ -100,7 +101,7 @@ Value inverseCounts(NodeImporter &importer, Value indices, int64_t size, Type el
   Value ones = importer.splat(type.clone(builder.getI32Type()), 1);
   Value counts = ScatterAddOp::create(builder, importer.loc, RankedTensorType::get({size}, builder.getI32Type()), ones,
                                       indices, 0, size);
-  Value own = GatherOp::create(builder, importer.loc, type.clone(builder.getI32Type()), counts, indices, 0);
+  Value own = gatherAt(importer, counts, indices, 0);
   return 1.0 / termOf(importer, own).convert(element);
 }
 

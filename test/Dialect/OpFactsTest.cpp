@@ -3,6 +3,7 @@
 #include "Facts/Analytic.h"
 #include "Facts/Cost.h"
 #include "Facts/Gradient.h"
+#include "Facts/Range.h"
 #include "Facts/Traits.h"
 
 #include "par/Dialect/Analytic.h"
@@ -128,6 +129,25 @@ TEST(OpFacts, CostFollowsSizes) {
             "");
   EXPECT_NE(checkCost(add, {0, getCost(add.op).bytes, true}), "");
   EXPECT_NE(checkCost(add, {5, 8, true}), "");
+}
+
+TEST(OpFacts, RangesHold) {
+  Findings findings;
+  Chooser choose(Instances::seed, 0);
+  for (const Instance &instance : instances().all)
+    findings.note(instance, checkRange(instance, choose));
+  findings.expectNone(namesOf([](RegisteredOperationName name) { return name.hasInterface<InferIntRangeInterface>(); }));
+  // Ends that lie one too far inside.
+  for (bool high : {false, true}) {
+    unsigned named = 0;
+    for (const Instance &instance : instances().all)
+      named += !checkRange(instance, choose, [&](ConstantIntRanges &range) {
+                  if (range.smin() != range.smax())
+                    range = high ? ConstantIntRanges::fromSigned(range.smin(), range.smax() - 1)
+                                 : ConstantIntRanges::fromSigned(range.smin() + 1, range.smax());
+                }).value_or("").empty();
+    EXPECT_GT(named, 10u);
+  }
 }
 
 /// Calls with the float results whose cotangents flow: each by itself, then all together.

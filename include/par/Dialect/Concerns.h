@@ -15,6 +15,7 @@ void registerCosts(mlir::DialectRegistry &registry);
 void registerInterpretations(mlir::DialectRegistry &registry);
 void registerLowerings(mlir::DialectRegistry &registry);
 void registerOptimizers(mlir::DialectRegistry &registry);
+void registerRanges(mlir::DialectRegistry &registry);
 
 } // namespace par
 

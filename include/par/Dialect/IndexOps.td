@@ -3,7 +3,8 @@
 
 include "par/Dialect/Types.td"
 
-// Ops that address elements by values. Indices are in range; Import clamps or wraps what ONNX lets be negative.
+// Ops that address elements by values. Indices are in range: Import wraps what ONNX lets be negative and asks what data may
+// put outside; what scatters point to outside of their dim is dropped.
 
 def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTensor:$indices, I64Attr:$dim),
     (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {

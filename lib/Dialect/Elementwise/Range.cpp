@@ -1,0 +1,112 @@
+#include "../RangeModel.h"
+#include "par/Dialect/Indices.h"
+
+#include "mlir/Interfaces/Utils/InferIntRangeCommon.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Booleans are no numbers: only logic says something of them.
+bool isNumber(Value value) {
+  Type element = getElementTypeOrSelf(value);
+  return isa<IntegerType>(element) && !element.isInteger(1);
+}
+
+/// What a rule of MLIR's says of elements.
+template <typename Op, auto rule>
+struct ByRule : RangeModel<ByRule<Op, rule>, Op> {
+  void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
+    if (isNumber(op->getResult(0)))
+      set(op->getResult(0), rule(operands));
+  }
+};
+
+ConstantIntRanges add(ArrayRef<ConstantIntRanges> operands) { return intrange::inferAdd(operands); }
+ConstantIntRanges subtract(ArrayRef<ConstantIntRanges> operands) { return intrange::inferSub(operands); }
+ConstantIntRanges multiply(ArrayRef<ConstantIntRanges> operands) { return intrange::inferMul(operands); }
+ConstantIntRanges negate(ArrayRef<ConstantIntRanges> operands) {
+  return intrange::inferSub({ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth())), operands[0]});
+}
+
+/// What is below 0 has `size` added.
+ConstantIntRanges fromEnd(const ConstantIntRanges &index, int64_t size) {
+  unsigned width = index.smin().getBitWidth();
+  if (index.smin().isNonNegative())
+    return index;
+  auto below = ConstantIntRanges::fromSigned(index.smin(), llvm::APIntOps::smin(index.smax(), APInt::getAllOnes(width)));
+  ConstantIntRanges raised = intrange::inferAdd({below, ConstantIntRanges::constant(APInt(width, uint64_t(size), true, true))});
+  if (index.smax().isNegative())
+    return raised;
+  return raised.rangeUnion(ConstantIntRanges::fromSigned(APInt::getZero(width), index.smax()));
+}
+
+/// Of a < b and its like, the smaller one (`sign` < 0) or the larger one where a select chooses so; nothing elsewhere.
+std::optional<int> extremeOf(SelectOp select) {
+  auto compare = select.getCondition().getDefiningOp<CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  Predicate predicate = compare.getPredicate();
+  bool less = predicate == Predicate::lt || predicate == Predicate::le;
+  if (!less && predicate != Predicate::gt && predicate != Predicate::ge)
+    return std::nullopt;
+  if (compare.getLhs() == select.getOnTrue() && compare.getRhs() == select.getOnFalse())
+    return less ? -1 : 1;
+  if (compare.getLhs() == select.getOnFalse() && compare.getRhs() == select.getOnTrue())
+    return less ? 1 : -1;
+  return std::nullopt;
+}
+
+/// One of two; what is clamped by comparisons has an end, and an index that counts from the end is below 0 no more.
+struct SelectRange : RangeModel<SelectRange, SelectOp> {
+  void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
+    Value result = op->getResult(0);
+    if (std::optional<FromEnd> counted = matchFromEnd(result))
+      set(result, fromEnd(operands[2], counted->size));
+    else if (!isNumber(result))
+      return;
+    else if (std::optional<int> sign = extremeOf(cast<SelectOp>(op)))
+      set(result, *sign < 0 ? intrange::inferMinS(operands.drop_front()) : intrange::inferMaxS(operands.drop_front()));
+    else
+      set(result, operands[1].rangeUnion(operands[2]));
+  }
+};
+
+/// Booleans are 0 and 1, other integers signed; nothing is said of what was no integer.
+struct ConvertRange : RangeModel<ConvertRange, ConvertOp> {
+  void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
+    auto convert = cast<ConvertOp>(op);
+    auto from = dyn_cast<IntegerType>(getElementTypeOrSelf(convert.getOperand())),
+         to = dyn_cast<IntegerType>(getElementTypeOrSelf(convert.getResult()));
+    if (!from || !to || to.getWidth() == 1)
+      return;
+    unsigned width = to.getWidth();
+    set(convert.getResult(), from.getWidth() == 1       ? intrange::extUIRange(operands[0], width)
+                             : from.getWidth() < width  ? intrange::extSIRange(operands[0], width)
+                             : from.getWidth() == width ? operands[0]
+                                                        : intrange::truncRange(operands[0], width));
+  }
+};
+
+} // namespace
+
+void registerElementwiseRanges(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    attachOnce<AddOp, ByRule<AddOp, add>>(*context);
+    attachOnce<SubtractOp, ByRule<SubtractOp, subtract>>(*context);
+    attachOnce<MultiplyOp, ByRule<MultiplyOp, multiply>>(*context);
+    attachOnce<DivideOp, ByRule<DivideOp, intrange::inferDivS>>(*context);
+    attachOnce<RemainderOp, ByRule<RemainderOp, intrange::inferRemS>>(*context);
+    attachOnce<MaximumOp, ByRule<MaximumOp, intrange::inferMaxS>>(*context);
+    attachOnce<MinimumOp, ByRule<MinimumOp, intrange::inferMinS>>(*context);
+    attachOnce<AndOp, ByRule<AndOp, intrange::inferAnd>>(*context);
+    attachOnce<OrOp, ByRule<OrOp, intrange::inferOr>>(*context);
+    attachOnce<XorOp, ByRule<XorOp, intrange::inferXor>>(*context);
+    attachOnce<NegateOp, ByRule<NegateOp, negate>>(*context);
+    attachOnce<SelectOp, SelectRange>(*context);
+    attachOnce<ConvertOp, ConvertRange>(*context);
+  });
+}
+
+} // namespace par

@@ -1,0 +1,38 @@
+#include "par/Dialect/Indices.h"
+
+#include "par/Dialect/Splat.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace par {
+
+std::optional<FromEnd> matchFromEnd(Value value) {
+  auto select = value.getDefiningOp<SelectOp>();
+  auto isNegative = select ? select.getCondition().getDefiningOp<CompareOp>() : CompareOp();
+  auto added = select ? select.getOnTrue().getDefiningOp<AddOp>() : AddOp();
+  if (!isNegative || !added || isNegative.getPredicate() != Predicate::lt || readSplat(isNegative.getRhs()) != 0.0)
+    return std::nullopt;
+  Value index = select.getOnFalse();
+  std::optional<double> size = readSplat(added.getRhs());
+  if (isNegative.getLhs() != index || added.getLhs() != index || !size || !isa<IntegerType>(getElementTypeOrSelf(index)))
+    return std::nullopt;
+  return FromEnd{index, int64_t(*size)};
+}
+
+bool keepsIntegers(Operation *op) {
+  if (auto low = dyn_cast<AndOp>(op)) {
+    DenseElementsAttr mask;
+    return isa_and_nonnull<ConvertOp>(low->getOperand(0).getDefiningOp()) &&
+           matchPattern(low->getOperand(1), m_Constant(&mask)) && mask.isSplat() &&
+           mask.getSplatValue<APInt>().isMask();
+  }
+  auto convert = dyn_cast<ConvertOp>(op);
+  return convert && isa<IntegerType>(getElementTypeOrSelf(convert.getOperand())) &&
+         isa<IntegerType>(getElementTypeOrSelf(convert.getResult())) &&
+         !getElementTypeOrSelf(convert.getOperand()).isInteger(1) &&
+         !getElementTypeOrSelf(convert.getResult()).isInteger(1);
+}
+
+} // namespace par

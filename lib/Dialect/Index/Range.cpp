@@ -1,0 +1,42 @@
+#include "../RangeModel.h"
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+/// Elements of the first operand.
+template <typename Op>
+struct Picked : RangeModel<Picked<Op>, Op> {
+  void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
+    if (isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
+      set(op->getResult(0), operands[0]);
+  }
+};
+
+/// One update at most comes to a place where there is only one, and where the indices are positions, each of them once: the
+/// indices that sort, of a top-k say. Of other sums nothing is said.
+struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
+  void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
+    auto put = cast<PutAddOp>(op);
+    if (!isa<IntegerType>(getElementTypeOrSelf(put.getUpdates())))
+      return;
+    auto positions = put.getIndices().getDefiningOp<SortedPositionOp>();
+    if (positions && positions.getDim() == put.getDim())
+      set(op->getResult(0), operands[0]);
+    else if (cast<RankedTensorType>(put.getIndices().getType()).getDimSize(put.getDim()) == 1)
+      set(op->getResult(0), operands[0].rangeUnion(ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth()))));
+  }
+};
+
+} // namespace
+
+void registerIndexRanges(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    attachOnce<GatherOp, Picked<GatherOp>>(*context);
+    attachOnce<TakeOp, Picked<TakeOp>>(*context);
+    attachOnce<PutAddOp, PutAddRange>(*context);
+  });
+}
+
+} // namespace par
