@@ -21,14 +21,12 @@ Only Python's standard library is used. Exit status 0: all hold.
 import argparse
 import json
 import pathlib
-import random
 import shutil
 import tempfile
 
-from runs import Claims, Failed, Runs, largest, read_safetensors, types_of, write_safetensors
+from runs import FLOATS, Claims, Failed, Runs, largest, nudged, read_safetensors, types_of, write_safetensors
 
 BOUND, DOUBLE_BOUND, FLUSH, NUDGES = 1e-5, 1e-9, 8, 3
-FLOATS = ("F32", "F64")
 
 
 def plan(args, mesh, schedule=None, rate=0.0, microbatches=1, more=""):
@@ -117,13 +115,6 @@ class Delayed:
             losses.append(loss)
             versions.append({name: self.next(name, k, versions[-1][name], mixed[name], after[name]) for name in initial})
         return losses, {name: numbers for name, (_, numbers) in versions[-1].items() if self.kinds[name] == "buffer"}
-
-
-def nudged(arrays, seed):
-    """The last bit of f32 of every number another, or not."""
-    choose = random.Random(seed)
-    return {name: (shape, tuple(x * (1 + choose.choice((-1, 0, 1)) * 2**-24) for x in numbers))
-            for name, (shape, numbers) in arrays.items()}
 
 
 def older_versions(bundle):

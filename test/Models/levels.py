@@ -71,7 +71,7 @@ def numbers(runs, claims, options):
                 runs.run(runs.binaries / "par-verify", runs.compile(model.file, pair.plan))
                 loss, share, worst = pair.compare()
                 if narrow:  # its bound is that of precision.py
-                    claims.hold(f"{title}: losses to one rank's", loss / min(pair.whole[pair.model.file, pair.one, pair.steps][0]), 2e-4, unit="relative")
+                    claims.hold(f"{title}: losses to one rank's", loss / min(pair.alone()[0]), 2e-4, unit="relative")
                     continue
                 claims.hold(f"{title}: losses to one rank's", loss, 2e-5)
                 claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -13,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 CODES = {"F32": "f", "F64": "d", "I64": "q"}
+FLOATS = ("F32", "F64")
 
 
 def split_safetensors(path):
@@ -35,6 +37,13 @@ def read_safetensors(path, dtypes=("F32",)):
         code = CODES[entry["dtype"]]
         tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // struct.calcsize(code)}{code}", body[begin:end]))
     return tensors
+
+
+def nudged(arrays, seed):
+    """The last bit of f32 of every number another, or not."""
+    choose = random.Random(seed)
+    return {name: (shape, tuple(x * (1 + choose.choice((-1, 0, 1)) * 2**-24) for x in numbers))
+            for name, (shape, numbers) in arrays.items()}
 
 
 def types_of(path):

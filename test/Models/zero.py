@@ -71,8 +71,9 @@ def trained(options):
 def numbers(runs, claims, options):
     for title, model, case, optimizer in trained(options):
         with claims.watch(title):
-            loss, share, worst = Pair(runs, model, case, optimizer).compare()
-            claims.hold(f"{title}: losses to one rank's", loss, 1e-4 if optimizer == "adamw" else 2e-5)
+            bound = 1e-4 if optimizer == "adamw" else 2e-5
+            loss, share, worst = Pair(runs, model, case, optimizer).compare(bound)
+            claims.hold(f"{title}: losses to one rank's", loss, bound)
             claims.hold(f"{title}: weights, worst {worst[-40:]}", share, 1, unit="of the bound")
 
 
