@@ -40,7 +40,8 @@ struct Way {
 class ElementLimits {
 public:
   explicit ElementLimits(RankedTensorType type)
-      : shape(type.getShape()), limits(type.getNumElements(), unread) {}
+      : shape(type.getShape()), limits(type.getNumElements(), unread), isIndex(type.getNumElements()),
+        isLabel(type.getNumElements()) {}
 
   /// Lowers limits to what the uses of an input of this shape ask for.
   void readBy(Value input) {
@@ -62,6 +63,8 @@ private:
   SmallVector<int64_t> shape;
   /// 0: read by what chooses nothing.
   std::vector<int64_t> limits;
+  /// Whether an element looks up rows, and whether it is a label: what is both has no integer that is ignored.
+  std::vector<bool> isIndex, isLabel;
   bool fromEnd = true;
   std::optional<int64_t> ignored;
 };
@@ -130,8 +133,11 @@ void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
     } else {
       int64_t count = choices(use);
       fromEnd &= count == 0 || countsFrom(way, count);
-      if (std::optional<int64_t> label = ignoredBy(use))
-        ignored = label;
+      std::optional<int64_t> label = ignoredBy(use);
+      ignored = label ? label : ignored;
+      for (int64_t place : places)
+        if (place >= 0 && count > 0)
+          (label ? isLabel : isIndex)[place] = true;
       if (count > 0)
         lower(places, count);
       else
@@ -158,7 +164,8 @@ std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
 
 InputLimits ElementLimits::summarize() const {
   InputLimits found;
-  found.ignored = ignored;
+  bool isBoth = llvm::any_of(llvm::zip(isLabel, isIndex), [](auto is) { return std::get<0>(is) && std::get<1>(is); });
+  found.ignored = isBoth ? std::nullopt : ignored;
   found.fromEnd = fromEnd && llvm::any_of(limits, [](int64_t limit) { return limit > 0; });
   bool equal = true, known = true;
   for (int64_t limit : limits) {
@@ -181,8 +188,8 @@ InputLimits ElementLimits::summarize() const {
 }
 
 /// The least that an op chooses among to whom a value leads whole; 0 where ops read it that choose nothing, and nothing where
-/// only some of its elements lead anywhere, which must be looked at one by one.
-static std::optional<int64_t> limitOfWhole(Value value, InputLimits &found, Way way = {}) {
+/// only some of its elements lead anywhere, which must be looked at one by one. `isIndex`: some op looks up rows by it.
+static std::optional<int64_t> limitOfWhole(Value value, InputLimits &found, bool &isIndex, Way way = {}) {
   int64_t least = 0;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -193,7 +200,9 @@ static std::optional<int64_t> limitOfWhole(Value value, InputLimits &found, Way 
     if (std::optional<int64_t> label = ignoredBy(use))
       found.ignored = label;
     else if (keepsAll(use))
-      limit = limitOfWhole(user->getResult(0), found, through(user, way));
+      limit = limitOfWhole(user->getResult(0), found, isIndex, through(user, way));
+    else
+      isIndex |= *limit > 0;
     if (!limit)
       return std::nullopt;
     least = *limit > 0 && (least == 0 || *limit < least) ? *limit : least;
@@ -207,14 +216,16 @@ static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t mostElements = int64_t(1) << 25;
   InputLimits whole;
   whole.fromEnd = true;
-  bool isWhole = true;
+  bool isWhole = true, isIndex = false;
   for (Value argument : arguments) {
-    std::optional<int64_t> limit = limitOfWhole(argument, whole);
+    std::optional<int64_t> limit = limitOfWhole(argument, whole, isIndex);
     isWhole &= limit.has_value();
     if (limit.value_or(0) > 0)
       whole.limit = whole.limit == 0 ? *limit : std::min<int64_t>(whole.limit, *limit);
   }
   whole.fromEnd &= whole.limit > 0;
+  if (isIndex)
+    whole.ignored.reset();
   if (isWhole)
     return whole;
   auto type = cast<RankedTensorType>(arguments.front().getType());
