@@ -8,22 +8,22 @@ using namespace mlir;
 
 namespace par {
 
-static ConstantIntRanges anyOf(Type type) {
+static ConstantIntRanges wholeRange(Type type) {
   return ConstantIntRanges::maxRange(ConstantIntRanges::getStorageBitwidth(getElementTypeOrSelf(type)));
 }
 
 /// Each value once: many lead to one along several ways.
-static ConstantIntRanges find(Value value, DenseMap<Value, ConstantIntRanges> &known, unsigned depth) {
+static ConstantIntRanges findRange(Value value, DenseMap<Value, ConstantIntRanges> &known, unsigned depth) {
   if (auto found = known.find(value); found != known.end())
     return found->second;
-  ConstantIntRanges range = anyOf(value.getType());
+  ConstantIntRanges range = wholeRange(value.getType());
   // Behind that many ops there may still be something to say; the stack says no.
   constexpr unsigned mostDepth = 256;
   auto model = value.getDefiningOp<InferIntRangeInterface>();
   if (model && depth < mostDepth && isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {
     SmallVector<ConstantIntRanges> operands;
     for (Value operand : model->getOperands())
-      operands.push_back(find(operand, known, depth + 1));
+      operands.push_back(findRange(operand, known, depth + 1));
     model.inferResultRanges(operands, [&](Value result, const ConstantIntRanges &inferred) {
       if (result == value)
         range = inferred;
@@ -35,7 +35,7 @@ static ConstantIntRanges find(Value value, DenseMap<Value, ConstantIntRanges> &k
 
 IntegerRange rangeOf(Value value) {
   DenseMap<Value, ConstantIntRanges> known;
-  ConstantIntRanges range = find(value, known, 0);
+  ConstantIntRanges range = findRange(value, known, 0);
   bool isBool = getElementTypeOrSelf(value.getType()).isInteger(1);
   return isBool ? IntegerRange{int64_t(range.umin().getZExtValue()), int64_t(range.umax().getZExtValue())}
                 : IntegerRange{range.smin().getSExtValue(), range.smax().getSExtValue()};

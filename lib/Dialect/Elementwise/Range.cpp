@@ -9,7 +9,7 @@ namespace par {
 namespace {
 
 /// Booleans are no numbers: only logic says something of them.
-bool isNumber(Value value) {
+bool isNumberTensor(Value value) {
   Type element = getElementTypeOrSelf(value);
   return isa<IntegerType>(element) && !element.isInteger(1);
 }
@@ -18,20 +18,20 @@ bool isNumber(Value value) {
 template <typename Op, auto rule>
 struct ByRule : RangeModel<ByRule<Op, rule>, Op> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
-    if (isNumber(op->getResult(0)))
+    if (isNumberTensor(op->getResult(0)))
       set(op->getResult(0), rule(operands));
   }
 };
 
-ConstantIntRanges add(ArrayRef<ConstantIntRanges> operands) { return intrange::inferAdd(operands); }
-ConstantIntRanges subtract(ArrayRef<ConstantIntRanges> operands) { return intrange::inferSub(operands); }
-ConstantIntRanges multiply(ArrayRef<ConstantIntRanges> operands) { return intrange::inferMul(operands); }
-ConstantIntRanges negate(ArrayRef<ConstantIntRanges> operands) {
+ConstantIntRanges addRanges(ArrayRef<ConstantIntRanges> operands) { return intrange::inferAdd(operands); }
+ConstantIntRanges subtractRanges(ArrayRef<ConstantIntRanges> operands) { return intrange::inferSub(operands); }
+ConstantIntRanges multiplyRanges(ArrayRef<ConstantIntRanges> operands) { return intrange::inferMul(operands); }
+ConstantIntRanges negateRange(ArrayRef<ConstantIntRanges> operands) {
   return intrange::inferSub({ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth())), operands[0]});
 }
 
 /// What is below 0 has `size` added.
-ConstantIntRanges fromEnd(const ConstantIntRanges &index, int64_t size) {
+ConstantIntRanges fromEndRange(const ConstantIntRanges &index, int64_t size) {
   unsigned width = index.smin().getBitWidth();
   if (index.smin().isNonNegative())
     return index;
@@ -63,8 +63,8 @@ struct SelectRange : RangeModel<SelectRange, SelectOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     Value result = op->getResult(0);
     if (std::optional<FromEnd> counted = matchFromEnd(result))
-      set(result, fromEnd(operands[2], counted->size));
-    else if (!isNumber(result))
+      set(result, fromEndRange(operands[2], counted->size));
+    else if (!isNumberTensor(result))
       return;
     else if (std::optional<int> sign = extremeOf(cast<SelectOp>(op)))
       set(result, *sign < 0 ? intrange::inferMinS(operands.drop_front()) : intrange::inferMaxS(operands.drop_front()));
@@ -93,9 +93,9 @@ struct ConvertRange : RangeModel<ConvertRange, ConvertOp> {
 
 void registerElementwiseRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<AddOp, ByRule<AddOp, add>>(*context);
-    attachOnce<SubtractOp, ByRule<SubtractOp, subtract>>(*context);
-    attachOnce<MultiplyOp, ByRule<MultiplyOp, multiply>>(*context);
+    attachOnce<AddOp, ByRule<AddOp, addRanges>>(*context);
+    attachOnce<SubtractOp, ByRule<SubtractOp, subtractRanges>>(*context);
+    attachOnce<MultiplyOp, ByRule<MultiplyOp, multiplyRanges>>(*context);
     attachOnce<DivideOp, ByRule<DivideOp, intrange::inferDivS>>(*context);
     attachOnce<RemainderOp, ByRule<RemainderOp, intrange::inferRemS>>(*context);
     attachOnce<MaximumOp, ByRule<MaximumOp, intrange::inferMaxS>>(*context);
@@ -103,7 +103,7 @@ void registerElementwiseRanges(DialectRegistry &registry) {
     attachOnce<AndOp, ByRule<AndOp, intrange::inferAnd>>(*context);
     attachOnce<OrOp, ByRule<OrOp, intrange::inferOr>>(*context);
     attachOnce<XorOp, ByRule<XorOp, intrange::inferXor>>(*context);
-    attachOnce<NegateOp, ByRule<NegateOp, negate>>(*context);
+    attachOnce<NegateOp, ByRule<NegateOp, negateRange>>(*context);
     attachOnce<SelectOp, SelectRange>(*context);
     attachOnce<ConvertOp, ConvertRange>(*context);
   });

@@ -7,7 +7,7 @@ namespace {
 
 /// Elements of the first operand.
 template <typename Op>
-struct Picked : RangeModel<Picked<Op>, Op> {
+struct PickedRange : RangeModel<PickedRange<Op>, Op> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     if (isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
       set(op->getResult(0), operands[0]);
@@ -33,8 +33,8 @@ struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
 
 void registerIndexRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<GatherOp, Picked<GatherOp>>(*context);
-    attachOnce<TakeOp, Picked<TakeOp>>(*context);
+    attachOnce<GatherOp, PickedRange<GatherOp>>(*context);
+    attachOnce<TakeOp, PickedRange<TakeOp>>(*context);
     attachOnce<PutAddOp, PutAddRange>(*context);
   });
 }

@@ -9,7 +9,7 @@ namespace {
 
 /// [0, size of the dim).
 template <typename Op>
-struct Place : RangeModel<Place<Op>, Op> {
+struct PlaceRange : RangeModel<PlaceRange<Op>, Op> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges>, SetIntRangeFn set) const {
     int64_t size = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(cast<Op>(op).getDim());
     unsigned width = getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
@@ -19,7 +19,7 @@ struct Place : RangeModel<Place<Op>, Op> {
 };
 
 /// Of 0 to `most` elements with what combines nothing: sums of them, or one of them.
-std::optional<ConstantIntRanges> combined(ReduceKind kind, const ConstantIntRanges &each, int64_t most) {
+std::optional<ConstantIntRanges> combinedRange(ReduceKind kind, const ConstantIntRanges &each, int64_t most) {
   unsigned width = each.smin().getBitWidth();
   APInt zero = APInt::getZero(width);
   if (kind != ReduceKind::sum || width < 2 || (width < 64 && most >= int64_t(1) << (width - 1)))
@@ -40,7 +40,7 @@ struct ReduceRange : RangeModel<ReduceRange, ReduceOp> {
       return;
     if (picks && most > 0)
       set(op->getResult(0), operands[0]);
-    else if (auto range = combined(reduce.getKind(), operands[0], most))
+    else if (auto range = combinedRange(reduce.getKind(), operands[0], most))
       set(op->getResult(0), *range);
   }
 };
@@ -51,7 +51,7 @@ struct CumulativeRange : RangeModel<CumulativeRange, CumulativeOp> {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     if (!isa<IntegerType>(type.getElementType()))
       return;
-    if (auto range = combined(cumulative.getKind(), operands[0], type.getDimSize(cumulative.getDim())))
+    if (auto range = combinedRange(cumulative.getKind(), operands[0], type.getDimSize(cumulative.getDim())))
       set(op->getResult(0), *range);
   }
 };
@@ -60,8 +60,8 @@ struct CumulativeRange : RangeModel<CumulativeRange, CumulativeOp> {
 
 void registerReduceRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<ArgReduceOp, Place<ArgReduceOp>>(*context);
-    attachOnce<SortedPositionOp, Place<SortedPositionOp>>(*context);
+    attachOnce<ArgReduceOp, PlaceRange<ArgReduceOp>>(*context);
+    attachOnce<SortedPositionOp, PlaceRange<SortedPositionOp>>(*context);
     attachOnce<ReduceOp, ReduceRange>(*context);
     attachOnce<CumulativeOp, CumulativeRange>(*context);
   });

@@ -7,7 +7,7 @@ namespace {
 
 /// Elements of some operands in other places.
 template <typename Op>
-struct Moved : RangeModel<Moved<Op>, Op> {
+struct MovedRange : RangeModel<MovedRange<Op>, Op> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     size_t moved = isa<DynamicSliceOp>(op) ? 1 : isa<UpdateSliceOp>(op) ? 2 : operands.size(); // the start is none
     if (moved == 0 || !isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
@@ -48,15 +48,15 @@ struct ConstantRange : RangeModel<ConstantRange, ConstantOp> {
 };
 
 template <typename... Ops>
-void attachMoved(MLIRContext *context) {
-  (attachOnce<Ops, Moved<Ops>>(*context), ...);
+void attachMovedRanges(MLIRContext *context) {
+  (attachOnce<Ops, MovedRange<Ops>>(*context), ...);
 }
 
 } // namespace
 
 void registerShapeRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachMoved<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp, DynamicSliceOp, UpdateSliceOp, PadOp, ConcatOp>(
+    attachMovedRanges<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp, DynamicSliceOp, UpdateSliceOp, PadOp, ConcatOp>(
         context);
     attachOnce<IotaOp, IotaRange>(*context);
     attachOnce<ConstantOp, ConstantRange>(*context);
