@@ -40,8 +40,7 @@ struct Way {
 class ElementLimits {
 public:
   explicit ElementLimits(RankedTensorType type)
-      : shape(type.getShape()), limits(type.getNumElements(), unread), isIndex(type.getNumElements()),
-        isLabel(type.getNumElements()) {}
+      : shape(type.getShape()), limits(type.getNumElements(), unread) {}
 
   /// Lowers limits to what the uses of an input of this shape ask for.
   void readBy(Value input) {
@@ -63,9 +62,7 @@ private:
   SmallVector<int64_t> shape;
   /// 0: read by what chooses nothing.
   std::vector<int64_t> limits;
-  /// Whether an element looks up rows, and whether it is a label: what is both has no integer that is ignored.
-  std::vector<bool> isIndex, isLabel;
-  bool fromEnd = true;
+  bool fromEnd = true, isIndex = false; ///< some element looks up rows
   std::optional<int64_t> ignored;
 };
 
@@ -135,9 +132,7 @@ void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
       fromEnd &= count == 0 || countsFrom(way, count);
       std::optional<int64_t> label = ignoredBy(use);
       ignored = label ? label : ignored;
-      for (int64_t place : places)
-        if (place >= 0 && count > 0)
-          (label ? isLabel : isIndex)[place] = true;
+      isIndex |= count > 0 && !label;
       if (count > 0)
         lower(places, count);
       else
@@ -164,8 +159,7 @@ std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
 
 InputLimits ElementLimits::summarize() const {
   InputLimits found;
-  bool isBoth = llvm::any_of(llvm::zip(isLabel, isIndex), [](auto is) { return std::get<0>(is) && std::get<1>(is); });
-  found.ignored = isBoth ? std::nullopt : ignored;
+  found.ignored = isIndex ? std::nullopt : ignored; // it would be looked up
   found.fromEnd = fromEnd && llvm::any_of(limits, [](int64_t limit) { return limit > 0; });
   bool equal = true, known = true;
   for (int64_t limit : limits) {
@@ -225,7 +219,7 @@ static InputLimits limitsOf(ArrayRef<Value> arguments) {
   }
   whole.fromEnd &= whole.limit > 0;
   if (isIndex)
-    whole.ignored.reset();
+    whole.ignored.reset(); // it would be looked up
   if (isWhole)
     return whole;
   auto type = cast<RankedTensorType>(arguments.front().getType());
