@@ -275,6 +275,17 @@ format::DType ManifestEmitter::fileType(StringRef name, Type element) {
   }
 }
 
+/// False where not every row is told the same.
+static bool takeLimits(format::Input &input, const InputLimits &limits) {
+  int64_t period = 0, elements = ShapedType::getNumElements(ArrayRef(input.shape).drop_front(input.microbatched ? 1 : 0));
+  if (!limits)
+    return false;
+  for (const format::Limits &run : *limits)
+    period += int64_t(run.count);
+  input.limits = *limits;
+  return period == 0 || elements % period == 0;
+}
+
 /// An input that several entries or stages take is one; all must lay it out in one way.
 LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   if (!buffer.getDist())
@@ -287,9 +298,9 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   input.shape = input.layout.shape;
   if (input.microbatched)
     input.shape[0] *= out.microbatches;
-  if (auto limit = options.inputLimits.find(input.name); limit != options.inputLimits.end())
-    std::tie(input.limit, input.limitDim, input.limits, input.fromEnd, input.ignored) = std::tie(
-        limit->second.limit, limit->second.dim, limit->second.limits, limit->second.fromEnd, limit->second.ignored);
+  if (auto limit = options.inputLimits.find(input.name); limit != options.inputLimits.end() && !takeLimits(input, limit->second))
+    return buffer.emitError() << "input \"" << input.name << "\" chooses among other numbers in some rows than in others: not "
+                                 "supported yet; give each its own input";
   auto same = llvm::find_if(out.inputs, [&](const format::Input &known) { return known.name == input.name; });
   if (same == out.inputs.end()) {
     out.inputs.push_back(std::move(input));

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 
@@ -28,42 +29,54 @@ static std::optional<int64_t> ignoredBy(OpOperand &use) {
   return loss && use.getOperandNumber() == 1 ? std::optional<int64_t>(loss.getIgnore()) : std::nullopt;
 }
 
+/// Whether the result has the operand's integers, in other places or in another width.
+static bool keepsAll(OpOperand &use) {
+  Operation *user = use.getOwner();
+  return isa<ReshapeOp>(user) || keepsIntegers(user) || (user->getNumResults() == 1 && matchFromEnd(user->getResult(0)));
+}
+
 namespace {
 
 /// What becomes of an integer on its way to who reads it.
 struct Way {
   int64_t added = 0;     ///< to what is below 0
   bool isMasked = false; ///< of what is below 0 only low bits are left
+
+  Way through(Operation *op) const {
+    Way way = *this;
+    way.isMasked |= isa<AndOp>(op);
+    if (std::optional<FromEnd> counted = matchFromEnd(op->getResult(0)))
+      way.added = counted->size;
+    return way;
+  }
 };
 
-/// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own.
-class ElementLimits {
-public:
-  explicit ElementLimits(RankedTensorType type)
-      : shape(type.getShape()), limits(type.getNumElements(), unread) {}
+/// What is asked of an integer by all who choose by it.
+struct Asked {
+  int64_t limit = 0; ///< 0: nothing
+  bool fromEnd = true, isIndex = false;
+  std::set<int64_t> ignored = {};
 
-  /// Lowers limits to what the uses of an input of this shape ask for.
-  void readBy(Value input) {
-    SmallVector<int64_t> places(limits.size());
-    std::iota(places.begin(), places.end(), 0);
-    follow(input, places);
+  /// By one use at the end of its way.
+  static Asked by(OpOperand &use, const Way &way) {
+    int64_t count = choices(use);
+    std::optional<int64_t> label = ignoredBy(use);
+    if (count == 0)
+      return {};
+    return {count, way.added == count && !way.isMasked, !label, label ? std::set<int64_t>{*label} : std::set<int64_t>()};
   }
-
-  InputLimits summarize() const;
-
-private:
-  static constexpr int64_t unread = -1;
-
-  void follow(Value value, ArrayRef<int64_t> places, Way way = {});
-  void lower(ArrayRef<int64_t> places, int64_t choices);
-  /// The limits along a dim if they depend on the index in it alone; unread elements have any.
-  std::optional<std::vector<int64_t>> along(size_t dim) const;
-
-  SmallVector<int64_t> shape;
-  /// 0: read by what chooses nothing.
-  std::vector<int64_t> limits;
-  bool fromEnd = true, isIndex = false; ///< some element looks up rows
-  std::optional<int64_t> ignored;
+  Asked operator+(const Asked &other) const {
+    Asked both{limit == 0 || other.limit == 0 ? std::max(limit, other.limit) : std::min(limit, other.limit),
+               fromEnd && other.fromEnd, isIndex || other.isIndex, ignored};
+    both.ignored.insert(other.ignored.begin(), other.ignored.end());
+    return both;
+  }
+  /// What one loss ignores is a label or a row to others.
+  format::Limits of(uint64_t count) const {
+    bool ignores = !isIndex && ignored.size() == 1;
+    return {count, limit, limit > 0 && fromEnd, ignores ? std::optional<int64_t>(*ignored.begin()) : std::nullopt};
+  }
+  auto operator<=>(const Asked &) const = default;
 };
 
 } // namespace
@@ -94,138 +107,117 @@ static std::optional<SmallVector<int64_t>> movedFrom(Operation *op) {
   return moved;
 }
 
-void ElementLimits::lower(ArrayRef<int64_t> places, int64_t choices) {
-  for (int64_t place : places)
-    if (place >= 0 && (limits[place] <= 0 || (choices > 0 && choices < limits[place])))
-      limits[place] = choices;
+/// Calls visit(asked) for each use that a value leads to, and says whether all lead there whole.
+static bool forEachUse(Value value, llvm::function_ref<void(const Asked &)> visit, Way way = {}) {
+  bool isWhole = true;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    bool moves = isa<SliceOp, TransposeOp, PadOp>(user);
+    isWhole &= !moves;
+    if (moves || keepsAll(use))
+      isWhole &= forEachUse(user->getResult(0), visit, way.through(user));
+    else
+      visit(Asked::by(use, way));
+  }
+  return isWhole;
 }
 
-/// Whether the result has the operand's integers, in other places or in another width.
-static bool keepsAll(OpOperand &use) {
-  Operation *user = use.getOwner();
-  return isa<ReshapeOp>(user) || keepsIntegers(user) || (user->getNumResults() == 1 && matchFromEnd(user->getResult(0)));
+namespace {
+
+/// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own. Few things are asked, of
+/// many elements.
+class ElementLimits {
+public:
+  explicit ElementLimits(int64_t size) : kinds(size) {}
+
+  void readBy(Value input) {
+    SmallVector<int64_t> places(kinds.size());
+    std::iota(places.begin(), places.end(), 0);
+    follow(input, places, {});
+  }
+  std::vector<format::Limits> summarize() const;
+
+private:
+  void follow(Value value, ArrayRef<int64_t> places, Way way);
+  void ask(ArrayRef<int64_t> places, const Asked &asked);
+  uint32_t kindOf(const Asked &asked);
+
+  std::vector<uint32_t> kinds;
+  std::vector<Asked> table{{}}; ///< the first one: nothing
+};
+
+} // namespace
+
+uint32_t ElementLimits::kindOf(const Asked &asked) {
+  auto found = llvm::find(table, asked);
+  if (found == table.end())
+    found = table.insert(found, asked);
+  return found - table.begin();
 }
 
-/// The way on through an op.
-static Way through(Operation *op, Way way) {
-  if (isa<AndOp>(op))
-    way.isMasked = true;
-  if (std::optional<FromEnd> counted = matchFromEnd(op->getResult(0)))
-    way.added = counted->size;
-  return way;
+void ElementLimits::ask(ArrayRef<int64_t> places, const Asked &asked) {
+  std::map<uint32_t, uint32_t> next;
+  for (int64_t place : places) {
+    if (place < 0 || asked.limit == 0)
+      continue;
+    auto [known, isNew] = next.try_emplace(kinds[place]);
+    if (isNew)
+      known->second = kindOf(table[kinds[place]] + asked);
+    kinds[place] = known->second;
+  }
 }
-
-/// Whether what is below 0 counts from the end of what has so many rows or classes.
-static bool countsFrom(const Way &way, int64_t count) { return way.added == count && !way.isMasked; }
 
 void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
     if (keepsAll(use)) {
-      follow(user->getResult(0), places, through(user, way));
+      follow(user->getResult(0), places, way.through(user));
     } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(user)) {
       for (int64_t &place : *moved)
         place = place < 0 ? -1 : places[place];
       follow(user->getResult(0), *moved, way);
     } else {
-      int64_t count = choices(use);
-      fromEnd &= count == 0 || countsFrom(way, count);
-      std::optional<int64_t> label = ignoredBy(use);
-      ignored = label ? label : ignored;
-      isIndex |= count > 0 && !label;
-      if (count > 0)
-        lower(places, count);
-      else
-        for (int64_t place : places)
-          if (place >= 0 && limits[place] == unread)
-            limits[place] = 0;
+      ask(places, Asked::by(use, way));
     }
   }
 }
 
-std::optional<std::vector<int64_t>> ElementLimits::along(size_t dim) const {
-  std::vector<int64_t> each(shape[dim], unread);
-  int64_t inner = computeSuffixProduct(shape)[dim];
-  for (auto [place, limit] : llvm::enumerate(limits)) {
-    int64_t &known = each[place / inner % shape[dim]];
-    if (limit != unread && known != unread && limit != known)
-      return std::nullopt;
-    known = limit == unread ? known : limit;
-  }
-  for (int64_t &limit : each)
-    limit = std::max<int64_t>(limit, 0);
-  return each;
-}
-
-InputLimits ElementLimits::summarize() const {
-  InputLimits found;
-  found.ignored = isIndex ? std::nullopt : ignored; // it would be looked up
-  found.fromEnd = fromEnd && llvm::any_of(limits, [](int64_t limit) { return limit > 0; });
-  bool equal = true, known = true;
-  for (int64_t limit : limits) {
-    known &= limit != 0;
-    equal &= limit == unread || found.limit == 0 || limit == found.limit;
-    found.limit = std::max(found.limit, limit);
-  }
-  if (equal && known)
-    return found;
-  // Where the limits follow no dim, what can be said of all is the largest.
-  if (!known)
-    found.limit = 0;
-  for (size_t dim = 1; dim < shape.size(); ++dim)
-    if (std::optional<std::vector<int64_t>> each = along(dim)) {
-      found.dim = dim;
-      found.limits = std::move(*each);
-      break;
-    }
-  return found;
-}
-
-/// The least that an op chooses among to whom a value leads whole; 0 where ops read it that choose nothing, and nothing where
-/// only some of its elements lead anywhere, which must be looked at one by one. `isIndex`: some op looks up rows by it.
-static std::optional<int64_t> limitOfWhole(Value value, InputLimits &found, bool &isIndex, Way way = {}) {
-  int64_t least = 0;
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    if (isa<SliceOp, TransposeOp, PadOp>(user))
-      return std::nullopt;
-    std::optional<int64_t> limit = choices(use);
-    found.fromEnd &= *limit == 0 || countsFrom(way, *limit);
-    if (std::optional<int64_t> label = ignoredBy(use))
-      found.ignored = label;
-    else if (keepsAll(use))
-      limit = limitOfWhole(user->getResult(0), found, isIndex, through(user, way));
+/// The runs of the shortest piece that, repeated, makes all.
+std::vector<format::Limits> ElementLimits::summarize() const {
+  size_t period = 1;
+  auto repeats = [&] {
+    return kinds.size() % period == 0 && std::equal(kinds.begin() + period, kinds.end(), kinds.begin());
+  };
+  while (period < kinds.size() && !repeats())
+    ++period;
+  std::vector<format::Limits> runs;
+  for (size_t i = 0; i < period; ++i)
+    if (i > 0 && kinds[i] == kinds[i - 1])
+      ++runs.back().count;
     else
-      isIndex |= *limit > 0;
-    if (!limit)
-      return std::nullopt;
-    least = *limit > 0 && (least == 0 || *limit < least) ? *limit : least;
-  }
-  return least;
+      runs.push_back(table[kinds[i]].of(1));
+  return runs;
 }
 
 /// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than this is
-/// not looked at element by element: where parts of it look up different tables, its limits stay unknown.
+/// not looked at element by element.
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t mostElements = int64_t(1) << 25;
-  InputLimits whole;
-  whole.fromEnd = true;
-  bool isWhole = true, isIndex = false;
-  for (Value argument : arguments) {
-    std::optional<int64_t> limit = limitOfWhole(argument, whole, isIndex);
-    isWhole &= limit.has_value();
-    if (limit.value_or(0) > 0)
-      whole.limit = whole.limit == 0 ? *limit : std::min<int64_t>(whole.limit, *limit);
-  }
-  whole.fromEnd &= whole.limit > 0;
-  if (isIndex)
-    whole.ignored.reset(); // it would be looked up
-  if (isWhole)
-    return whole;
-  auto type = cast<RankedTensorType>(arguments.front().getType());
-  if (type.getNumElements() > mostElements)
-    return {};
-  ElementLimits elements(type);
+  Asked all;
+  bool isWhole = true, isOne = true;
+  for (Value argument : arguments)
+    isWhole &= forEachUse(argument, [&](const Asked &asked) {
+      isOne &= asked.limit == 0 || all.limit == 0 || asked.limit == all.limit;
+      all = all + asked;
+    });
+  int64_t size = cast<RankedTensorType>(arguments.front().getType()).getNumElements();
+  if (all.limit == 0 || size == 0)
+    return std::vector<format::Limits>();
+  if (isWhole || (size > mostElements && isOne))
+    return std::vector<format::Limits>{all.of(1)};
+  if (size > mostElements)
+    return std::nullopt;
+  ElementLimits elements(size);
   for (Value argument : arguments)
     elements.readBy(argument);
   return elements.summarize();

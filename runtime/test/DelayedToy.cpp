@@ -50,7 +50,7 @@ Bundle par::toy::delayed() {
   Manifest &m = bundle.manifest;
   Layout whole{{4}, {4}, {{{0}, {4}, {0}}}};
   m.tensors = {{"w", TensorKind::Parameter, "", DType::F32, {4}, whole, {InitRule::Normal, 0, 1}, std::nullopt}};
-  m.inputs = {{"x", DType::F32, {8}, true, {{4}, {4}, {{{0}, {4}, {0}}}}, 0}};
+  m.inputs = {{"x", DType::F32, {8}, true, {{4}, {4}, {{{0}, {4}, {0}}}}}};
   m.hypers = {{"lr", 0.1}};
   m.microbatches = 2, m.calls = 3, m.batch = 8;
   return bundle;

@@ -20,9 +20,10 @@ using namespace par::toy;
 /// Writes element `n` of an input.
 static void makeUp(const format::Input &input, uint64_t n, std::byte *to) {
   uint64_t mixed = (n + 1) * 0x9e3779b97f4a7c15u;
-  int64_t limit = input.limit > 0 ? input.limit : 2;
-  for (int64_t each : input.limits)
-    limit = each > 0 ? std::min(limit, each) : limit;
+  int64_t limit = INT64_MAX;
+  for (const format::Limits &run : input.limits)
+    limit = run.limit > 0 ? std::min(limit, run.limit) : limit;
+  limit = limit == INT64_MAX ? 2 : limit;
   auto integer = static_cast<int64_t>((mixed >> 32) % static_cast<uint64_t>(limit));
   double real = std::sin(1.0 + static_cast<double>(n));
   auto put = [&](auto value) { std::memcpy(to, &value, sizeof value); };

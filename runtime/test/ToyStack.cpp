@@ -286,7 +286,7 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
                          std::nullopt});
   m.microbatches = stack.microbatches;
   m.batch = 4 * stack.microbatches;
-  m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, whole({4, 16}, ofStage[0]), 0}};
+  m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, whole({4, 16}, ofStage[0])}};
   m.outputs = {{"y", DType::F32, {4, 16}, false, ofStage.back()},
                {"gx", DType::F32, {4, 16}, false, ofStage[0]}};
   return m;

@@ -180,8 +180,7 @@ TEST_F(EmitBundle, isProved) {
 TEST_F(EmitBundle, manifestSaysWhereThingsLie) {
   BundleOptions options;
   options.aliases["w"] = {"head"};
-  options.inputLimits["x"].limit = 7;
-  options.inputLimits["x"].fromEnd = true;
+  options.inputLimits["x"] = std::vector<format::Limits>{{1, 7, true}};
   FailureOr<format::Bundle> bundle = emit(programs, options);
   ASSERT_TRUE(succeeded(bundle)) << errors;
   const format::Manifest &manifest = bundle->manifest;
@@ -208,8 +207,7 @@ TEST_F(EmitBundle, manifestSaysWhereThingsLie) {
   EXPECT_TRUE(x->microbatched);
   EXPECT_EQ(x->shape, (std::vector<int64_t>{8, 4}));
   EXPECT_EQ(x->layout.shape, (std::vector<int64_t>{4, 4}));
-  EXPECT_EQ(x->limit, 7);
-  EXPECT_TRUE(x->fromEnd);
+  EXPECT_EQ(x->limits, (std::vector<format::Limits>{{1, 7, true}}));
   EXPECT_EQ(manifest.findOutput("norm")->ranks.size(), 4u);
   EXPECT_EQ(manifest.findOutput("loss")->ranks, (std::vector<uint32_t>{2, 3}));
   ASSERT_EQ(manifest.hypers.size(), 1u);

@@ -10,9 +10,21 @@ using namespace par;
 
 namespace {
 
+std::string describe(const InputLimits &limits) {
+  if (!limits)
+    return "other in other places";
+  std::string text;
+  for (const format::Limits &run : *limits) {
+    text += (text.empty() ? "" : ", ") + (run.count == 1 ? "" : std::to_string(run.count) + " x ");
+    text += run.limit == 0 ? "any" : "[" + std::to_string(run.fromEnd ? -run.limit : 0) + ", " + std::to_string(run.limit) + ")";
+    text += run.ignored ? " or " + std::to_string(*run.ignored) : "";
+  }
+  return text;
+}
+
 /// Limits of the input "x" of a step, an i64 tensor of this shape, whose body this is; it must end in a
 /// return.
-InputLimits limitsOf(const std::string &shape, const std::string &body) {
+std::string limitsOf(const std::string &shape, const std::string &body) {
   MLIRContext context;
   context.loadDialect<ParDialect>();
   std::string type = "tensor<" + shape + "xi64>";
@@ -23,7 +35,7 @@ InputLimits limitsOf(const std::string &shape, const std::string &body) {
           body + "\n  %c = par.constant dense<0.0> : tensor<f32>\n  par.return %c : tensor<f32>\n}",
       &context);
   EXPECT_TRUE(module);
-  return module ? collectInputLimits(*module)["x"] : InputLimits();
+  return module ? describe(collectInputLimits(*module)["x"]) : "";
 }
 
 constexpr const char *column = R"(
@@ -32,27 +44,25 @@ constexpr const char *column = R"(
   %2 = par.gather %t7, %1 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
 
 TEST(InputLimits, OfOneTable) {
-  InputLimits limits =
-      limitsOf("4", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>");
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_TRUE(limits.limits.empty());
+  EXPECT_EQ(limitsOf("4", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>"), "[0, 7)");
 }
 
 // Of batches of billions of tokens too: nothing is made for each of them.
 TEST(InputLimits, OfManyElements) {
-  EXPECT_EQ(limitsOf("1099511627776", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<1099511627776xi64> to tensor<1099511627776x2xf32>").limit, 7);
-  InputLimits limits = limitsOf("1099511627776x3", "%0 = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<1099511627776x3xi64> to tensor<4x1xi64>\n"
-                                "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>");
-  EXPECT_EQ(limits.limit, 0);
-  EXPECT_TRUE(limits.limits.empty());
+  std::string many = "1099511627776";
+  EXPECT_EQ(limitsOf(many, "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<" + many + "xi64> to tensor<" + many + "x2xf32>"),
+            "[0, 7)");
+  std::string slice = " = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<" + many + "x3xi64> to tensor<4x1xi64>\n";
+  std::string one = "%0" + slice + "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>\n";
+  EXPECT_EQ(limitsOf(many + "x3", one), "[0, 7)");
+  EXPECT_EQ(limitsOf(many + "x3", one + "%2" + slice + "%3 = par.gather %t9, %2 dim 0 : tensor<9x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>"),
+            "other in other places");
 }
 
 TEST(InputLimits, OfTheSmallerOfTwo) {
-  EXPECT_EQ(limitsOf("4",
-                     "%0 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n"
-                     "%1 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>")
-                .limit,
-            7);
+  EXPECT_EQ(limitsOf("4", "%0 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n"
+                          "%1 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
+            "[0, 7)");
 }
 
 TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
@@ -67,10 +77,9 @@ TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
   %7 = par.add %3, %6 : tensor<4xi64>
   %8 = par.select %5, %7, %3 : tensor<4xi1>, tensor<4xi64>
   %9 = par.gather %t7, %8 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
-  EXPECT_EQ(limitsOf("4", widened).limit, 7);
-  EXPECT_FALSE(limitsOf("4", widened).fromEnd); // of what is below 0 only low bits are left
+  EXPECT_EQ(limitsOf("4", widened), "[0, 7)"); // of what is below 0 only low bits are left
   // Who computes with an index besides does not say what it may be.
-  EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>").limit, 7);
+  EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>"), "[0, 7)");
 }
 
 /// `%index`, of %x counted from the end of `size`, and with `%size` for other names.
@@ -84,22 +93,14 @@ std::string wrapped(const std::string &index, int size) {
 TEST(InputLimits, CountedFromTheEnd) {
   const std::string of7 = "%b = par.gather %t7, %a dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n",
                     of9 = "%d = par.gather %t9, %e dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n";
-  InputLimits limits = limitsOf("4", wrapped("%a", 7) + of7);
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_TRUE(limits.fromEnd);
+  EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7), "[-7, 7)");
   // Of two tables, each by its size.
-  limits = limitsOf("4", wrapped("%a", 7) + wrapped("%e", 9) + of7 + of9);
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_TRUE(limits.fromEnd);
+  EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + wrapped("%e", 9) + of7 + of9), "[-7, 7)");
   // One of two counts from 0 alone.
-  limits = limitsOf("4", wrapped("%a", 7) + of7 + "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>");
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_FALSE(limits.fromEnd);
+  EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7 + "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
+            "[0, 7)");
   // Something is added to what is below 0, and not the table's rows.
-  limits = limitsOf("4", wrapped("%a", 3) + of7);
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_FALSE(limits.fromEnd);
-  EXPECT_FALSE(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>").fromEnd);
+  EXPECT_EQ(limitsOf("4", wrapped("%a", 3) + of7), "[0, 7)");
 }
 
 TEST(InputLimits, SlicesCountedFromTheEnd) {
@@ -114,28 +115,33 @@ TEST(InputLimits, SlicesCountedFromTheEnd) {
   %6 = par.select %3, %5, %1 : tensor<4xi1>, tensor<4xi64>
   %7 = par.gather %t7, %6 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
   };
-  EXPECT_EQ(limitsOf("4x3", sliced(7)).limit, 7);
-  EXPECT_TRUE(limitsOf("4x3", sliced(7)).fromEnd);
-  EXPECT_FALSE(limitsOf("4x3", sliced(8)).fromEnd);
-  EXPECT_FALSE(limitsOf("4x3", column).fromEnd);
+  EXPECT_EQ(limitsOf("4x3", sliced(7)), "[-7, 7), 2 x any");
+  EXPECT_EQ(limitsOf("4x3", sliced(8)), "[0, 7), 2 x any");
 }
 
 TEST(InputLimits, OfEachColumn) {
-  InputLimits limits = limitsOf("4x3", std::string(column) + R"(
+  EXPECT_EQ(limitsOf("4x3", std::string(column) + R"(
   %3 = par.transpose %x [1, 0] : tensor<4x3xi64> to tensor<3x4xi64>
   %4 = par.slice %3 [2, 0] to [3, 4] by [1, 1] : tensor<3x4xi64> to tensor<1x4xi64>
   %5 = par.reshape %4 : tensor<1x4xi64> to tensor<4xi64>
   %6 = par.gather %t9, %5 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>
-  %7 = par.negate %x : tensor<4x3xi64>)");
-  EXPECT_EQ(limits.limit, 0);
-  EXPECT_EQ(limits.dim, 1);
-  EXPECT_EQ(limits.limits, (std::vector<int64_t>{7, 0, 9}));
+  %7 = par.negate %x : tensor<4x3xi64>)"),
+            "[0, 7), any, [0, 9)");
 }
 
-TEST(InputLimits, UnreadElementsDoNotMatter) {
-  InputLimits limits = limitsOf("4x3", column);
-  EXPECT_EQ(limits.limit, 7);
-  EXPECT_TRUE(limits.limits.empty());
+// Along several dims, and in rows that are not all alike.
+TEST(InputLimits, OfEachPlace) {
+  auto look = [](const std::string &number, const std::string &from, const std::string &to, const std::string &table) {
+    return "%a" + number + " = par.slice %x " + from + " to " + to + " by [1, 1, 1] : tensor<2x2x2xi64> to tensor<2x1x1xi64>\n%b" +
+           number + " = par.gather %t" + table + ", %a" + number + " dim 0 : tensor<" + table +
+           "x2xf32>, tensor<2x1x1xi64> to tensor<2x1x1x2xf32>\n";
+  };
+  EXPECT_EQ(limitsOf("2x2x2", look("0", "[0, 0, 0]", "[2, 1, 1]", "7") + look("1", "[0, 0, 1]", "[2, 1, 2]", "9") +
+                                  look("2", "[0, 1, 1]", "[2, 2, 2]", "7")),
+            "[0, 7), [0, 9), any, [0, 7)");
+  EXPECT_EQ(limitsOf("4", "%0 = par.slice %x [1] to [3] by [1] : tensor<4xi64> to tensor<2xi64>\n"
+                          "%1 = par.gather %t9, %0 dim 0 : tensor<9x2xf32>, tensor<2xi64> to tensor<2x2xf32>"),
+            "any, 2 x [0, 9), any");
 }
 
 TEST(InputLimits, ThroughPadding) {
@@ -143,34 +149,29 @@ TEST(InputLimits, ThroughPadding) {
   EXPECT_EQ(limitsOf("4", R"(
   %0 = par.pad %x low [0] high [1] value -100 : i64 : tensor<4xi64> to tensor<5xi64>
   %1 = par.slice %0 [1] to [5] by [1] : tensor<5xi64> to tensor<4xi64>
-  %2 = par.gather %t9, %1 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>)")
-                .limit,
-            9);
+  %2 = par.gather %t9, %1 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>)"),
+            "any, 3 x [0, 9)");
 }
 
 TEST(InputLimits, LabelsMayBeIgnored) {
-  InputLimits limits = limitsOf("7", R"(
-  %0, %1 = par.cross_entropy %t7, %x ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>))");
-  EXPECT_EQ(limits.limit, 2);
-  EXPECT_EQ(limits.ignored, 255);
-  EXPECT_FALSE(limitsOf("4x3", column).ignored);
+  const char *loss = R"(
+  %0, %1 = par.cross_entropy %t7, %x ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>))";
+  EXPECT_EQ(limitsOf("7", loss), "[0, 2) or 255");
   // Labels that are looked up too may not.
-  limits = limitsOf("7", R"(
-  %0, %1 = par.cross_entropy %t7, %x ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)
-  %2 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>)");
-  EXPECT_EQ(limits.limit, 2);
-  EXPECT_FALSE(limits.ignored);
-  // Of slices too: it is not said which of the elements are which.
-  limits = limitsOf("9", R"(
+  EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
+            "[0, 2)");
+  // Nor those that two losses ignore as two numbers.
+  EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2, %3 = par.cross_entropy %t7, %x ignore -1 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)"),
+            "[0, 2)");
+  // Of slices, each element for itself.
+  EXPECT_EQ(limitsOf("9", R"(
   %0 = par.slice %x [0] to [7] by [1] : tensor<9xi64> to tensor<7xi64>
   %1, %2 = par.cross_entropy %t7, %0 ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)
-  %3 = par.slice %x [7] to [9] by [1] : tensor<9xi64> to tensor<2xi64>
-  %4 = par.gather %t9, %3 dim 0 : tensor<9x2xf32>, tensor<2xi64> to tensor<2x2xf32>)");
-  EXPECT_FALSE(limits.ignored);
+  %3 = par.slice %x [6] to [9] by [1] : tensor<9xi64> to tensor<3xi64>
+  %4 = par.gather %t9, %3 dim 0 : tensor<9x2xf32>, tensor<3xi64> to tensor<3x2xf32>)"),
+            "6 x [0, 2) or 255, [0, 2), 2 x [0, 9)");
 }
 
-TEST(InputLimits, NoneWhereNothingIsLookedUp) {
-  EXPECT_EQ(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>").limit, 0);
-}
+TEST(InputLimits, NoneWhereNothingIsLookedUp) { EXPECT_EQ(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>"), ""); }
 
 } // namespace

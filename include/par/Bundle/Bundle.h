@@ -13,15 +13,9 @@
 
 namespace par {
 
-/// The integers of an input are in [0, limit), or, where slices of it choose from tables of their own, in
-/// [0, limits[i]) at index i of dim `dim`. 0: unknown. `fromEnd`: what is below 0 counts from the end wherever it is read,
-/// so that the lower ends are -limit. `ignored`: what else the labels of a loss may be.
-struct InputLimits {
-  int64_t limit = 0, dim = 0;
-  std::vector<int64_t> limits;
-  bool fromEnd = false;
-  std::optional<int64_t> ignored;
-};
+/// What the integers of an input may be: runs over its elements in order, which begin again behind the last one. Empty: nothing
+/// is said of any; nullopt: something is, in a way that is not followed.
+using InputLimits = std::optional<std::vector<format::Limits>>;
 
 /// What the bundle says and the module does not.
 struct BundleOptions {

@@ -10,6 +10,7 @@ namespace par::core {
 namespace {
 
 using format::Input;
+using format::Limits;
 
 /// One shard of an input's rows, or all of an input that has none.
 struct Shard {
@@ -42,12 +43,26 @@ int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
                               : elementAt<uint8_t>(data, i);
 }
 
-int64_t leastOf(const Input &input, int64_t limit) { return input.fromEnd ? -limit : 0; }
+int64_t leastOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
 
-std::string rangeOf(const Input &input, int64_t limit) {
-  if (limit <= 0)
+std::string rangeOf(const Limits &run) {
+  if (run.limit <= 0)
     return "";
-  return core::format(" in [{}, {})", leastOf(input, limit), limit) + (input.ignored ? core::format(" or the ignored {}", *input.ignored) : "");
+  return core::format(" in [{}, {})", leastOf(run), run.limit) + (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
+}
+
+/// Of all integers of an input, where one thing is said of all.
+std::string rangeOf(const Input &input) { return input.limits.size() == 1 ? rangeOf(input.limits.front()) : ""; }
+
+/// "[2, 0]": the indices of element `n` of a row, or of an input without rows.
+std::string placeOf(const Input &input, uint64_t n) {
+  std::string place;
+  for (size_t dim = input.shape.size(); dim-- > (input.microbatched ? 1 : 0);) {
+    auto size = static_cast<uint64_t>(input.shape[dim]);
+    place = std::to_string(n % size) + (place.empty() ? "" : ", ") + place;
+    n /= size;
+  }
+  return "[" + place + "]";
 }
 
 class ArrayDataset : public Dataset {
@@ -79,7 +94,7 @@ public:
     const std::byte *data = shard.array->data.data() + local * fileBytes;
     if (shard.array->type != input.type)
       data = widen(data, shard.array->type, elements, scratch);
-    checkRange(input, shard, core::format("in row {}", local), data, elements);
+    checkRange(input, shard, local, data, elements);
     return data;
   }
 
@@ -148,7 +163,7 @@ private:
     if (shard.array->type != input.type)
       widen(shard.array->data.data(), shard.array->type, elements, shard.wide);
     const std::byte *data = dataOf(shard);
-    checkRange(input, shard, "", data, elements);
+    checkRange(input, shard, {}, data, elements);
     std::vector<Shard> &known = shards[input.name];
     if (!known.empty() && std::memcmp(dataOf(known.front()), data, elements * format::sizeOf(input.type)) != 0)
       throw Failure::at(shard.place, Message::arraysDiffer, shard.name, known.front().place, input.name);
@@ -180,7 +195,7 @@ private:
   void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
     if (array.type != input.type && !(widens(array.type) && input.type == DType::I64))
       throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
-                        format::toString(input.type), rangeOf(input, input.limit));
+                        format::toString(input.type), rangeOf(input));
     size_t skip = input.microbatched ? 1 : 0;
     bool fits = array.shape.size() == input.shape.size();
     for (size_t d = skip; fits && d < input.shape.size(); ++d)
@@ -203,30 +218,32 @@ private:
     return scratch.data();
   }
 
-  /// An index outside of its table would read other memory; it is refused here, where the sample is known: `place`, or
-  /// where it is empty, each element's own.
-  static void checkRange(const Input &input, const Shard &shard, std::string place, const std::byte *data,
+  /// An index outside of its table would read other memory; it is refused here, where the sample is known. `row`: of the shard,
+  /// nothing where an input has no rows.
+  static void checkRange(const Input &input, const Shard &shard, std::optional<uint64_t> row, const std::byte *data,
                          uint64_t elements) {
-    if (!isInteger(input.type) || (input.limit <= 0 && input.limits.empty()))
+    if (!isInteger(input.type) || input.limits.empty())
       return;
-    // Of a dim behind the rows', elements of one index of it stand `inner` apart in blocks.
-    std::span<const int64_t> shape(input.shape);
-    uint64_t inner = input.limits.empty() ? 1 : elementCount(shape.subspan(static_cast<size_t>(input.limitDim) + 1));
-    for (uint64_t i = 0; i < elements; ++i) {
-      int64_t value = integerAt(input.type, data, i);
-      int64_t limit = input.limits.empty() ? input.limit : input.limits[i / inner % input.limits.size()];
-      if (value == input.ignored || limit == 0 || (value >= leastOf(input, limit) && value < limit))
-        continue;
-      std::string range = rangeOf(input, limit);
-      if (!input.limits.empty())
-        range += core::format(" at index {} of dim {}", i / inner % input.limits.size(), input.limitDim);
-      auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value,
-                                 place.empty() ? core::format("in element {}", i) : place, input.name,
-                                 format::toString(input.type), range);
-      if (value < 0 && !input.ignored && !input.fromEnd)
-        throw std::move(failure).note(core::format(textOf(Message::valuePads), input.name, limit - 1));
-      throw failure;
-    }
+    for (uint64_t i = 0; i < elements;)
+      for (const Limits &run : input.limits)
+        for (uint64_t end = i + run.count; i < end; ++i)
+          if (int64_t value = integerAt(input.type, data, i); !isWithin(run, value))
+            throw outside(input, run, shard, row, i, value);
+  }
+
+  static bool isWithin(const Limits &run, int64_t value) {
+    return run.limit == 0 || (value >= leastOf(run) && value < run.limit) || value == run.ignored;
+  }
+
+  static Failure outside(const Input &input, const Limits &run, const Shard &shard, std::optional<uint64_t> row, uint64_t n,
+                         int64_t value) {
+    bool isOne = input.limits.size() == 1 && row;
+    std::string place = row ? core::format("in row {}", *row) : "at " + placeOf(input, n);
+    auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value, place, input.name,
+                               format::toString(input.type), rangeOf(run) + (isOne || !row ? "" : " at " + placeOf(input, n)));
+    if (value < 0 && !run.ignored && !run.fromEnd)
+      return std::move(failure).note(core::format(textOf(Message::valuePads), input.name, run.limit - 1));
+    return failure;
   }
 
   std::vector<std::shared_ptr<SafetensorsReader>> readers;

@@ -350,13 +350,19 @@ Status ManifestChecker::tensors() const {
   return {};
 }
 
-/// One limit for each index of a dim behind the rows'.
+/// Runs that fill a row some whole number of times.
 Status ManifestChecker::limits(const Input &input) const {
-  if (input.limits.empty())
-    return {};
-  int64_t dim = input.limitDim;
-  if (dim < 1 || dim >= int64_t(input.shape.size()) || int64_t(input.limits.size()) != input.shape[size_t(dim)])
-    return fail("inputs." + input.name, number(int64_t(input.limits.size())) + " limits along dim " + number(dim));
+  uint64_t elements = 1, period = 0;
+  for (size_t dim = input.microbatched ? 1 : 0; dim < input.shape.size(); ++dim)
+    elements *= uint64_t(input.shape[dim]);
+  for (const Limits &run : input.limits) {
+    if (run.count > elements - std::min(period, elements))
+      return fail("inputs." + input.name, "limits of more than the " + number(int64_t(elements)) + " elements of a row");
+    period += run.count;
+  }
+  if (period && elements % period != 0)
+    return fail("inputs." + input.name,
+                "limits of " + number(int64_t(period)) + " elements do not fill the " + number(int64_t(elements)) + " of a row");
   return {};
 }
 

@@ -107,22 +107,57 @@ static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
   return tensor;
 }
 
+static Limits runAt(const Node &node, uint64_t count, int64_t limit) {
+  Limits run{count, limit, node.has("from_end") && node.at("from_end").boolean()};
+  if (node.has("ignored"))
+    run.ignored = node.at("ignored").integer(INT64_MIN);
+  return run;
+}
+
+/// Up to 1.9 there was one limit for all, or one for each index of a dim.
+static std::vector<Limits> limitsBefore(const Node &node) {
+  std::vector<Limits> runs;
+  if (!node.has("limits")) {
+    int64_t limit = node.at("limit").integer();
+    if (limit > 0)
+      runs.push_back(runAt(node, 1, limit));
+    return runs;
+  }
+  std::vector<int64_t> shape = node.at("shape").integers(), limits = node.at("limits").integers();
+  int64_t dim = node.at("limit_dim").integer();
+  if (dim < 1 || uint64_t(dim) >= shape.size() || int64_t(limits.size()) != shape[size_t(dim)]) {
+    node.fail(std::to_string(limits.size()) + " limits along dim " + std::to_string(dim));
+    return runs;
+  }
+  uint64_t inner = 1;
+  for (size_t i = size_t(dim) + 1; i < shape.size(); ++i)
+    inner *= uint64_t(shape[i]);
+  for (int64_t limit : limits)
+    runs.push_back(runAt(node, inner, limit));
+  return runs;
+}
+
+static std::vector<Limits> limitsAt(const Node &node) {
+  if (node.has("limit"))
+    return limitsBefore(node);
+  std::vector<Limits> runs;
+  if (node.has("limits"))
+    for (const Node &run : node.at("limits").list()) {
+      run.only({"count", "limit", "from_end", "ignored"});
+      runs.push_back(runAt(run, uint64_t(run.at("count").integer(1)), run.at("limit").integer()));
+    }
+  return runs;
+}
+
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
     node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "from_end", "ignored"});
     manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
                                node.at("shape").integers(), node.at("microbatched").boolean(),
-                               layoutAt(node.at("layout"), layouts), node.at("limit").integer()});
+                               layoutAt(node.at("layout"), layouts), limitsAt(node)});
     if (node.has("more"))
       for (const Node &layout : node.at("more").list())
         manifest.inputs.back().more.push_back(layoutAt(layout, layouts));
-    manifest.inputs.back().fromEnd = node.has("from_end") && node.at("from_end").boolean();
-    if (node.has("limits")) {
-      manifest.inputs.back().limitDim = node.at("limit_dim").integer();
-      manifest.inputs.back().limits = node.at("limits").integers();
-    }
-    if (node.has("ignored"))
-      manifest.inputs.back().ignored = node.at("ignored").integer(INT64_MIN);
   }
   for (const Node &node : root.at("outputs").list()) {
     node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout", "batch_dim"});

@@ -107,6 +107,21 @@ static void writeMesh(Writer &w, const Manifest &manifest) {
   w.raw("]");
 }
 
+static void writeLimits(Writer &w, const std::vector<Limits> &limits) {
+  if (limits.empty())
+    return;
+  w.key("limits").raw("[");
+  for (const Limits &run : limits) {
+    w.comma().raw("{").key("count").number(int64_t(run.count)).key("limit").number(run.limit);
+    if (run.fromEnd)
+      w.key("from_end").boolean(true);
+    if (run.ignored)
+      w.key("ignored").number(*run.ignored);
+    w.raw("}");
+  }
+  w.raw("]");
+}
+
 static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<std::vector<size_t>> &layouts,
                            const std::vector<size_t> &ofOutputs) {
   w.raw("\n").key("inputs").raw("[");
@@ -117,13 +132,7 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
     w.key("layout").number(int64_t(layouts[i].front()));
     if (layouts[i].size() > 1)
       w.key("more").numbers(std::vector<int64_t>(layouts[i].begin() + 1, layouts[i].end()));
-    w.key("limit").number(input.limit);
-    if (input.fromEnd)
-      w.key("from_end").boolean(true);
-    if (!input.limits.empty())
-      w.key("limit_dim").number(input.limitDim).key("limits").numbers(input.limits);
-    if (input.ignored)
-      w.key("ignored").number(*input.ignored);
+    writeLimits(w, input.limits);
     w.raw("}");
   }
   w.raw("]\n").key("outputs").raw("[");

@@ -429,12 +429,21 @@ TEST_F(Mistakes, ofData) {
   }
   EXPECT_EQ(run({toy, "--init", "--eval", "--data", folder / "ignored.safetensors"}), 0) << err;
   format::Bundle columns = toy::training();
-  columns.manifest.inputs[0].limit = 0;
-  columns.manifest.inputs[0].limitDim = 1;
-  columns.manifest.inputs[0].limits = std::vector<int64_t>(16, 0);
-  columns.manifest.inputs[0].limits[3] = 129;
+  columns.manifest.inputs[0].limits = {{3}, {1, 129}, {4}};
   EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", both + ":input_ids=x,labels=x"}), 1);
-  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) at index 3 of dim 1");
+  expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) at [3]");
+  {
+    core::SafetensorsWriter writer(folder / "later.safetensors",
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}}, true);
+    std::vector<int64_t> ids(64, 1000), labels(64, 5);
+    for (size_t i = 3; i < 64; i += 8)
+      ids[i] = 128;
+    ids[27] = 129;
+    writeArray(writer, 0, ids);
+    writeArray(writer, 1, labels);
+  }
+  EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", folder / "later.safetensors"}), 1);
+  expectSays("array \"input_ids\" holds 129 in row 1; input \"input_ids\" takes i64 in [0, 129) at [11]");
   EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
   expectSays("1 rows are fewer than one batch of 2");
   EXPECT_EQ(data(both + ":input_ids"), 2);

@@ -132,10 +132,10 @@ TEST(Program, Refusals) {
       {R"("n":8)", R"("n":18446744073709551615)", "r: integer 18446744073709551615 does not fit 63 bits"},
       {R"("n":8)", R"("n":9)", "r: blocks.sendact[1]: 9 elements do not fit 'act', f32[2x4]"},
       {R"("n":8)", R"("n":[[[[[[[[[[[[[[8]]]]]]]]]]]]]])", "r: more than 16 levels deep"},
-      {R"("par_program":[1,9])", R"("par_program":[2,0])",
-       "r: par_program: version 2.0, this runtime reads 1.0 to 1.9"},
-      {R"("par_program":[1,9])", R"("par_program":[1,10])",
-       "r: par_program: version 1.10, this runtime reads 1.0 to 1.9"},
+      {R"("par_program":[1,10])", R"("par_program":[2,0])",
+       "r: par_program: version 2.0, this runtime reads 1.0 to 1.10"},
+      {R"("par_program":[1,10])", R"("par_program":[1,11])",
+       "r: par_program: version 1.11, this runtime reads 1.0 to 1.10"},
       {R"("comm":"pf")", R"("comm":"pq")", "r: blocks.sendact[1].comm: no communicator called 'pq'"},
       {R"("q":"forward","comm")", R"("q":"data","comm")",
        "r: blocks.sendact[1]: communicator 'pf' is bound to queue 'forward', not 'data'"},
@@ -263,6 +263,26 @@ TEST(Bundle, WriteReadReplace) {
 }
 
 // What does not agree within a manifest is refused with its place.
+/// Up to 1.9 one limit held for all, or one for each index of a dim.
+TEST(Manifest, LimitsAsTheyWere) {
+  Manifest manifest = toy::pipeline().manifest;
+  manifest.inputs[0].limits = {{1, 4321}};
+  std::string text = writeManifest(manifest), now = R"("limits":[{"count":1,"limit":4321}])";
+  auto readAs = [&](const std::string &before) {
+    std::string old = text;
+    EXPECT_NE(old.find(now), std::string::npos);
+    Expected<Manifest> read = parseManifest(old.replace(old.find(now), now.size(), before), "m");
+    return read ? read->inputs[0].limits : std::vector<Limits>{{1, 0, false, -1}};
+  };
+  ASSERT_EQ(manifest.inputs[0].shape.back(), 4);
+  int64_t dim = int64_t(manifest.inputs[0].shape.size()) - 1;
+  EXPECT_EQ(readAs(R"("limit":0)"), std::vector<Limits>());
+  EXPECT_EQ(readAs(R"("limit":7,"from_end":true)"), (std::vector<Limits>{{1, 7, true}}));
+  EXPECT_EQ(readAs(R"("limit":7,"ignored":-100)"), (std::vector<Limits>{{1, 7, false, -100}}));
+  EXPECT_EQ(readAs(R"("limit":9,"limit_dim":)" + std::to_string(dim) + R"(,"limits":[0,9,0,3])"),
+            (std::vector<Limits>{{1, 0}, {1, 9}, {1, 0}, {1, 3}}));
+}
+
 TEST(Manifest, Refusals) {
   auto refused = [](auto change) {
     Manifest manifest = toy::pipeline().manifest;
@@ -282,7 +302,10 @@ TEST(Manifest, Refusals) {
             "m: communicators.pf: rank 0 stands there twice");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].layout.parts[0].size = {4, 5}; }),
             "m: tensors.w0: in dim 1, [0, +5) is not in the global 4 or longer than the local 4");
-  EXPECT_EQ(refused([](Manifest &m) { m.inputs[0].limits = {7, 9}; }), "m: inputs.x: 2 limits along dim 0");
+  EXPECT_EQ(refused([](Manifest &m) { m.inputs[0].limits = {{1, 7}, {2, 9}}; }),
+            "m: inputs.x: limits of 3 elements do not fill the 4 of a row");
+  EXPECT_EQ(refused([](Manifest &m) { m.inputs[0].limits = {{1, 7}, {4, 9}}; }),
+            "m: inputs.x: limits of more than the 4 elements of a row");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].stored = {15}; }),
             "m: tensors.w0: stored and global shape have different numbers of elements, or more than 2^47");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].source = Source{"../secret", 0, 64, DType::F32}; }),

@@ -110,6 +110,16 @@ struct Tensor {
   std::vector<std::string> transposed = {};
 };
 
+/// What `count` integers that follow one another may be: in [0, limit), 0 being unknown; where those below 0 count `fromEnd`, in
+/// [-limit, limit). `ignored` marks a label that does not count.
+struct Limits {
+  uint64_t count = 1;
+  int64_t limit = 0;
+  bool fromEnd = false;
+  std::optional<int64_t> ignored = {};
+  bool operator==(const Limits &) const = default;
+};
+
 /// An input of the entries. `layout` is that of one microbatch where `microbatched` (dim 0 of the graph input
 /// being cut: microbatch i is rows [i*B/m, (i+1)*B/m)), else of the whole input.
 struct Input {
@@ -119,16 +129,9 @@ struct Input {
   std::vector<int64_t> shape;
   bool microbatched = true;
   Layout layout;
-  /// Integers are in [0, limit); 0: unknown.
-  int64_t limit = 0;
-  /// Where slices choose from tables of their own: integers at index i of dim `limitDim` are in [0, limits[i]),
-  /// 0 being unknown. Empty: `limit` holds for all.
-  int64_t limitDim = 0;
-  std::vector<int64_t> limits = {};
-  /// Integers below 0 count from the end: they are in [-limit, limit), and so of each of `limits`.
-  bool fromEnd = false;
-  /// The integer outside of these limits that marks a label which does not count.
-  std::optional<int64_t> ignored = {};
+  /// What integers may be: runs that follow one another over the elements of a row, of all elements where there are no rows,
+  /// and begin again behind the last one. Empty: nothing is known.
+  std::vector<Limits> limits = {};
   /// How ranks have it whose stage has another mesh than those of `layout`.
   std::vector<Layout> more = {};
 };
