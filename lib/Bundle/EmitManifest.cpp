@@ -123,7 +123,7 @@ static double numberOf(DenseElementsAttr splat) {
   if (isa<FloatType>(splat.getElementType()))
     return splat.getSplatValue<APFloat>().convertToDouble();
   APInt value = splat.getSplatValue<APInt>();
-  return value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+  return value.getBitWidth() == 1 ? double(value.getZExtValue()) : double(value.getSExtValue());
 }
 
 std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) const {

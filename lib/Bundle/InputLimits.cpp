@@ -29,10 +29,15 @@ static std::optional<int64_t> ignoredBy(OpOperand &use) {
   return loss && use.getOperandNumber() == 1 ? std::optional<int64_t>(loss.getIgnore()) : std::nullopt;
 }
 
-/// Whether the result has the operand's integers, in other places or in another width.
+/// Whether the result has the operand's integers, in other places or in another width, but for one number perhaps.
 static bool keepsAll(OpOperand &use) {
   Operation *user = use.getOwner();
-  return isa<ReshapeOp>(user) || keepsIntegers(user) || (user->getNumResults() == 1 && matchFromEnd(user->getResult(0)));
+  if (isa<ReshapeOp>(user) || keepsIntegers(user))
+    return true;
+  if (user->getNumResults() != 1)
+    return false;
+  std::optional<Replaced> replaced = matchReplaced(user->getResult(0));
+  return matchFromEnd(user->getResult(0)) || (replaced && replaced->index == use.get() && replaced->other != use.get());
 }
 
 namespace {
@@ -41,12 +46,15 @@ namespace {
 struct Way {
   int64_t added = 0;     ///< to what is below 0
   bool isMasked = false; ///< of what is below 0 only low bits are left
+  std::optional<int64_t> replaced = {}; ///< by another number
 
   Way through(Operation *op) const {
     Way way = *this;
     way.isMasked |= isa<AndOp>(op);
     if (std::optional<FromEnd> counted = matchFromEnd(op->getResult(0)))
       way.added = counted->size;
+    else if (std::optional<Replaced> found = matchReplaced(op->getResult(0)); found && !added && !isMasked && !replaced)
+      way.replaced = found->number;
     return way;
   }
 };
@@ -54,39 +62,64 @@ struct Way {
 /// What is asked of an integer by all who choose by it.
 struct Asked {
   int64_t limit = 0; ///< 0: nothing
-  bool fromEnd = true, isIndex = false;
-  std::set<int64_t> ignored = {};
+  bool fromEnd = true;
+  std::set<int64_t> ignored = {}; ///< what all take beyond the limit
 
   /// By one use at the end of its way.
   static Asked by(OpOperand &use, const Way &way) {
-    int64_t count = choices(use);
-    std::optional<int64_t> label = ignoredBy(use);
-    if (count == 0)
-      return {};
-    return {count, way.added == count && !way.isMasked, !label, label ? std::set<int64_t>{*label} : std::set<int64_t>()};
+    Asked asked{choices(use)};
+    if (asked.limit == 0)
+      return asked;
+    asked.fromEnd = way.added == asked.limit && !way.isMasked;
+    for (std::optional<int64_t> number : {ignoredBy(use), way.replaced})
+      if (number && !asked.isWithin(*number))
+        asked.ignored.insert(*number);
+    return asked;
   }
   Asked operator+(const Asked &other) const {
-    Asked both{limit == 0 || other.limit == 0 ? std::max(limit, other.limit) : std::min(limit, other.limit),
-               fromEnd && other.fromEnd, isIndex || other.isIndex, ignored};
-    both.ignored.insert(other.ignored.begin(), other.ignored.end());
+    if (limit == 0 || other.limit == 0)
+      return limit == 0 ? other : *this;
+    Asked both{std::min(limit, other.limit), fromEnd && other.fromEnd};
+    for (int64_t number : ignored)
+      if (other.takes(number))
+        both.ignored.insert(number);
+    for (int64_t number : other.ignored)
+      if (takes(number))
+        both.ignored.insert(number);
     return both;
   }
-  /// What one loss ignores is a label or a row to others.
+  bool isWithin(int64_t number) const { return number >= (fromEnd ? -limit : 0) && number < limit; }
+  bool takes(int64_t number) const { return isWithin(number) || ignored.contains(number); }
+  /// Of labels alone, which read no other memory, several numbers may be ignored: nothing is said of them then.
   format::Limits of(uint64_t count) const {
-    bool ignores = !isIndex && ignored.size() == 1;
-    return {count, limit, limit > 0 && fromEnd, ignores ? std::optional<int64_t>(*ignored.begin()) : std::nullopt};
+    if (limit == 0 || ignored.size() > 1)
+      return {count};
+    return {count, limit, fromEnd, ignored.empty() ? std::nullopt : std::optional<int64_t>(*ignored.begin())};
   }
   auto operator<=>(const Asked &) const = default;
 };
 
 } // namespace
 
+static bool moves(Operation *op) { return isa<SliceOp, TransposeOp, PadOp, ConcatOp>(op); }
+
+/// Where an operand begins in a concatenation.
+static int64_t startOf(OpOperand &part) {
+  int64_t start = 0;
+  auto concat = cast<ConcatOp>(part.getOwner());
+  for (Value before : concat.getOperands().take_front(part.getOperandNumber()))
+    start += cast<RankedTensorType>(before.getType()).getDimSize(concat.getDim());
+  return start;
+}
+
 /// For each element of a result that moves elements: which element of the operand it is, or -1 for none.
-static std::optional<SmallVector<int64_t>> movedFrom(Operation *op) {
-  if (!isa<SliceOp, TransposeOp, PadOp>(op))
+static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (!moves(op))
     return std::nullopt;
-  auto from = cast<RankedTensorType>(op->getOperand(0).getType()),
-       to = cast<RankedTensorType>(op->getResult(0).getType());
+  auto concat = dyn_cast<ConcatOp>(op);
+  int64_t start = concat ? startOf(use) : 0;
+  auto from = cast<RankedTensorType>(use.get().getType()), to = cast<RankedTensorType>(op->getResult(0).getType());
   SmallVector<int64_t> strides = computeSuffixProduct(from.getShape()), index(to.getRank());
   SmallVector<int64_t> moved(to.getNumElements());
   for (int64_t &place : moved) {
@@ -97,8 +130,10 @@ static std::optional<SmallVector<int64_t>> movedFrom(Operation *op) {
         at = slice.getStarts()[d] + at * slice.getStrides()[d];
       else if (auto transpose = dyn_cast<TransposeOp>(op))
         dim = transpose.getPermutation()[d];
+      else if (auto pad = dyn_cast<PadOp>(op))
+        at -= pad.getLow()[d];
       else
-        at -= cast<PadOp>(op).getLow()[d];
+        at -= d == int64_t(concat.getDim()) ? start : 0;
       place = at < 0 || at >= from.getDimSize(dim) ? -1 : place + at * strides[dim];
     }
     for (int64_t d = to.getRank() - 1; d >= 0 && ++index[d] == to.getDimSize(d); --d)
@@ -112,9 +147,8 @@ static bool forEachUse(Value value, llvm::function_ref<void(const Asked &)> visi
   bool isWhole = true;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    bool moves = isa<SliceOp, TransposeOp, PadOp>(user);
-    isWhole &= !moves;
-    if (moves || keepsAll(use))
+    isWhole &= !moves(user);
+    if (moves(user) || keepsAll(use))
       isWhole &= forEachUse(user->getResult(0), visit, way.through(user));
     else
       visit(Asked::by(use, way));
@@ -172,7 +206,7 @@ void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
     Operation *user = use.getOwner();
     if (keepsAll(use)) {
       follow(user->getResult(0), places, way.through(user));
-    } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(user)) {
+    } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(use)) {
       for (int64_t &place : *moved)
         place = place < 0 ? -1 : places[place];
       follow(user->getResult(0), *moved, way);

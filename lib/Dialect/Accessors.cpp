@@ -95,7 +95,7 @@ std::optional<double> readSplat(Value value) {
       if (isa<FloatType>(splat.getElementType()))
         return splat.getSplatValue<APFloat>().convertToDouble();
       APInt number = splat.getSplatValue<APInt>();
-      return number.getBitWidth() == 1 ? number.getZExtValue() : number.getSExtValue();
+      return number.getBitWidth() == 1 ? double(number.getZExtValue()) : double(number.getSExtValue());
     }
     auto convert = dyn_cast<ConvertOp>(op);
     bool keeps = convert && isa<FloatType>(convert.getType().getElementType()) &&

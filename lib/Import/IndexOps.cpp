@@ -43,7 +43,7 @@ LogicalResult importGather(NodeImporter &importer) {
     indices = first && !importer.embeddingMark() ? Value() : importer.knownAs(1, wrapped);
   } else if (indices = importer.tensor(1); succeeded(indices)) {
     // ONNX lets an index count from the end. Ids that are fed to a table of parameters do not.
-    if (!isFed(*indices) || !x->getDefiningOp<ReadOp>())
+    if (!isFed(*indices, size) || !x->getDefiningOp<ReadOp>())
       indices = countFromEnd(importer, *indices, size);
   }
   if (failed(indices))

@@ -17,19 +17,28 @@ Value countFromEnd(NodeImporter &importer, Value indices, int64_t size) {
   return rangeOf(indices).low >= 0 ? indices : index.compare(Predicate::lt, 0).select(index + double(size), index);
 }
 
-bool isFed(Value indices) {
+/// `isReplaced`: behind here one number has been replaced by another, so that what becomes of others before is not said.
+static bool isFed(Value indices, int64_t size, bool isReplaced) {
   while (Operation *op = indices.getDefiningOp()) {
+    auto isPart = [&](Value part) { return rangeOf(part).isIn(0, size) || isFed(part, size, isReplaced); };
+    if (auto concat = dyn_cast<ConcatOp>(op))
+      return llvm::all_of(concat.getOperands(), isPart);
     std::optional<FromEnd> counted = matchFromEnd(indices);
-    if (!counted && !isa<ReshapeOp, SliceOp, TransposeOp>(op) && !keepsIntegers(op))
+    std::optional<Replaced> replaced = matchReplaced(indices);
+    bool keeps = isa<ReshapeOp, SliceOp, TransposeOp>(op) || (keepsIntegers(op) && (!isReplaced || isa<ConvertOp>(op)));
+    if (!counted && !keeps && !(replaced && !isReplaced && rangeOf(replaced->other).isIn(0, size)))
       return false;
-    indices = counted ? counted->index : op->getOperand(0);
+    isReplaced |= replaced.has_value();
+    indices = counted ? counted->index : replaced ? replaced->index : op->getOperand(0);
   }
   return true;
 }
 
+bool isFed(Value indices, int64_t size) { return isFed(indices, size, /*isReplaced=*/false); }
+
 /// Whether each is in [0, size), as i1; null where all are.
 static Value findInside(NodeImporter &importer, Value indices, int64_t size) {
-  if (isFed(indices) || rangeOf(indices).isIn(0, size))
+  if (isFed(indices, size) || rangeOf(indices).isIn(0, size))
     return Value();
   Term index(importer.builder, importer.loc, indices);
   Value low = index.compare(Predicate::ge, 0), high = index.compare(Predicate::lt, double(size));

@@ -13,8 +13,9 @@ int64_t wrapIndex(int64_t index, int64_t size);
 llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t size);
 /// The indices, counted from the end of `size` where they are below 0.
 mlir::Value countFromEnd(NodeImporter &importer, mlir::Value indices, int64_t size);
-/// Whether the elements of an input, in another place or width: par-run looks at each before a step has it.
-bool isFed(mlir::Value indices);
+/// Whether each is an element of an input, in another place or width, or one in [0, size) instead: par-run looks at each element
+/// before a step has it, by what Bundle's InputLimits finds on the same way.
+bool isFed(mlir::Value indices, int64_t size);
 
 /// The dims of the indices in place of one of a table's.
 llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table, llvm::ArrayRef<int64_t> indices, int64_t dim);

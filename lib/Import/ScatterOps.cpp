@@ -118,6 +118,29 @@ Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
   return PutReduceOp::create(builder, operand.getLoc(), *kind, updates, indices, dim, scatter.size());
 }
 
+/// `updates` in place of what x has from `first` on, along `dim`.
+Value placeRun(NodeImporter &importer, Value x, Value updates, int64_t dim, int64_t first) {
+  int64_t size = cast<RankedTensorType>(x.getType()).getDimSize(dim);
+  int64_t behind = first + cast<RankedTensorType>(updates.getType()).getDimSize(dim);
+  SmallVector<Value> parts;
+  if (first > 0)
+    parts.push_back(importer.slice(x, dim, 0, first));
+  parts.push_back(updates);
+  if (behind < size)
+    parts.push_back(importer.slice(x, dim, behind, size - behind));
+  return parts.size() == 1 ? updates : ConcatOp::create(importer.builder, importer.loc, parts, dim).getResult();
+}
+
+/// Where all lines along `dim` point to the places that follow one another from one on: that place.
+std::optional<int64_t> findRunAlong(const StaticTensor *known, ArrayRef<int64_t> shape, int64_t dim, int64_t size) {
+  if (!known || known->isFloat() || countElements(shape) == 0 || shape[dim] > size)
+    return std::nullopt;
+  int64_t first = knownIndex(known, SmallVector<int64_t>(shape.size(), 0), size);
+  bool follows = true;
+  forEachIndex(shape, [&](ArrayRef<int64_t> at) { follows &= knownIndex(known, at, size) == first + at[dim]; });
+  return follows ? std::optional(first) : std::nullopt;
+}
+
 /// Indices that cover a part of the other dims: what they do not cover stays. The part is scattered into and put back.
 LogicalResult importScatterElements(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0), updates = importer.tensor(2);
@@ -145,8 +168,14 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   }
   if (!fits)
     return importer.error() << "scatters " << updateType << " by " << indexType << " into " << type;
-  bool repeats = mayRepeatAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
-  Value result = combine({termOf(importer, part), *indices, *updates, *dim, repeats}, *kind);
+  auto scatter = [&]() -> Value {
+    // `x[:, i] = y`
+    if (std::optional<int64_t> first = findRunAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim)); first && !*kind)
+      return placeRun(importer, part, *updates, *dim, *first);
+    bool repeats = mayRepeatAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
+    return combine({termOf(importer, part), *indices, *updates, *dim, repeats}, *kind);
+  };
+  Value result = scatter();
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (high[i])
       result = joinRest(importer, result, *x, i);
@@ -157,24 +186,15 @@ LogicalResult importScatterElements(NodeImporter &importer) {
 LogicalResult replaceRun(NodeImporter &importer, Value x, Value updates, bool &done) {
   const StaticTensor *known = importer.known(1);
   auto type = cast<RankedTensorType>(x.getType());
-  if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || type.getRank() < 1 || known->isFloat())
+  if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || type.getRank() < 1)
     return success();
-  int64_t count = known->getShape()[0], first = count ? known->intAt(0) : 0, size = type.getDimSize(0);
+  std::optional<int64_t> first = findRunAlong(known, known->getShape(), 0, type.getDimSize(0));
   SmallVector<int64_t> expected(type.getShape());
-  expected[0] = count;
-  bool follows = first >= 0 && count > 0 && count <= size - first && updates.getType() == type.clone(expected);
-  for (int64_t i = 0; i < count && follows; ++i)
-    follows = known->intAt(known->position({i, 0})) == first + i;
-  if (!follows)
+  expected[0] = known->getShape()[0];
+  if (!first || *first < 0 || expected[0] > type.getDimSize(0) - *first || updates.getType() != type.clone(expected))
     return success();
   done = true;
-  SmallVector<Value> parts;
-  if (first > 0)
-    parts.push_back(importer.slice(x, 0, 0, first));
-  parts.push_back(updates);
-  if (first + count < size)
-    parts.push_back(importer.slice(x, 0, first + count, size - first - count));
-  return importer.bind(parts.size() == 1 ? updates : ConcatOp::create(importer.builder, importer.loc, parts, 0).getResult());
+  return importer.bind(placeRun(importer, x, updates, 0, *first));
 }
 
 /// updates[i.., r..] go to operand[indices[i.., :], r..]: as rows of one dim that all addressed dims make together.

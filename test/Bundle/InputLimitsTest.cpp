@@ -172,6 +172,68 @@ TEST(InputLimits, LabelsMayBeIgnored) {
             "6 x [0, 2) or 255, [0, 2), 2 x [0, 9)");
 }
 
+/// `%b`, of `from` with `number` replaced by 1, which looks up 9 rows.
+std::string replaced(const std::string &from, int number) {
+  return "%n = par.constant dense<" + std::to_string(number) + "> : tensor<7xi64>\n%one = par.constant dense<1> : tensor<7xi64>\n"
+         "%is = par.compare eq " + from + ", %n : tensor<7xi64>\n%b = par.select %is, %one, " + from +
+         " : tensor<7xi1>, tensor<7xi64>\n%g = par.gather %t9, %b dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>\n";
+}
+
+TEST(InputLimits, OneNumberMayBeReplaced) {
+  auto loss = [](int ignored) {
+    return "%l, %m = par.cross_entropy %t7, %x ignore " + std::to_string(ignored) +
+           " : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)\n";
+  };
+  EXPECT_EQ(limitsOf("7", replaced("%x", -100)), "[0, 9) or -100");
+  EXPECT_EQ(limitsOf("7", replaced("%x", 3)), "[0, 9)");
+  // Labels that are decoded too: both take the number, or one does not.
+  EXPECT_EQ(limitsOf("7", replaced("%x", -100) + loss(-100)), "[0, 2) or -100");
+  EXPECT_EQ(limitsOf("7", replaced("%x", -1) + loss(-100)), "[0, 2)");
+  EXPECT_EQ(limitsOf("7", replaced("%x", -1) + "%o = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
+            "[0, 7)");
+  // One that another counts from the end; one that was counted before.
+  EXPECT_EQ(limitsOf("7", replaced("%x", -1) + R"(
+  %0 = par.constant dense<0> : tensor<7xi64>
+  %1 = par.compare lt %x, %0 : tensor<7xi64>
+  %2 = par.constant dense<9> : tensor<7xi64>
+  %3 = par.add %x, %2 : tensor<7xi64>
+  %4 = par.select %1, %3, %x : tensor<7xi1>, tensor<7xi64>
+  %5 = par.gather %t9, %4 dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>)"),
+            "[0, 9) or -1");
+  EXPECT_EQ(limitsOf("7", R"(
+  %0 = par.constant dense<0> : tensor<7xi64>
+  %1 = par.compare lt %x, %0 : tensor<7xi64>
+  %2 = par.constant dense<9> : tensor<7xi64>
+  %3 = par.add %x, %2 : tensor<7xi64>
+  %4 = par.select %1, %3, %x : tensor<7xi1>, tensor<7xi64>
+)" + replaced("%4", -100)),
+            "[-9, 9)");
+  // A number that is replaced where it is not the index's own.
+  EXPECT_EQ(limitsOf("7", R"(
+  %n = par.constant dense<-1> : tensor<7xi64>
+  %y = par.negate %x : tensor<7xi64>
+  %is = par.compare eq %y, %n : tensor<7xi64>
+  %b = par.select %is, %n, %x : tensor<7xi1>, tensor<7xi64>
+  %g = par.gather %t9, %b dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>)"),
+            "");
+}
+
+TEST(InputLimits, ThroughConcatenations) {
+  // Labels that follow a start, as a decoder's ids do: the last is none.
+  EXPECT_EQ(limitsOf("4", R"(
+  %0 = par.constant dense<0> : tensor<1xi64>
+  %1 = par.slice %x [0] to [3] by [1] : tensor<4xi64> to tensor<3xi64>
+  %2 = par.concat %0, %1 dim 0 : (tensor<1xi64>, tensor<3xi64>) -> tensor<4xi64>
+  %3 = par.gather %t9, %2 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>)"),
+            "3 x [0, 9), any");
+  // Twice in one, of which the second half alone is read.
+  EXPECT_EQ(limitsOf("2x2", R"(
+  %0 = par.concat %x, %x dim 1 : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x4xi64>
+  %1 = par.slice %0 [0, 3] to [2, 4] by [1, 1] : tensor<2x4xi64> to tensor<2x1xi64>
+  %2 = par.gather %t7, %1 dim 0 : tensor<7x2xf32>, tensor<2x1xi64> to tensor<2x1x2xf32>)"),
+            "any, [0, 7)");
+}
+
 TEST(InputLimits, NoneWhereNothingIsLookedUp) { EXPECT_EQ(limitsOf("4", "%0 = par.negate %x : tensor<4xi64>"), ""); }
 
 } // namespace

@@ -14,6 +14,16 @@ struct FromEnd {
 /// Nothing if the value is none such.
 std::optional<FromEnd> matchFromEnd(mlir::Value value);
 
+/// An integer but where it is `number`: select(index == number, other, index), or with != the other way round.
+struct Replaced {
+  mlir::Value index;
+  int64_t number;
+  mlir::Value other;
+};
+
+/// Nothing if the value is none such.
+std::optional<Replaced> matchReplaced(mlir::Value value);
+
 /// Whether an op changes the width of integers alone, or takes the low bits of what was widened, as of unsigned ones.
 bool keepsIntegers(mlir::Operation *op);
 

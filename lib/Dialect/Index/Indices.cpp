@@ -21,6 +21,19 @@ std::optional<FromEnd> matchFromEnd(Value value) {
   return FromEnd{index, int64_t(*size)};
 }
 
+std::optional<Replaced> matchReplaced(Value value) {
+  auto select = value.getDefiningOp<SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<CompareOp>() : CompareOp();
+  if (!compare || !isa<IntegerType>(getElementTypeOrSelf(compare.getLhs())))
+    return std::nullopt;
+  std::optional<double> number = readSplat(compare.getRhs());
+  bool isEqual = compare.getPredicate() == Predicate::eq;
+  Value index = isEqual ? select.getOnFalse() : select.getOnTrue(), other = isEqual ? select.getOnTrue() : select.getOnFalse();
+  if (!number || index != compare.getLhs() || !(isEqual || compare.getPredicate() == Predicate::ne))
+    return std::nullopt;
+  return Replaced{index, int64_t(*number), other};
+}
+
 bool keepsIntegers(Operation *op) {
   if (auto low = dyn_cast<AndOp>(op)) {
     DenseElementsAttr mask;
