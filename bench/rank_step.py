@@ -57,14 +57,15 @@ def run_peer(options, strategy):
 
 
 def shares(folder, steps):
-    """Seconds a step in products, and in communication that nothing hides (on the queue of compute), of each rank; the most of
-    each."""
+    """Seconds a step in products, of the rank that has most, and in communication that nothing hides (on the queue of compute):
+    of the rank that waits most and of the one that waits least. What the first waits longer it waits for the other to come."""
     spent = collections.defaultdict(collections.Counter)
     for rank, instruction, seconds in read_events(folder / "trace.json", read_programs(folder / "model.par")):
         waits = instruction["op"] in WAITS and instruction.get("q", "compute") == "compute"
         kind = "products" if "lib" in instruction else "waits" if waits else "rest"
         spent[rank][kind] += seconds / steps
-    return {kind: max(rank[kind] for rank in spent.values()) for kind in ("products", "waits")}
+    waits = [rank["waits"] for rank in spent.values()]
+    return {"products": max(rank["products"] for rank in spent.values()), "most": max(waits), "least": min(waits)}
 
 
 def main():
@@ -94,7 +95,8 @@ def main():
         mine, theirs, share = statistics.median(par), statistics.median(peer), shares(folder, options.steps)
         print(f"  {name:9} {mine:7.3f} s (cpu {statistics.median(cpu):7.3f}) {tokens / mine:6.0f} tokens/s"
               f"   PyTorch {STRATEGIES[name][1]:6} {theirs:7.3f} s {tokens / theirs:6.0f}   Par is {theirs / mine:.2f} x as fast"
-              f"   products {share['products'] / mine:.1%}, communication waited for {share['waits'] / mine:.1%}", flush=True)
+              f"   products {share['products'] / mine:.1%}, communication waited for {share['least'] / mine:.1%} to "
+              f"{share['most'] / mine:.1%}", flush=True)
 
 
 if __name__ == "__main__":
