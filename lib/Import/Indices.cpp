@@ -17,6 +17,14 @@ Value countFromEnd(NodeImporter &importer, Value indices, int64_t size) {
   return rangeOf(indices).low >= 0 ? indices : index.compare(Predicate::lt, 0).select(index + double(size), index);
 }
 
+/// Whether an op leaves numbers in [0, size) as they are, in whatever place or width.
+static bool keepsInside(Operation *op, int64_t size) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  unsigned width = convert ? convert.getType().getElementTypeBitWidth() : 64;
+  bool fits = width > 32 || size <= int64_t(1) << (width - 1);
+  return isa<ReshapeOp, SliceOp, TransposeOp>(op) || (keepsIntegers(op) && fits);
+}
+
 /// `isReplaced`: behind here one number has been replaced by another, so that what becomes of others before is not said.
 static bool isFed(Value indices, int64_t size, bool isReplaced) {
   while (Operation *op = indices.getDefiningOp()) {
@@ -25,7 +33,7 @@ static bool isFed(Value indices, int64_t size, bool isReplaced) {
       return llvm::all_of(concat.getOperands(), isPart);
     std::optional<FromEnd> counted = matchFromEnd(indices);
     std::optional<Replaced> replaced = matchReplaced(indices);
-    bool keeps = isa<ReshapeOp, SliceOp, TransposeOp>(op) || (keepsIntegers(op) && (!isReplaced || isa<ConvertOp>(op)));
+    bool keeps = keepsInside(op, size) && !(isReplaced && isa<AndOp>(op));
     if (!counted && !keeps && !(replaced && !isReplaced && rangeOf(replaced->other).isIn(0, size)))
       return false;
     isReplaced |= replaced.has_value();

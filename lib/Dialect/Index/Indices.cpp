@@ -4,6 +4,8 @@
 
 #include "mlir/IR/Matchers.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace par {
@@ -29,7 +31,8 @@ std::optional<Replaced> matchReplaced(Value value) {
   std::optional<double> number = readSplat(compare.getRhs());
   bool isEqual = compare.getPredicate() == Predicate::eq;
   Value index = isEqual ? select.getOnFalse() : select.getOnTrue(), other = isEqual ? select.getOnTrue() : select.getOnFalse();
-  if (!number || index != compare.getLhs() || !(isEqual || compare.getPredicate() == Predicate::ne))
+  constexpr double exact = 1ll << 53;
+  if (!number || std::abs(*number) >= exact || index != compare.getLhs() || !(isEqual || compare.getPredicate() == Predicate::ne))
     return std::nullopt;
   return Replaced{index, int64_t(*number), other};
 }
