@@ -4,6 +4,9 @@
 // gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice. Along the gathered dim it is the same
 // part of each member's shard, so that each chunk is again a gather (scatter) of all members.
 //
+// Where ranks do not divide the gathered (scattered) dim, a slice takes its padding off behind the gather, and a pad puts it there
+// in front of the scatter: they are chunked with the product, along another dim.
+//
 // It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its end, which
 // runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
 #include "HostLevels.h"
@@ -48,6 +51,7 @@ struct Pair {
   SmallVector<Reader> readers; ///< of a gather; of a scatter its product, once for each operand that the cut may be along
   Cut cut;
   int64_t chunks = 1;
+  Operation *fit = nullptr; ///< the slice behind the gather or the pad in front of the scatter, if any
 };
 
 class Decomposer {
@@ -129,6 +133,41 @@ static Value joinChunks(OpBuilder &builder, Location loc, ArrayRef<Value> chunks
   return joinDims(builder, loc, ConcatOp::create(builder, loc, split, cut.dim + 1), cut.dim);
 }
 
+/// The slice that alone reads a gather and takes off what pads the gathered dim, if there is one.
+static SliceOp trimOf(AllGatherOp gather) {
+  Value whole = gather.getResult(0);
+  auto trim = whole.hasOneUse() ? dyn_cast<SliceOp>(*whole.user_begin()) : SliceOp();
+  if (!trim || llvm::any_of(trim.getStarts(), [](int64_t start) { return start != 0; }) ||
+      llvm::any_of(trim.getStrides(), [](int64_t stride) { return stride != 1; }))
+    return {};
+  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(getTensorType(trim.getType()).getShape(), getTensorType(whole.getType()).getShape())))
+    if (int64_t(dim) != gather.getDims()[0] && std::get<0>(sizes) != std::get<1>(sizes))
+      return {};
+  return trim;
+}
+
+/// The pad that a scatter alone reads and that fills up the scattered dim at its end, if there is one.
+static PadOp filledBy(ReduceScatterOp scatter) {
+  auto pad = scatter.getInputs()[0].getDefiningOp<PadOp>();
+  if (!pad || !pad->hasOneUse() || llvm::any_of(pad.getLow(), [](int64_t low) { return low != 0; }))
+    return {};
+  for (auto [dim, high] : llvm::enumerate(pad.getHigh()))
+    if (int64_t(dim) != scatter.getDims()[0] && high != 0)
+      return {};
+  return pad;
+}
+
+/// What a slice or a pad makes of one chunk of its operand, which differs from the operand along other dims than it changes.
+static Value fitChunk(OpBuilder &builder, Operation *fit, Value chunk, int64_t dim) {
+  if (!fit)
+    return chunk;
+  SmallVector<int64_t> shape(getTensorType(chunk.getType()).getShape());
+  shape[dim] = getTensorType(fit->getResult(0).getType()).getDimSize(dim);
+  if (auto pad = dyn_cast<PadOp>(fit))
+    return PadOp::create(builder, fit->getLoc(), getTensorType(chunk.getType()).clone(shape), chunk, pad.getLow(), pad.getHigh(), pad.getValue());
+  return sliceDim(builder, fit->getLoc(), chunk, dim, 0, shape[dim]);
+}
+
 /// The product of one chunk of an operand, and of the other one's where the dim is in both.
 static Value multiplyChunk(OpBuilder &builder, Reader reader, Value mine, Cut cut, int64_t chunk, int64_t chunks) {
   DotOp dot = reader.dot;
@@ -199,9 +238,10 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   if (gather.getNumResults() != 1 || isThereAtBegin(gather.getInputs()[0]))
     return std::nullopt;
   Value whole = gather.getResult(0), shard = gather.getInputs()[0];
-  Pair pair{gather, {}, {}, 1};
+  SliceOp trim = trimOf(gather);
+  Pair pair{gather, {}, {}, 1, trim};
   PairCost cost{format::CollKind::AllGather, getByteSize(shard.getType()), groupOf(gather.getAxes()), {}, 0, 0};
-  for (OpOperand &use : whole.getUses()) {
+  for (OpOperand &use : (trim ? Value(trim) : whole).getUses()) {
     auto dot = dyn_cast<DotOp>(use.getOwner());
     if (!dot || dot.getLhs() == dot.getRhs())
       return std::nullopt;
@@ -228,7 +268,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
       mine.moved += place.result ? 2 * getByteSize(reader.dot.getType()) : 0;
       mine.moves += place.other ? 1 : 0;
     }
-    if (kept && !narrow)
+    if (kept && !narrow && !(trim && dim == gathered))
       consider(best, pair, mine, inOne);
   }
   return best ? std::optional(best->second) : std::nullopt;
@@ -236,7 +276,9 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
 
 /// A scatter of what one product gives and nothing else reads, and whose result something in the fragment needs.
 std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
-  auto dot = scatter.getNumResults() == 1 ? scatter.getInputs()[0].getDefiningOp<DotOp>() : DotOp();
+  PadOp filled = scatter.getNumResults() == 1 ? filledBy(scatter) : PadOp();
+  Value given = filled ? filled.getOperand() : scatter.getInputs()[0];
+  auto dot = scatter.getNumResults() == 1 ? given.getDefiningOp<DotOp>() : DotOp();
   if (!dot || !dot->hasOneUse() || dot.getLhs() == dot.getRhs() || scatter.getKind() != ReduceKind::sum ||
       llvm::all_of(scatter->getUsers(), [](Operation *user) { return isa<ReturnOp>(user); }))
     return std::nullopt;
@@ -253,6 +295,8 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
       Place place = reader.placeOf(dim);
       if (!place.result || (place.other && !left)) // what is in both was tried
         continue;
+      if (filled && *place.result == scatter.getDims()[0])
+        continue;
       PairCost mine = cost;
       mine.moved = 2 * (getByteSize(operand.getType()) + cost.bytes);
       mine.moves = 1;
@@ -261,7 +305,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
         ++mine.moves;
       }
       int64_t parts = *place.result == scatter.getDims()[0] ? cost.group.members : 1;
-      consider(best, {scatter, {reader}, {*place.result, parts}, 1}, mine, inOne);
+      consider(best, {scatter, {reader}, {*place.result, parts}, 1, filled}, mine, inOne);
     }
   }
   return best ? std::optional(best->second) : std::nullopt;
@@ -279,8 +323,8 @@ void Decomposer::cutGather(const Pair &pair) {
     SmallVector<int64_t> shape(getTensorType(shard.getType()).getShape());
     shape[gather.getDims()[0]] *= membersOf(gather.getAxes());
     Type type = getTensorType(shard.getType()).clone(shape);
-    gathered.push_back(
-        AllGatherOp::create(builder, loc, type, shard, gather.getDims(), gather.getAxes()).getResult(0));
+    Value whole = AllGatherOp::create(builder, loc, type, shard, gather.getDims(), gather.getAxes()).getResult(0);
+    gathered.push_back(fitChunk(builder, pair.fit, whole, gather.getDims()[0]));
   }
   for (Reader reader : pair.readers) {
     DotOp dot = reader.dot;
@@ -298,6 +342,8 @@ void Decomposer::cutGather(const Pair &pair) {
     dot.replaceAllUsesWith(whole);
     dot.erase();
   }
+  if (pair.fit)
+    pair.fit->erase();
   gather.erase();
 }
 
@@ -315,7 +361,8 @@ void Decomposer::cutScatter(const Pair &pair) {
   SmallVector<Value> scattered;
   for (int64_t chunk = 0; chunk < pair.chunks; ++chunk) {
     Value mine = takeChunk(builder, dot.getLoc(), operand, ofOperand, chunk, pair.chunks);
-    Value made = multiplyChunk(builder, reader, mine, ofOperand, chunk, pair.chunks);
+    Value product = multiplyChunk(builder, reader, mine, ofOperand, chunk, pair.chunks);
+    Value made = fitChunk(builder, pair.fit, product, scatter.getDims()[0]);
     SmallVector<int64_t> shape(getTensorType(made.getType()).getShape());
     shape[scatter.getDims()[0]] /= membersOf(scatter.getAxes());
     Type type = getTensorType(made.getType()).clone(shape);
@@ -325,6 +372,8 @@ void Decomposer::cutScatter(const Pair &pair) {
   }
   scatter.getResult(0).replaceAllUsesWith(joinChunks(builder, loc, scattered, {pair.cut.dim, 1}));
   scatter.erase();
+  if (pair.fit)
+    pair.fit->erase();
   dot.erase();
 }
 

@@ -9,7 +9,6 @@
 // RUN: par-opt %s --par-decompose-collectives=hardware=h100-sxm | FileCheck %s --check-prefix=NONE
 // RUN: not par-opt %s --par-decompose-collectives=hardware=abacus 2>&1 | FileCheck %s --check-prefix=ABACUS
 
-// NONE-NOT: par.slice
 // NONE-NOT: par.concat
 // ABACUS: error: abacus: no hardware file of this name
 
@@ -65,6 +64,28 @@ par.fragment @step.s0.scatter(%x: tensor<1x16x3xf32>, %w: tensor<3x8xf32>) -> te
   %r = par.reduce_scatter sum %d dims [1] over ["tp"] : (tensor<1x16x8xf32>) -> tensor<1x8x8xf32>
   %a = par.add %r, %r : tensor<1x8x8xf32>
   par.return %a : tensor<1x8x8xf32>
+}
+// Seven rows of two ranks: what pads the last is taken off behind each chunk's gather, and added in front of its scatter.
+// CHECK-LABEL: par.fragment @step.s0.uneven
+// CHECK: %[[GA:.*]] = par.all_gather %{{.*}} dims [1] over ["tp"] : (tensor<2x4x6xf32>) -> tensor<2x8x6xf32>
+// CHECK: %[[FA:.*]] = par.slice %[[GA]] [0, 0, 0] to [2, 7, 6] by [1, 1, 1] : tensor<2x8x6xf32> to tensor<2x7x6xf32>
+// CHECK: par.all_gather
+// CHECK: par.dot %[[FA]], %{{.*}} contracting [2] x [0]
+// CHECK: %[[D:.*]] = par.dot %{{.*}} : (tensor<4x7x3xf32>, tensor<3x3xf32>) -> tensor<4x7x3xf32>
+// CHECK: %[[P:.*]] = par.pad %[[D]] low [0, 0, 0] high [0, 1, 0] {{.*}} : tensor<4x7x3xf32> to tensor<4x8x3xf32>
+// CHECK: par.reduce_scatter sum %[[P]] dims [1] over ["tp"] : (tensor<4x8x3xf32>) -> tensor<4x4x3xf32>
+// CHECK: par.concat %{{.*}} dim 2 : (tensor<4x4x3xf32>, tensor<4x4x3xf32>) -> tensor<4x4x6xf32>
+par.fragment @step.s0.uneven(%s: tensor<4x4x6xf32>, %w: tensor<6x3xf32>, %v: tensor<3x6xf32>) -> tensor<4x4x6xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %x = par.add %s, %s : tensor<4x4x6xf32>
+  %g = par.all_gather %x dims [1] over ["tp"] : (tensor<4x4x6xf32>) -> tensor<4x8x6xf32>
+  %f = par.slice %g [0, 0, 0] to [4, 7, 6] by [1, 1, 1] : tensor<4x8x6xf32> to tensor<4x7x6xf32>
+  %d = par.dot %f, %w contracting [2] x [0] : (tensor<4x7x6xf32>, tensor<6x3xf32>) -> tensor<4x7x3xf32>
+  %n = par.negate %d : tensor<4x7x3xf32>
+  %e = par.dot %n, %v contracting [2] x [0] : (tensor<4x7x3xf32>, tensor<3x6xf32>) -> tensor<4x7x6xf32>
+  %p = par.pad %e low [0, 0, 0] high [0, 1, 0] value 0.0 : f32 : tensor<4x7x6xf32> to tensor<4x8x6xf32>
+  %r = par.reduce_scatter sum %p dims [1] over ["tp"] : (tensor<4x8x6xf32>) -> tensor<4x4x6xf32>
+  %a = par.add %r, %r : tensor<4x4x6xf32>
+  par.return %a : tensor<4x4x6xf32>
 }
 // Where only the scattered dim divides, a chunk is the same part of each member's.
 // CHECK-LABEL: par.fragment @step.s0.pieces

@@ -11,8 +11,10 @@ def DecomposeCollectivesPass : Pass<"par-decompose-collectives", "::mlir::Module
     take least time by the hardware file, if that is less than without chunks, with what cutting and joining cost; 1: none. The dim that
     is cut, of those of the gathered (scattered) tensor that chunks divide, is the one that costs least. It is kept by the first
     product, which sums over the same elements as before. Another product that reads the gather may sum over it (the gradient of
-    a weight), if its result is f32 or f64: that is the sum of the chunks' products, the first one's first. Pairs that no dim fits stay, and so do gathers of what is there
-    at the fragment's begin, and scatters whose result only leaves it: they run beside compute without chunks.
+    a weight), if its result is f32 or f64: that is the sum of the chunks' products, the first one's first. A slice that takes the
+    padding of the gathered dim off, and a pad that fills up the scattered one, stand for each chunk too, which is then cut along
+    another dim. Pairs that no dim fits stay, and so do gathers of what is there at the fragment's begin, and scatters whose result
+    only leaves it: they run beside compute without chunks.
     Fails: where there is no such hardware file.
 
     ```
