@@ -122,7 +122,12 @@ def _named_inputs(torch, module, inputs):
         if name in {*dict(module.named_parameters()), *dict(module.named_buffers())}:
             raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file holds one of a '
                         f'name', code=2, notes=["give forward's argument another name"])
-    return list(inputs), list(inputs.values())
+    return list(inputs), [_apart(torch, value) for value in inputs.values()]
+
+
+def _apart(torch, value):
+    """torch.export takes one tensor that stands for two inputs (labels=input_ids) as one input that is read twice."""
+    return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 def _output_names(torch, module, names, values):

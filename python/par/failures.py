@@ -21,6 +21,9 @@ def as_error(torch, reason):
     if type(root).__name__ in BY_DATA:
         notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute everything and "
                      "choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
+    if "complex-valued" in str(root):
+        notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
+                     "rotary positions do, or give the tensor its shape by view")
     return Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes)
 
 
@@ -44,4 +47,4 @@ def _last(found):
 
 def _first_line(reason):
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(reason)).strip().splitlines()
-    return text[0] if text else type(reason).__name__
+    return re.sub(r" This is step \d/\d of .*", "", text[0]) if text else type(reason).__name__

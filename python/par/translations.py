@@ -63,10 +63,13 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
     counts = op.Not(op.Equal(target, op.Constant(value_int=ignore_index)))
     label = op.Where(counts, target, op.Constant(value_int=0))
     zero = like(op, 0, input)
-    picked = op.Squeeze(op.GatherElements(scores, op.Unsqueeze(label, op.Constant(value_ints=[dim])), axis=dim),
-                        op.Constant(value_ints=[dim]))
+    # The loss of the label itself says of the labels that they are classes; indices may count from the end, as -1 for the last.
+    first = op.Constant(value_ints=[0])
+    rows, labels = (input, target) if rank > 1 else (op.Unsqueeze(input, first), op.Unsqueeze(target, first))
+    own, _ = op.SoftmaxCrossEntropyLoss(rows, labels, weight, reduction="none", ignore_index=ignore_index)
+    own = own if rank > 1 else op.Squeeze(own, first)
     evenly = op.ReduceSum(scores, op.Constant(value_ints=[dim]), keepdims=0)
-    mixed = op.Add(op.Mul(picked, like(op, label_smoothing - 1, input)), op.Mul(evenly, like(op, -label_smoothing / classes, input)))
+    mixed = op.Add(op.Mul(own, like(op, 1 - label_smoothing, input)), op.Mul(evenly, like(op, -label_smoothing / classes, input)))
     shares = one if weight is None else op.Gather(weight, label, axis=0)
     return _reduce(op, op.Where(counts, mixed, zero), op.ReduceSum(op.Where(counts, shares, zero), keepdims=0), reduction)
 

@@ -228,6 +228,57 @@ class Exporter(unittest.TestCase):
             par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
         self.assertRegex(caught.exception.notes[-2], r"test_export\.py:\d+: this call$")
 
+    def test_says_what_to_do_about_complex_numbers(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                turn = torch.polar(torch.ones(4, 4), torch.ones(4, 4))
+                return torch.view_as_real(torch.view_as_complex(x) * turn[None, :, :])
+
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
+            par.export(Net(), {"x": torch.ones(2, 4, 4, 2)}, f"{folder}/model.onnx")
+        self.assertRegex(str(caught.exception), r"torch\.onnx\.export failed: [^:]*\.$|to an ONNX model\.")
+        self.assertIn("write cos and sin apart", caught.exception.notes[-1])
+
+    def test_one_tensor_given_for_two_inputs(self):
+        """torch.export reads the second one's name twice then: with labels=input_ids the loss was another, silently."""
+        import onnx
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.nn.Embedding(8, 4)
+
+            def forward(self, tokens, labels, weights):
+                return torch.nn.functional.cross_entropy(self.table(tokens) @ self.table.weight.T * weights.sum(), labels)
+
+        tokens, weights = torch.arange(6), torch.ones(8)
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = {"tokens": tokens, "labels": tokens, "weights": weights[2:5]}
+            graph = onnx.load(par.export(Net(), inputs, f"{folder}/model.onnx")).graph
+        read = {name for node in graph.node for name in node.input if node.op_type != "Shape"}
+        self.assertEqual([value.name for value in graph.input], ["tokens", "labels", "weights"])
+        self.assertLessEqual({"tokens", "labels", "weights"}, read)
+        self.assertIs(inputs["tokens"], tokens)
+
+    def test_smoothed_labels_are_classes(self):
+        """Of indices -1 is the last: the loss op alone says that par-run is to refuse it."""
+        import onnx
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, scores, labels):
+                return torch.nn.functional.cross_entropy(scores, labels, label_smoothing=0.1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = {"scores": torch.ones(4, 5), "labels": torch.arange(4)}
+            graph = onnx.load(par.export(Net(), inputs, f"{folder}/model.onnx")).graph
+        kinds = [node.op_type for node in graph.node]
+        self.assertIn("SoftmaxCrossEntropyLoss", kinds)
+        self.assertNotIn("GatherElements", kinds)
+
     def test_parts_in_eval_mode_stay_so(self):
         import onnx
         import torch
