@@ -208,6 +208,15 @@ TEST(InputLimits, OneNumberMayBeReplaced) {
   %4 = par.select %1, %3, %x : tensor<7xi1>, tensor<7xi64>
 )" + replaced("%4", -100)),
             "[-9, 9)");
+  // Told the other way round.
+  EXPECT_EQ(limitsOf("7", R"(
+  %n = par.constant dense<-1> : tensor<7xi64>
+  %one = par.constant dense<1> : tensor<7xi64>
+  %is = par.compare eq %x, %n : tensor<7xi64>
+  %not = par.not %is : tensor<7xi1>
+  %b = par.select %not, %x, %one : tensor<7xi1>, tensor<7xi64>
+  %g = par.gather %t9, %b dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>)"),
+            "[0, 9) or -1");
   // A number that is replaced where it is not the index's own.
   EXPECT_EQ(limitsOf("7", R"(
   %n = par.constant dense<-1> : tensor<7xi64>

@@ -25,14 +25,17 @@ std::optional<FromEnd> matchFromEnd(Value value) {
 
 std::optional<Replaced> matchReplaced(Value value) {
   auto select = value.getDefiningOp<SelectOp>();
-  auto compare = select ? select.getCondition().getDefiningOp<CompareOp>() : CompareOp();
+  auto negated = select ? select.getCondition().getDefiningOp<NotOp>() : NotOp();
+  Value condition = negated ? negated.getOperand() : select ? Value(select.getCondition()) : Value();
+  auto compare = condition ? condition.getDefiningOp<CompareOp>() : CompareOp();
   if (!compare || !isa<IntegerType>(getElementTypeOrSelf(compare.getLhs())))
     return std::nullopt;
   std::optional<double> number = readSplat(compare.getRhs());
-  bool isEqual = compare.getPredicate() == Predicate::eq;
+  bool isEqual = (compare.getPredicate() == Predicate::eq) != bool(negated);
   Value index = isEqual ? select.getOnFalse() : select.getOnTrue(), other = isEqual ? select.getOnTrue() : select.getOnFalse();
   constexpr double exact = 1ll << 53;
-  if (!number || std::abs(*number) >= exact || index != compare.getLhs() || !(isEqual || compare.getPredicate() == Predicate::ne))
+  if (!number || std::abs(*number) >= exact || index != compare.getLhs() ||
+      !llvm::is_contained({Predicate::eq, Predicate::ne}, compare.getPredicate()))
     return std::nullopt;
   return Replaced{index, int64_t(*number), other};
 }

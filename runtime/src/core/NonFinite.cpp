@@ -14,21 +14,39 @@ namespace {
 
 using format::Op;
 
-/// Calls visit(step, operand, buffer, address) for each f32 operand that kernels and calls write.
+/// Calls visit(buffer, address) for each operand that a step writes.
 template <typename Visit>
-void forEachResult(const ExpandedEntry &entry, const format::Program &program, Visit visit) {
-  for (size_t i = 0; i < entry.steps.size(); ++i) {
-    const Step &step = entry.steps[i];
-    if (step.op != Op::Kernel && step.op != Op::Call && step.op != Op::Coll && step.op != Op::Recv)
-      continue;
-    for (size_t n = 0; n < step.instruction->operands.size(); ++n) {
-      const format::Operand &operand = step.instruction->operands[n];
-      const format::Buffer &buffer = program.buffers[operand.buffer];
-      if (operand.access != format::Access::Read && buffer.type == DType::F32)
-        visit(i, buffer, entry.pointers[step.operands + n]);
-    }
+void forEachWritten(const ExpandedEntry &entry, const Step &step, const format::Program &program, Visit visit) {
+  for (size_t n = 0; step.instruction && n < step.instruction->operands.size(); ++n) {
+    const format::Operand &operand = step.instruction->operands[n];
+    if (operand.access != format::Access::Read)
+      visit(program.buffers[operand.buffer], entry.pointers[step.operands + n]);
   }
 }
+
+/// Memory that later steps have written, as ranges of addresses that do not meet.
+class Overwritten {
+public:
+  bool meets(const void *at, uint64_t bytes) const {
+    auto begin = reinterpret_cast<uintptr_t>(at);
+    auto next = ranges.lower_bound(begin + bytes); // the first that begins behind
+    return next != ranges.begin() && std::prev(next)->second > begin;
+  }
+  void add(const void *at, uint64_t bytes) {
+    auto begin = reinterpret_cast<uintptr_t>(at), end = begin + bytes;
+    auto next = ranges.upper_bound(end);
+    while (next != ranges.begin() && std::prev(next)->second >= begin) {
+      auto met = std::prev(next);
+      begin = std::min(begin, met->first);
+      end = std::max(end, met->second);
+      next = ranges.erase(met);
+    }
+    ranges[begin] = end;
+  }
+
+private:
+  std::map<uintptr_t, uintptr_t> ranges;
+};
 
 bool holdsNonFinite(const HostBytes &bytes) {
   auto *values = reinterpret_cast<const float *>(bytes.data());
@@ -84,18 +102,21 @@ std::string describeNaN(const WeightStore &store) {
 }
 
 std::string Session::firstNonFinite() const {
-  // A result is judged at its last writer: what was there before is gone.
-  std::map<const void *, size_t> lastWriter;
-  forEachResult(*last, program, [&](size_t step, const format::Buffer &, void *at) { lastWriter[at] = step; });
+  // What later steps have written into, in part or whole, says nothing of the step that wrote before them.
+  Overwritten gone;
   size_t first = last->steps.size();
   std::string name;
-  forEachResult(*last, program, [&](size_t step, const format::Buffer &buffer, void *at) {
-    bool local = last->steps[step].op == Op::Kernel || last->steps[step].op == Op::Call;
-    if (step < first && local && lastWriter[at] == step && holdsNonFinite({*device, at, buffer.bytes()})) {
-      first = step;
-      name = buffer.name;
-    }
-  });
+  for (size_t i = last->steps.size(); i-- > 0;) {
+    const Step &step = last->steps[i];
+    bool local = step.op == Op::Kernel || step.op == Op::Call;
+    forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) {
+      if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) && holdsNonFinite({*device, at, buffer.bytes()})) {
+        first = i;
+        name = buffer.name;
+      }
+    });
+    forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) { gone.add(at, buffer.bytes()); });
+  }
   if (first == last->steps.size())
     return "";
   const Step &step = last->steps[first];
