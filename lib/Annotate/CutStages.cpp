@@ -26,6 +26,7 @@ private:
   LogicalResult hintByCost();
   void joinTail(std::vector<OpGroup> &groups);
   void hintInside(const PatternMatches &matches, int64_t stage);
+  void hintBehind(StringRef start, int64_t stage);
   void assign();
   LogicalResult checkNotEmpty();
 
@@ -81,6 +82,28 @@ void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
   }
 }
 
+/// Whether a module comes later in a numbered stack, or in one around it: h.3.mlp behind h.2.attn.
+static bool comesLater(StringRef module, StringRef start) {
+  for (auto [mine, its] : llvm::zip(splitName(module), splitName(start))) {
+    unsigned number = 0, least = 0;
+    if (mine != its)
+      return !mine.getAsInteger(10, number) && !its.getAsInteger(10, least) && number > least;
+  }
+  return false;
+}
+
+/// What follows the start of a stage in its stack is there too, also where no value of the start flows into it: the keys of
+/// a second decoder layer, which the encoder alone gives.
+void Cutter::hintBehind(StringRef start, int64_t stageIndex) {
+  bool isBehind = false;
+  for (Operation *op : ops) {
+    isBehind |= hint.lookup(op) >= stageIndex;
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (isBehind && from && comesLater(from->module, start))
+      hint[op] = std::max(hint.lookup(op), stageIndex);
+  }
+}
+
 LogicalResult Cutter::hintByStarts(const PlanPipeline &pipeline) {
   for (auto [index, start] : llvm::enumerate(pipeline.starts)) {
     PatternMatches matches = matchPattern(start.pattern, model.names);
@@ -89,6 +112,9 @@ LogicalResult Cutter::hintByStarts(const PlanPipeline &pipeline) {
       return error(start.origin) << "cut \"" << start.pattern.text() << "\" means " << count
                                  << " modules or nodes; a cut names the one that starts the next stage";
     hintInside(matches, index + 1);
+    hintBehind(matches.modules.empty() ? StringRef(model.names.nodes[matches.nodes[0]].name).split('/').first
+                                       : StringRef(model.names.modules[matches.modules[0]]),
+               index + 1);
   }
   return success();
 }

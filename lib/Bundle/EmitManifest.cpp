@@ -1,5 +1,6 @@
 #include "EmitManifest.h"
 #include "Layouts.h"
+#include "par/Dialect/Splat.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
@@ -119,13 +120,6 @@ std::optional<format::InitRule> parseInitRule(StringRef text) {
   return rule;
 }
 
-static double numberOf(DenseElementsAttr splat) {
-  if (isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().convertToDouble();
-  APInt value = splat.getSplatValue<APInt>();
-  return value.getBitWidth() == 1 ? double(value.getZExtValue()) : double(value.getSExtValue());
-}
-
 std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) const {
   DictionaryAttr dict = variable.getSourceAttr();
   // What is compressed cannot be mapped: par-run asks for --weights.
@@ -168,8 +162,8 @@ LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Ten
   tensor.source = sourceOf(variable);
   if (auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr())) {
     bool constant = tensor.kind == format::TensorKind::Constant;
-    if (value.isSplat() && !constant && !variable.getInit())
-      tensor.init.a = numberOf(value);
+    if (auto splat = dyn_cast<SplatElementsAttr>(value); splat && !constant && !variable.getInit())
+      tensor.init.a = numberOf(splat);
     else
       tensor.value = placeConstant(value);
     // Fresh weights follow their rule, wherever those of the model stand.
@@ -241,10 +235,11 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
 }
 
 LogicalResult ManifestEmitter::emitHyper(VariableOp variable) {
-  auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr());
-  if (value && !value.isSplat())
+  ElementsAttr value = variable.getValueAttr();
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(value);
+  if (value && !splat)
     return variable.emitError() << "is a hyper parameter of several numbers";
-  out.hypers.push_back({variable.getSymName().str(), value ? numberOf(value) : 0});
+  out.hypers.push_back({variable.getSymName().str(), splat ? numberOf(splat) : 0});
   return success();
 }
 

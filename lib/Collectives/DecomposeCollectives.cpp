@@ -4,11 +4,9 @@
 // gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice. Along the gathered dim it is the same
 // part of each member's shard, so that each chunk is again a gather (scatter) of all members.
 //
-// Where ranks do not divide the gathered (scattered) dim, a slice takes its padding off behind the gather, and a pad puts it there
-// in front of the scatter: they are chunked with the product, along another dim.
-//
 // It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its end, which
 // runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
+#include "Chunks.h"
 #include "HostLevels.h"
 #include "PairTime.h"
 #include "par/Collectives/Passes.h"
@@ -22,15 +20,6 @@ namespace par {
 #include "par/Collectives/Passes.h.inc"
 
 namespace {
-
-/// A dim of the whole tensor (gathered, or to be scattered), and how it is cut.
-struct Cut {
-  int64_t dim = 0;
-  int64_t parts = 1; ///< along the collective's own dim: members, of whose parts each gives a share to a chunk
-
-  /// How many elements each part has.
-  int64_t extent(Type type) const { return getTensorType(type).getDimSize(dim) / parts; }
-};
 
 /// Where a cut dim of a product's operand is in its other operand and in its result; absent where it is in neither.
 struct Place {
@@ -88,84 +77,6 @@ Place Reader::placeOf(int64_t dim) {
   SmallVector<int64_t> free = left ? dot.getLhsFree() : dot.getRhsFree();
   int64_t before = batching.size() + (left ? 0 : dot.getLhsFree().size());
   return {std::nullopt, before + (llvm::find(free, dim) - free.begin())};
-}
-
-/// Elements [from, to) of a dim.
-static Value sliceDim(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t from, int64_t to) {
-  SmallVector<int64_t> limits(getTensorType(value.getType()).getShape());
-  SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
-  starts[dim] = from;
-  limits[dim] = to;
-  return SliceOp::create(builder, loc, value, starts, limits, strides);
-}
-
-/// The dim as two, (parts, rest).
-static Value splitDim(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t parts) {
-  SmallVector<int64_t> shape(getTensorType(value.getType()).getShape());
-  shape[dim] /= parts;
-  shape.insert(shape.begin() + dim, parts);
-  return buildReshape(builder, loc, value, shape);
-}
-
-/// The dim and the one behind it as one.
-static Value joinDims(OpBuilder &builder, Location loc, Value value, int64_t dim) {
-  SmallVector<int64_t> shape(getTensorType(value.getType()).getShape());
-  shape[dim + 1] *= shape[dim];
-  shape.erase(shape.begin() + dim);
-  return buildReshape(builder, loc, value, shape);
-}
-
-/// What one chunk has of a value, whose dim is cut as `cut` says.
-static Value takeChunk(OpBuilder &builder, Location loc, Value value, Cut cut, int64_t chunk, int64_t chunks) {
-  int64_t size = cut.extent(value.getType()) / chunks;
-  if (cut.parts == 1)
-    return sliceDim(builder, loc, value, cut.dim, chunk * size, (chunk + 1) * size);
-  Value split = splitDim(builder, loc, value, cut.dim, cut.parts);
-  return joinDims(builder, loc, sliceDim(builder, loc, split, cut.dim + 1, chunk * size, (chunk + 1) * size), cut.dim);
-}
-
-/// The whole of what the chunks have.
-static Value joinChunks(OpBuilder &builder, Location loc, ArrayRef<Value> chunks, Cut cut) {
-  if (cut.parts == 1)
-    return ConcatOp::create(builder, loc, chunks, cut.dim);
-  SmallVector<Value> split = llvm::map_to_vector(
-      chunks, [&](Value chunk) { return splitDim(builder, loc, chunk, cut.dim, cut.parts); });
-  return joinDims(builder, loc, ConcatOp::create(builder, loc, split, cut.dim + 1), cut.dim);
-}
-
-/// The slice that alone reads a gather and takes off what pads the gathered dim, if there is one.
-static SliceOp trimOf(AllGatherOp gather) {
-  Value whole = gather.getResult(0);
-  auto trim = whole.hasOneUse() ? dyn_cast<SliceOp>(*whole.user_begin()) : SliceOp();
-  if (!trim || llvm::any_of(trim.getStarts(), [](int64_t start) { return start != 0; }) ||
-      llvm::any_of(trim.getStrides(), [](int64_t stride) { return stride != 1; }))
-    return {};
-  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(getTensorType(trim.getType()).getShape(), getTensorType(whole.getType()).getShape())))
-    if (int64_t(dim) != gather.getDims()[0] && std::get<0>(sizes) != std::get<1>(sizes))
-      return {};
-  return trim;
-}
-
-/// The pad that a scatter alone reads and that fills up the scattered dim at its end, if there is one.
-static PadOp filledBy(ReduceScatterOp scatter) {
-  auto pad = scatter.getInputs()[0].getDefiningOp<PadOp>();
-  if (!pad || !pad->hasOneUse() || llvm::any_of(pad.getLow(), [](int64_t low) { return low != 0; }))
-    return {};
-  for (auto [dim, high] : llvm::enumerate(pad.getHigh()))
-    if (int64_t(dim) != scatter.getDims()[0] && high != 0)
-      return {};
-  return pad;
-}
-
-/// What a slice or a pad makes of one chunk of its operand, which differs from the operand along other dims than it changes.
-static Value fitChunk(OpBuilder &builder, Operation *fit, Value chunk, int64_t dim) {
-  if (!fit)
-    return chunk;
-  SmallVector<int64_t> shape(getTensorType(chunk.getType()).getShape());
-  shape[dim] = getTensorType(fit->getResult(0).getType()).getDimSize(dim);
-  if (auto pad = dyn_cast<PadOp>(fit))
-    return PadOp::create(builder, fit->getLoc(), getTensorType(chunk.getType()).clone(shape), chunk, pad.getLow(), pad.getHigh(), pad.getValue());
-  return sliceDim(builder, fit->getLoc(), chunk, dim, 0, shape[dim]);
 }
 
 /// The product of one chunk of an operand, and of the other one's where the dim is in both.
@@ -248,6 +159,8 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     pair.readers.push_back({dot, use.getOperandNumber() == 0});
     cost.products.push_back(costOfProduct(dot));
   }
+  if (pair.readers.empty())
+    return std::nullopt;
   llvm::sort(pair.readers, [](const Reader &a, const Reader &b) { return a.dot->isBeforeInBlock(b.dot); });
   std::optional<std::pair<int64_t, Pair>> best;
   int64_t gathered = gather.getDims()[0];

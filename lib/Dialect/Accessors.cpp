@@ -88,15 +88,18 @@ static APInt clampToInteger(double value, Type type) {
   return APInt(64, static_cast<uint64_t>(static_cast<int64_t>(value))).trunc(width);
 }
 
+double numberOf(SplatElementsAttr splat) {
+  if (isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>().convertToDouble();
+  APInt number = splat.getSplatValue<APInt>();
+  return number.getBitWidth() == 1 ? double(number.getZExtValue()) : double(number.getSExtValue());
+}
+
 std::optional<double> readSplat(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     SplatElementsAttr splat;
-    if (matchPattern(op, m_Constant(&splat))) {
-      if (isa<FloatType>(splat.getElementType()))
-        return splat.getSplatValue<APFloat>().convertToDouble();
-      APInt number = splat.getSplatValue<APInt>();
-      return number.getBitWidth() == 1 ? double(number.getZExtValue()) : double(number.getSExtValue());
-    }
+    if (matchPattern(op, m_Constant(&splat)))
+      return numberOf(splat);
     auto convert = dyn_cast<ConvertOp>(op);
     bool keeps = convert && isa<FloatType>(convert.getType().getElementType()) &&
                  isa<FloatType>(convert.getOperand().getType().getElementType());

@@ -269,6 +269,7 @@ int Compilation::run() {
     printModelLine(model, out);
     printModuleLine(model, out);
     printPlanLine(model, out);
+    printRecipeLine(model, out);
     out.flush(); // errors of the phases come behind it, also where both go to one file
   }
   makeContext();

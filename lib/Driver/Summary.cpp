@@ -146,6 +146,59 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   os << "\n";
 }
 
+/// layers.*.attn.weight for that of each layer.
+static std::string inAnyLayer(StringRef name) {
+  SmallVector<StringRef, 8> parts = splitName(name);
+  for (StringRef &part : parts)
+    part = llvm::all_of(part, llvm::isDigit) ? "*" : part;
+  return llvm::join(parts, ".");
+}
+
+/// Whether a rule cuts along an axis of more than one rank.
+static bool cuts(const ResolvedShard &rule, const Plan &plan) {
+  auto divides = [&](const PlanMesh &mesh, StringRef name) {
+    return llvm::any_of(mesh, [&](const auto &axis) { return axis.first == name && *axis.second > 1; });
+  };
+  return llvm::any_of(rule.dims, [&](const auto &dim) {
+    return llvm::any_of(*dim.second, [&](StringRef name) {
+      return divides(plan.mesh, name) ||
+             llvm::any_of(*plan.pipeline.meshes, [&](const PlanMesh &mesh) { return divides(mesh, name); });
+    });
+  });
+}
+
+void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
+  if (model.plan.recipes.empty())
+    return;
+  PlanErrors known; // the driver has checked the rules
+  llvm::SmallDenseSet<unsigned> cut;
+  for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known))
+    if (rule.kind == ResolvedShard::Parameter && cuts(rule, model.plan))
+      cut.insert(rule.index);
+  int64_t all = 0, whole = 0, ofCut = 0;
+  llvm::MapVector<std::string, int64_t, llvm::StringMap<unsigned>> left; // name, elements
+  for (auto [index, parameter] : llvm::enumerate(model.names.parameters)) {
+    if (!parameter.trainable)
+      continue;
+    int64_t size = llvm::product_of(parameter.shape);
+    all += size;
+    ofCut += cut.contains(index) ? size : 0;
+    if (cut.contains(index) || parameter.shape.size() < 2)
+      continue;
+    whole += size;
+    left[inAnyLayer(parameter.name)] += size;
+  }
+  auto most = left.takeVector();
+  llvm::stable_sort(most, [](const auto &a, const auto &b) { return a.second > b.second; });
+  std::vector<std::string> names;
+  for (const auto &entry : most)
+    names.push_back(entry.first);
+  constexpr int64_t few = 20; // embeddings of positions, a router, a small head
+  if (ofCut > 0 && whole * few > all)
+    os << "recipe  " << llvm::join(model.plan.recipes, ", ") << " cuts " << llvm::format("%.0f", 100 * double(ofCut) / double(all))
+       << " % of the parameters; no rule for " << someOf(names) << "\n";
+}
+
 /// Where modules of a numbered stack lie, `transformer.h` for transformer.h.2.attn; empty where no number is.
 static StringRef stackOf(StringRef module) {
   SmallVector<StringRef, 8> parts = splitName(module);

@@ -31,16 +31,12 @@ LogicalResult importGather(NodeImporter &importer) {
   std::optional<int64_t> first; // of a run of rows
   FailureOr<Value> indices;
   if (const StaticTensor *known = importer.known(1)) {
-    StaticTensor wrapped = *known;
-    for (int64_t i = 0; i < wrapped.getStoredCount(); ++i) {
-      int64_t index = wrapped.intAt(i);
-      if (index < -size || index >= size)
-        return importer.error() << "index " << index << " of dim " << *dim << ", which has " << size;
-      wrapped.setInt(i, index < 0 ? index + size : index);
-    }
-    if (wrapped.getElements() <= foldLimit)
-      first = findRun(wrapped.toInts());
-    indices = first && !importer.embeddingMark() ? Value() : importer.knownAs(1, wrapped);
+    FailureOr<StaticTensor> wrapped = wrapKnown(importer, *known, *dim, size);
+    if (failed(wrapped))
+      return failure();
+    if (wrapped->getElements() <= foldLimit)
+      first = findRun(wrapped->toInts());
+    indices = first && !importer.embeddingMark() ? Value() : importer.knownAs(1, *wrapped);
   } else if (indices = importer.tensor(1); succeeded(indices)) {
     // ONNX lets an index count from the end. Ids that are fed to a table of parameters do not.
     if (!isFed(*indices, size) || !x->getDefiningOp<ReadOp>())
@@ -51,9 +47,7 @@ LogicalResult importGather(NodeImporter &importer) {
   // Positions 0..31 of a table are its first 32 rows: no lookup, and its gradient no scatter.
   SmallVector<int64_t> shape = gatheredShape(type.getShape(), indexType->getShape(), *dim);
   Value rows = first ? importer.reshape(importer.slice(*x, *dim, *first, countElements(indexType->getShape())), shape)
-               : importer.known(1)
-                   ? GatherOp::create(importer.builder, importer.loc, type.clone(shape), *x, *indices, *dim).getResult()
-                   : gatherAt(importer, *x, *indices, *dim);
+                     : gatherAt(importer, *x, *indices, *dim, /*areChecked=*/importer.known(1));
   FailureOr<Value> marked = markEmbedding(importer, rows, *indices, *dim, size);
   return failed(marked) ? failure() : importer.bind(*marked);
 }
@@ -64,7 +58,7 @@ LogicalResult importGatherElements(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
-  FailureOr<Value> indices = failed(dim) ? FailureOr<Value>(failure()) : importIndices(importer, 1, type.getDimSize(*dim));
+  FailureOr<Value> indices = failed(dim) ? FailureOr<Value>(failure()) : importIndices(importer, 1, *dim, type.getDimSize(*dim));
   if (failed(indices))
     return failure();
   auto indexType = cast<RankedTensorType>(indices->getType());
@@ -77,10 +71,7 @@ LogicalResult importGatherElements(NodeImporter &importer) {
   }
   if (!fits)
     return importer.error() << "its indices are " << indexType << ", the operand " << type;
-  if (!importer.known(1))
-    return importer.bind(takeAt(importer, part, *indices, *dim));
-  return importer.bind(
-      TakeOp::create(importer.builder, importer.loc, type.clone(indexType.getShape()), part, *indices, *dim));
+  return importer.bind(takeAt(importer, part, *indices, *dim, /*areChecked=*/importer.known(1)));
 }
 
 /// Which dim of the indices tensor column `k` counts along (it holds 0, 1, 2, ... there and nothing else changes it);
@@ -155,18 +146,15 @@ LogicalResult importGatherNd(NodeImporter &importer) {
     return failure();
   SmallVector<int64_t> shape(rows->outer.begin(), rows->outer.end());
   llvm::append_range(shape, type.getShape().drop_front(rows->batch + rows->depth));
-  OpBuilder &builder = importer.builder;
   Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows));
   if (rows->batch == 0) {
-    Value picked = rows->known ? GatherOp::create(builder, importer.loc, flat, rows->indices, 0).getResult()
-                               : gatherAt(importer, flat, rows->indices, 0);
+    Value picked = gatherAt(importer, flat, rows->indices, 0, rows->known);
     return importer.bind(importer.reshape(picked, shape));
   }
   // Every sample has indices of its own.
-  Value indices = buildBroadcast(builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1),
+  Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1),
                                  rows->shapeOf(type.getShape(), rows->count));
-  Value picked = rows->known ? TakeOp::create(builder, importer.loc, flat, indices, rows->batch).getResult()
-                             : takeAt(importer, flat, indices, rows->batch);
+  Value picked = takeAt(importer, flat, indices, rows->batch, rows->known);
   return importer.bind(importer.reshape(picked, shape));
 }
 

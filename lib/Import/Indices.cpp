@@ -69,11 +69,11 @@ SmallVector<int64_t> gatheredShape(ArrayRef<int64_t> table, ArrayRef<int64_t> in
   return shape;
 }
 
-Value gatherAt(NodeImporter &importer, Value table, Value indices, int64_t dim) {
+Value gatherAt(NodeImporter &importer, Value table, Value indices, int64_t dim, bool areChecked) {
   RankedTensorType type = typeOf(table), indexType = typeOf(indices);
   SmallVector<int64_t> shape = gatheredShape(type.getShape(), indexType.getShape(), dim);
   Term index(importer.builder, importer.loc, indices);
-  Value inside = findInside(importer, indices, type.getDimSize(dim));
+  Value inside = areChecked ? Value() : findInside(importer, indices, type.getDimSize(dim));
   if (inside)
     index = index.with(inside).select(index, index.splat(0));
   Value found = GatherOp::create(importer.builder, importer.loc, type.clone(shape), table, index, dim);
@@ -83,10 +83,10 @@ Value gatherAt(NodeImporter &importer, Value table, Value indices, int64_t dim) 
   return here.select(found, buildNothing(importer, type.clone(shape)));
 }
 
-Value takeAt(NodeImporter &importer, Value operand, Value indices, int64_t dim) {
+Value takeAt(NodeImporter &importer, Value operand, Value indices, int64_t dim, bool areChecked) {
   RankedTensorType type = typeOf(operand).clone(typeOf(indices).getShape());
   Term index(importer.builder, importer.loc, indices);
-  Value inside = findInside(importer, indices, typeOf(operand).getDimSize(dim));
+  Value inside = areChecked ? Value() : findInside(importer, indices, typeOf(operand).getDimSize(dim));
   if (inside)
     index = index.with(inside).select(index, index.splat(0));
   Value found = TakeOp::create(importer.builder, importer.loc, type, operand, index, dim);
@@ -95,13 +95,12 @@ Value takeAt(NodeImporter &importer, Value operand, Value indices, int64_t dim) 
 
 int64_t wrapIndex(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
 
-/// The known input i with every index in [0, size).
-static FailureOr<StaticTensor> wrapKnown(NodeImporter &importer, const StaticTensor &known, int64_t size) {
+FailureOr<StaticTensor> wrapKnown(NodeImporter &importer, const StaticTensor &known, int64_t dim, int64_t size) {
   StaticTensor wrapped = known;
   for (int64_t i = 0; i < wrapped.getStoredCount(); ++i) {
     int64_t index = wrapped.intAt(i);
     if (index < -size || index >= size)
-      return importer.error() << "index " << index << " of a dim that has " << size;
+      return importer.error() << "index " << index << " of dim " << dim << ", which has " << size;
     wrapped.setInt(i, wrapIndex(index, size));
   }
   return wrapped;
@@ -113,12 +112,12 @@ static LogicalResult checkIntegers(NodeImporter &importer, RankedTensorType type
   return success();
 }
 
-FailureOr<Value> importIndices(NodeImporter &importer, size_t i, int64_t size) {
+FailureOr<Value> importIndices(NodeImporter &importer, size_t i, int64_t dim, int64_t size) {
   FailureOr<RankedTensorType> type = importer.type(i);
   if (failed(type) || failed(checkIntegers(importer, *type)))
     return failure();
   if (const StaticTensor *known = importer.known(i)) {
-    FailureOr<StaticTensor> wrapped = wrapKnown(importer, *known, size);
+    FailureOr<StaticTensor> wrapped = wrapKnown(importer, *known, dim, size);
     return failed(wrapped) ? FailureOr<Value>(failure()) : importer.knownAs(i, *wrapped);
   }
   FailureOr<Value> indices = importer.tensor(i);

@@ -9,8 +9,10 @@ namespace par {
 /// Which place an index in [-size, size) names.
 int64_t wrapIndex(int64_t index, int64_t size);
 
-/// Input i as indices of a dim of `size`: what counts from the end is wrapped, what is known is checked.
-llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t size);
+/// What is known of input i with every index in [0, size), those of dim `dim`; fails where one is outside.
+llvm::FailureOr<StaticTensor> wrapKnown(NodeImporter &importer, const StaticTensor &known, int64_t dim, int64_t size);
+/// Input i as indices of dim `dim` of `size`: what counts from the end is wrapped, what is known is checked.
+llvm::FailureOr<mlir::Value> importIndices(NodeImporter &importer, size_t i, int64_t dim, int64_t size);
 /// The indices, counted from the end of `size` where they are below 0.
 mlir::Value countFromEnd(NodeImporter &importer, mlir::Value indices, int64_t size);
 /// Whether each is an element of an input, in another place or width, or one in [0, size) instead: par-run looks at each element
@@ -20,9 +22,9 @@ bool isFed(mlir::Value indices, int64_t size);
 /// The dims of the indices in place of one of a table's.
 llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table, llvm::ArrayRef<int64_t> indices, int64_t dim);
 /// A gather, or a take, by indices that data may decide. Those outside of the dim look up nothing: NaN, the least integer or
-/// false. What is fed, or in range by the ops that make it, is not asked.
-mlir::Value gatherAt(NodeImporter &importer, mlir::Value table, mlir::Value indices, int64_t dim);
-mlir::Value takeAt(NodeImporter &importer, mlir::Value operand, mlir::Value indices, int64_t dim);
+/// false. What is fed, checked when importing (`areChecked`), or in range by the ops that make it, is not asked.
+mlir::Value gatherAt(NodeImporter &importer, mlir::Value table, mlir::Value indices, int64_t dim, bool areChecked = false);
+mlir::Value takeAt(NodeImporter &importer, mlir::Value operand, mlir::Value indices, int64_t dim, bool areChecked = false);
 
 /// Indices whose last dim names one element along each of several dims, as row-major indices of these dims together.
 struct RowIndices {

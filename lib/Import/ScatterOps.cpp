@@ -151,7 +151,7 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   FailureOr<std::optional<ReduceKind>> kind = reductionOf(importer);
   if (failed(dim) || failed(kind))
     return failure();
-  FailureOr<Value> indices = importIndices(importer, 1, type.getDimSize(*dim));
+  FailureOr<Value> indices = importIndices(importer, 1, *dim, type.getDimSize(*dim));
   if (failed(indices))
     return failure();
   auto indexType = cast<RankedTensorType>(indices->getType());
@@ -168,33 +168,27 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   }
   if (!fits)
     return importer.error() << "scatters " << updateType << " by " << indexType << " into " << type;
-  auto scatter = [&]() -> Value {
-    // `x[:, i] = y`
-    if (std::optional<int64_t> first = findRunAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim)); first && !*kind)
-      return placeRun(importer, part, *updates, *dim, *first);
-    bool repeats = mayRepeatAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
-    return combine({termOf(importer, part), *indices, *updates, *dim, repeats}, *kind);
-  };
-  Value result = scatter();
+  std::optional<int64_t> first; // `x[:, i] = y`
+  if (!*kind)
+    first = findRunAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
+  bool repeats = !first && mayRepeatAlong(importer.known(1), indexType.getShape(), *dim, type.getDimSize(*dim));
+  Value result = first ? placeRun(importer, part, *updates, *dim, *first)
+                       : combine({termOf(importer, part), *indices, *updates, *dim, repeats}, *kind);
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (high[i])
       result = joinRest(importer, result, *x, i);
   return importer.bind(result);
 }
 
-/// Known rows that follow one another (`x[..., :n] = y` of PyTorch) are put between those before and behind.
-LogicalResult replaceRun(NodeImporter &importer, Value x, Value updates, bool &done) {
-  const StaticTensor *known = importer.known(1);
-  auto type = cast<RankedTensorType>(x.getType());
-  if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || type.getRank() < 1)
-    return success();
-  std::optional<int64_t> first = findRunAlong(known, known->getShape(), 0, type.getDimSize(0));
-  SmallVector<int64_t> expected(type.getShape());
+/// The first of known rows that follow one another in x (`x[..., :n] = y` of PyTorch), where the updates are whole rows.
+std::optional<int64_t> findRowRun(const StaticTensor *known, RankedTensorType x, RankedTensorType updates) {
+  if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || x.getRank() < 1)
+    return std::nullopt;
+  std::optional<int64_t> first = findRunAlong(known, known->getShape(), 0, x.getDimSize(0));
+  SmallVector<int64_t> expected(x.getShape());
   expected[0] = known->getShape()[0];
-  if (!first || *first < 0 || expected[0] > type.getDimSize(0) - *first || updates.getType() != type.clone(expected))
-    return success();
-  done = true;
-  return importer.bind(placeRun(importer, x, updates, 0, *first));
+  bool fits = first && *first >= 0 && expected[0] <= x.getDimSize(0) - *first && updates == x.clone(expected);
+  return fits ? first : std::nullopt;
 }
 
 /// updates[i.., r..] go to operand[indices[i.., :], r..]: as rows of one dim that all addressed dims make together.
@@ -204,9 +198,8 @@ LogicalResult importScatterNd(NodeImporter &importer) {
   if (failed(x) || failed(updates) || failed(kind))
     return failure();
   auto type = cast<RankedTensorType>(x->getType()), updateType = cast<RankedTensorType>(updates->getType());
-  bool done = false;
-  if (!*kind && (failed(replaceRun(importer, *x, *updates, done)) || done))
-    return success(done);
+  if (std::optional<int64_t> first = findRowRun(importer.known(1), type, updateType); first && !*kind)
+    return importer.bind(placeRun(importer, *x, *updates, 0, *first));
   FailureOr<RowIndices> rows = importRowIndices(importer, 1, type.getShape());
   if (failed(rows))
     return failure();

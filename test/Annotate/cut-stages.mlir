@@ -12,6 +12,7 @@
 // RUN: par-opt %t/tail.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=TAIL
 // RUN: par-opt %t/images.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=IMAGES
 // RUN: par-opt %t/bound.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s --check-prefix=BOUND
+// RUN: par-opt %t/decoder.mlir --par-cut-stages=plan=%t/decoder.yaml | FileCheck %s --check-prefix=DECODER
 
 // CHECK: par.gather {{.*}}stage = 0
 // CHECK: par.add {{.*}}stage = 0
@@ -44,6 +45,9 @@
 // BOUND: par.dot {{.*}}stage = 1
 // BOUND-NEXT: par.tanh {{.*}}stage = 1
 // BOUND-NEXT: par.add {{.*}}stage = 1
+// Keys of a later layer of the stack that a cut names: the encoder alone gives them.
+// DECODER: par.dot {{.*}}stage = 0
+// DECODER-COUNT-3: par.dot {{.*}}stage = 1
 
 //--- starts.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, pipeline: {cuts: [h.1]}}
@@ -110,4 +114,20 @@ par.step @eval(%labels: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {inputs =
   %2 = par.tanh %1 : tensor<4x8xf32> loc(fused<{module = "head", node = "n2", path = "head/Tanh"}>["m.py":3:0])
   %3 = par.add %2, %labels : tensor<4x8xf32> loc(fused<{module = "head", node = "n3", path = "head/Add"}>["m.py":4:0])
   par.return %3 : tensor<4x8xf32>
+}
+//--- decoder.yaml
+{mesh: {pp: 2}, batch: 4, train: {}, pipeline: {cuts: [decoder.0]}}
+//--- decoder.mlir
+par.variable @encoder.weight parameter : tensor<8x8xf32>
+par.variable @decoder.0.weight parameter : tensor<8x8xf32>
+par.variable @decoder.1.keys.weight parameter : tensor<8x8xf32>
+par.step @eval(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x4xf32> attributes {inputs = ["x", "y"], outputs = ["scores"]} {
+  %w = par.read @encoder.weight : tensor<8x8xf32>
+  %w0 = par.read @decoder.0.weight : tensor<8x8xf32>
+  %w1 = par.read @decoder.1.keys.weight : tensor<8x8xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(fused<{module = "encoder", node = "n0", path = "encoder/MatMul"}>["m.py":1:0])
+  %1 = par.dot %y, %w0 contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(fused<{module = "decoder.0", node = "n1", path = "decoder.0/MatMul"}>["m.py":2:0])
+  %2 = par.dot %0, %w1 contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(fused<{module = "decoder.1.keys", node = "n2", path = "decoder.1.keys/MatMul"}>["m.py":3:0])
+  %3 = par.dot %1, %2 contracting [1] x [1] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32> loc(fused<{module = "decoder.1", node = "n3", path = "decoder.1/MatMul"}>["m.py":4:0])
+  par.return %3 : tensor<4x4xf32>
 }

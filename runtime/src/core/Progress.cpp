@@ -201,6 +201,7 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t 
   if (metrics)
     metrics->write(
         json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
+  loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
   if (tokensPerRow)

@@ -154,7 +154,7 @@ private:
     auto began = std::chrono::steady_clock::now();
     uint64_t sentBefore = session.sentBytes();
     trace.prepare(session, position.step + 1);
-    session.run("train", {job.dataset.get(), &order, position.rows});
+    runTrain(order);
     StepReport report;
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count() /
                 static_cast<double>(manifest.calls);
@@ -187,6 +187,20 @@ private:
     return saved;
   }
 
+  /// What the user of a job that saves is told where it fails.
+  std::string whereToGoOn() const {
+    return saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved;
+  }
+
+  /// A sample that is refused is met in some step, maybe hours after the first.
+  void runTrain(const RowOrder &order) {
+    try {
+      session.run("train", {job.dataset.get(), &order, position.rows});
+    } catch (Failure &failure) {
+      throw std::move(failure).note(core::format("in step {}; {}", position.step + 1, whereToGoOn()));
+    }
+  }
+
   /// Writes a file; where that fails, the user of a job that saves is told where to go on from.
   template <typename F> void writes(F &&write) {
     try {
@@ -194,7 +208,7 @@ private:
     } catch (Failure &failure) {
       if (options.save.empty())
         throw;
-      throw std::move(failure).note(saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved);
+      throw std::move(failure).note(whereToGoOn());
     }
   }
 
@@ -238,11 +252,12 @@ private:
     return 0;
   }
 
-  /// Mean loss over whole batches, in order.
+  /// Mean loss over whole batches, in order. By itself it fails where that is not finite.
   void evaluate(const Dataset *dataset, uint64_t afterStep) {
     uint64_t given = job.rowsOf(dataset), batches = given / manifest.batch;
     RowOrder order(given, !afterStep && job.shuffled, job.seed);
     double sum = 0;
+    uint64_t bad = 0, firstBad = 0;
     for (uint64_t i = 0; i < batches; ++i) {
       if (!afterStep && !control.startStep(i + 1))
         return; // the control plane says which signal came
@@ -252,13 +267,19 @@ private:
       // Not 0: this rank has been asked to end. All see the same reports, and so end after the same batch.
       report.metrics[asked] = afterStep && control.stopRequested() ? 1 : 0;
       std::vector<std::string> reports = control.allGather("eval", report.encode());
-      sum += summarize(manifest, reports).loss;
+      double loss = summarize(manifest, reports).loss;
+      sum += loss;
+      if (!std::isfinite(loss) && bad++ == 0)
+        firstBad = i + 1;
       if (std::any_of(reports.begin(), reports.end(),
                       [](const std::string &text) { return StepReport::decode(text).metrics[asked] != 0; }))
         return;
     }
     uint64_t rows = batches * manifest.batch;
     progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
+    if (bad > 0 && !afterStep)
+      throw Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad, batches, firstBad, manifest.batch)
+          .exitsWith(exitNan);
   }
 
   /// Every sample once, in order; samples from the front fill up the last batch.

@@ -83,7 +83,7 @@ struct MessageText {
   M(arrayRows, "array \"{}\" has {} rows, \"{}\" has {}")                                                              \
   M(arraysDiffer, "array \"{}\" holds other numbers than that of {}; input \"{}\" is not cut into rows, so that one holds for all") \
   M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                            \
-  M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label")    \
+  M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that is both is filled up in the module, behind the loss: labels.masked_fill(labels < 0, 0)") \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
@@ -110,6 +110,7 @@ struct MessageText {
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \
+  M(evalIsNan, "loss is {} in {} of {} batches, first in batch {} of {} samples")                                      \
   M(weightsAreNaN, "the results are NaN where they depend on it: {}")                                                  \
   M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                 \
   M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
