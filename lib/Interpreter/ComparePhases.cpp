@@ -89,8 +89,11 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
     Entry &entry = at->second;
     if (first)
       entry.inputs = makeInputs(module, name, seed);
-    // Where a step begins to be called several times an entry, one call is still what it was.
     auto step = module.lookupSymbol<StepOp>(name);
+    if (auto others = step ? step->getAttrOfType<ArrayAttr>(unaccumulatedAttr) : ArrayAttr())
+      for (StringRef variable : others.getAsValueRange<StringAttr>())
+        entry.outcome.accumulators.erase(variable.str());
+    // Where a step begins to be called several times an entry, one call is still what it was.
     int64_t calls = step ? getCalls(step) : entry.calls;
     if (!first && calls != entry.calls) {
       FailureOr<Outcome> once = runStep(step, variables, entry.inputs, 1);

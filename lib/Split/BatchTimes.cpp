@@ -1,4 +1,5 @@
 #include "BatchTimes.h"
+#include "MovedGradients.h"
 
 using namespace mlir;
 
@@ -75,44 +76,12 @@ static bool isCarried(Operation *op, FlatSymbolRefAttr name) {
 bool isCarried(ReadOp read) { return isCarried(read, read.getVariableAttr()); }
 bool isCarried(WriteOp write) { return isCarried(write, write.getVariableAttr()); }
 
-/// Whether the result is an unreduced sum where these operands are and the others are not.
-static bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  return rule && llvm::any_of(rule.getShardingRule().linear,
-                              [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
-}
-
-/// Parts that are widened before they are added lose nothing by it.
-static bool isSameOrWider(Type from, Type to) {
-  return from == to || (isa<FloatType>(from) && isa<FloatType>(to) &&
-                        from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());
-}
-
-/// Whether the op moves elements of the operand `sum`, or adds some of them up, where constants or indices say, and so do
-/// the ops behind it up to a gradient, widened on the way or not: a table of biases that is looked up once for the whole batch.
-static bool movesIntoGradient(Operation *op, unsigned sum) {
-  while (op->getNumResults() == 1 && op->hasOneUse() && isLinearIn(op, sum)) {
-    for (OpOperand &operand : op->getOpOperands())
-      if (operand.getOperandNumber() != sum && !getTensorType(operand.get().getType()).getElementType().isInteger())
-        return false;
-    RankedTensorType from = getTensorType(op->getOperand(sum).getType()), to = getTensorType(op->getResult(0).getType());
-    if (from.getNumElements() < to.getNumElements() || !isSameOrWider(from.getElementType(), to.getElementType()))
-      return false;
-    OpOperand &use = *op->use_begin();
-    if (isa<GradientOp>(use.getOwner()))
-      return true;
-    op = use.getOwner();
-    sum = use.getOperandNumber();
-  }
-  return false;
-}
-
 /// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to be
 /// made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for one
 /// gradient. And a gradient is accumulated in the shape of its variable.
 static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
   if (sums.size() == 1)
-    return movesIntoGradient(op, sums.front());
+    return !movesIntoGradient(op, sums.front()).empty();
   return sums.size() == op->getNumOperands() && isLinearIn(op, sums) && getStage(op) &&
          llvm::all_of(op->getOperands(),
                       [&](Value operand) { return getStage(operand.getDefiningOp()) == getStage(op); });

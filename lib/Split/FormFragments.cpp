@@ -1,4 +1,5 @@
 #include "GroupOps.h"
+#include "par/Dialect/Modes.h"
 #include "par/Split/Passes.h"
 
 #include <map>
@@ -39,6 +40,7 @@ private:
   Value readAt(ReadOp read, int64_t stage);
   void replaceArguments(Block *fresh);
   void emit(const OpGroup &group);
+  void dropGradients(Block &old);
   void emitOps(Block &old);
   void emitBeside(SmallVector<Operation *> &pending);
   void emitLoop(LoopOp loop);
@@ -382,12 +384,30 @@ void Former::emitOps(Block &old) {
     emitWrite(write);
 }
 
-void Former::run() {
-  Block &old = step.getBlock();
+/// Whether loops accumulate a value, or its summands.
+static bool isAccumulated(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto add = dyn_cast_or_null<AddOp>(op))
+    return llvm::all_of(add->getOperands(), isAccumulated);
+  return isa_and_nonnull<LoopOp>(op);
+}
+
+/// What was a gradient is a value like others, in loops under its variable's name.
+void Former::dropGradients(Block &old) {
+  SmallVector<StringRef> others;
   for (auto gradient : llvm::make_early_inc_range(old.getOps<GradientOp>())) {
+    if (!gradient.getRows() && !isAccumulated(gradient.getOperand()))
+      others.push_back(gradient.getVariable());
     gradient.replaceAllUsesWith(gradient.getOperand());
     gradient.erase();
   }
+  if (!others.empty())
+    step->setAttr(unaccumulatedAttr, builder.getStrArrayAttr(others));
+}
+
+void Former::run() {
+  Block &old = step.getBlock();
+  dropGradients(old);
   entry = new Block;
   step.getBody().push_back(entry);
   replaceArguments(entry);

@@ -48,6 +48,7 @@ struct VerifySplitPass : impl::VerifySplitPassBase<VerifySplitPass> {
 } // namespace
 
 void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
+  manager.addPass(createDistributeGradientsPass());
   SliceMicrobatchesPassOptions slice;
   slice.microbatches = options.microbatches;
   manager.addPass(createSliceMicrobatchesPass(slice));

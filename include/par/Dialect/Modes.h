@@ -10,6 +10,10 @@ namespace par {
 /// name is none that a module's parameter can have.
 inline constexpr llvm::StringLiteral trainingVariable = "par.training";
 
+/// Attribute of a step in fragments: the variables whose gradients no loop accumulates, as they are made of sums over all
+/// microbatches (a weight that is normalised). What they update shows them.
+inline constexpr llvm::StringLiteral unaccumulatedAttr = "par.unaccumulated";
+
 } // namespace par
 
 #endif // PAR_DIALECT_MODES_H
