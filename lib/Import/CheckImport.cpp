@@ -52,6 +52,14 @@ LogicalResult checkStep(StepOp step) {
   return failure(result.wasInterrupted());
 }
 
+/// A module that draws in training alone, in a form that is not known, would draw here too, and nothing else would tell.
+void warnOfDraws(StepOp step) {
+  auto draws = step.getBlock().getOps<RandomBitsOp>();
+  if (step.getSymName() == "predict" && !draws.empty())
+    (*draws.begin()).emitWarning() << "draws random numbers where it predicts; export the module after eval() if it draws in "
+                                      "training alone";
+}
+
 struct CheckImportPass : impl::CheckImportPassBase<CheckImportPass> {
   LogicalResult check() {
     int64_t steps = 0;
@@ -65,6 +73,8 @@ struct CheckImportPass : impl::CheckImportPassBase<CheckImportPass> {
         result = op.emitOpError("stands in a module after Import");
       if (failed(result))
         return failure();
+      if (auto step = dyn_cast<StepOp>(op))
+        warnOfDraws(step);
     }
     return steps ? success() : getOperation().emitError("has no step after Import");
   }

@@ -1,4 +1,5 @@
 // ONNX's elementwise ops: broadcasting is made explicit.
+#include "DropPath.h"
 #include "Operands.h"
 
 
@@ -25,6 +26,10 @@ LogicalResult importBinary(NodeImporter &importer) {
   Value result = (*operands)[0];
   for (Value next : ArrayRef(operands->values).drop_front())
     result = Op::create(importer.builder, importer.loc, result, next);
+  if constexpr (std::is_same_v<Op, MultiplyOp> || std::is_same_v<Op, DivideOp>) {
+    FailureOr<Value> kept = keepWhereNotTrained(importer, result);
+    return failed(kept) ? failure() : bindElements(importer, *kept, *operands);
+  }
   return bindElements(importer, result, *operands);
 }
 

@@ -130,6 +130,7 @@ def CheckImportPass : Pass<"par-check-import", "::mlir::ModuleOp"> {
     Leaves: it unchanged.
     Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes but of
     buffers and what is carried; variables are of kinds that Import makes, unsharded and unplaced; every tensor op's location names an ONNX node.
+    Warns: where @predict draws random numbers.
 
     Example: `par.stage @s0 <> ranks [0]` is refused: stages are Annotate's.
   }];
