@@ -82,7 +82,35 @@ Checkpoint openSave(const std::string &path) {
   return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path));
 }
 
-WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest, std::string &remark) {
+/// Tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) stand in the model file, if that is
+/// there. What has moved with training (batch norm's statistics) would start anew, so that it is said.
+void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, const std::string &bundle, std::string &remark) {
+  std::vector<const format::Tensor *> missing;
+  for (const format::Tensor &tensor : manifest.tensors)
+    if (tensor.kind == format::TensorKind::Buffer && (tensor.source || tensor.value) && !store.find(tensor))
+      missing.push_back(&tensor);
+  if (missing.empty())
+    return;
+  WeightStore model;
+  try {
+    model = openModelFile(manifest, bundle, /*checkData=*/false);
+  } catch (const Failure &) {
+    return; // that they are missing is said then
+  }
+  constexpr size_t shown = 3;
+  std::string names;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    store.arrays.insert(*model.arrays.find(missing[i]->name));
+    names += i >= shown ? "" : (i ? ", \"" : "\"") + missing[i]->name + "\"";
+  }
+  if (missing.size() > shown)
+    names += core::format(" and {} more", missing.size() - shown);
+  std::move(model.files.begin(), model.files.end(), std::back_inserter(store.files));
+  remark = store.place + ": note: holds no " + names + "; as in " + model.place;
+}
+
+WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest, const std::string &bundle,
+                        std::string &remark) {
   for (const std::string &path : paths) {
     if (isFolder(path)) {
       if (paths.size() > 1)
@@ -100,6 +128,7 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
   }
   WeightStore store = openSafetensors(paths);
   store.transposeFor(manifest);
+  takeBuffersOfModel(store, manifest, bundle, remark);
   checkWeights(manifest, store);
   return store;
 }
@@ -129,7 +158,7 @@ void openInitialValues(Job &job, bool checkData) {
     job.seed = job.checkpoint->position.seed;
     takeOrder(job);
   } else if (!options.weights.empty()) {
-    job.weights = openWeights(options.weights, job.bundle.manifest, job.remark);
+    job.weights = openWeights(options.weights, job.bundle.manifest, job.name, job.remark);
   } else if (!options.init) {
     job.weights = openModelFile(job.bundle.manifest, job.name, checkData);
     checkWeights(job.bundle.manifest, *job.weights);
