@@ -45,6 +45,23 @@ PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) 
   return matches;
 }
 
+/// How many letters of the last segments of a name are not those of a pattern's, one for a segment of it that is left out;
+/// nothing where a segment is another word. What a wildcard stands for is right.
+static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
+  SmallVector<StringRef, 8> parts = splitName(name), wanted = splitName(pattern);
+  if (parts.size() > wanted.size() || pattern.contains("**"))
+    return std::nullopt;
+  unsigned sum = wanted.size() - parts.size();
+  for (auto [part, want] : llvm::zip(llvm::reverse(parts), llvm::reverse(wanted))) {
+    unsigned distance = want.find_first_of("*{[?") != StringRef::npos ? 0 : part.edit_distance(want);
+    bool isOther = distance > std::max<size_t>(2, want.size() / 3 + 1) || distance == want.size();
+    if (isOther && !part.contains(want))
+      return std::nullopt;
+    sum += distance;
+  }
+  return sum;
+}
+
 /// The trailing segments of some name nearest to the pattern, and what has them ("12 parameters").
 static std::string nearestName(const NamePattern &pattern, const NameTable &names, std::string &who) {
   struct Count {
@@ -53,11 +70,10 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
   StringMap<Count> suffixes;
   auto add = [&](StringRef name, unsigned Count::*counter) {
     SmallVector<StringRef, 8> parts = splitName(name);
-    size_t keep = std::min(parts.size(), pattern.segmentCount());
-    if (keep == 0)
-      return;
-    StringRef suffix(parts[parts.size() - keep].data(), name.end() - parts[parts.size() - keep].data());
-    ++(suffixes[suffix].*counter);
+    for (size_t keep = std::min<size_t>(2, pattern.segmentCount()); keep <= std::min(parts.size(), pattern.segmentCount()); ++keep) {
+      StringRef suffix(parts[parts.size() - keep].data(), name.end() - parts[parts.size() - keep].data());
+      ++(suffixes[suffix].*counter);
+    }
   };
   for (const NameTable::Parameter &parameter : names.parameters)
     add(parameter.name, &Count::parameters);
@@ -67,13 +83,13 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
     for (const NameTable::Value &value : *list)
       add(value.name, &Count::others);
   StringRef wanted = StringRef(pattern.nameText()).ltrim('^');
-  unsigned best = std::max<size_t>(3, wanted.size() / 2);
+  unsigned best = std::numeric_limits<unsigned>::max();
   std::string nearest;
   for (const auto &entry : suffixes) {
-    unsigned distance = entry.getKey().edit_distance(wanted);
-    if (distance > best || (distance == best && !nearest.empty() && entry.getKey().str() >= nearest))
+    std::optional<unsigned> distance = distanceOf(entry.getKey(), wanted);
+    if (!distance || *distance > best || (*distance == best && !nearest.empty() && entry.getKey().str() >= nearest))
       continue;
-    best = distance;
+    best = *distance;
     nearest = entry.getKey().str();
     auto counted = [](unsigned count, StringRef what) {
       return formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s").str();
