@@ -45,7 +45,7 @@ FailureOr<Value> GraphImporter::findLoss() {
   }
   bool attach = options.loss && llvm::is_contained({"cross_entropy", "bce", "mse", "l1"}, options.loss->kind);
   if (attach && !scalars.empty())
-    return error() << "the model computes its own loss \"" << scalars.front()->name << "\"; say train: {}";
+    return error() << "the model computes its own loss \"" << scalars.front()->name << "\"; say train: {}, on the command line --set train.loss=null";
   if (attach)
     return attachLoss();
   if (options.loss && !named && !options.loss->kind.empty())

@@ -59,7 +59,7 @@ StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters)
     // Of a short word more letters are left out ("adm" for "adamw") than mistaken.
     if (text.size() > 2 && leavesOut(text, word))
       distance = (distance + 1) / 2;
-    if (distance < best) {
+    if (distance < best && distance < std::max(text.size(), word.size())) { // a letter is near no other letter
       best = distance;
       nearest = word;
     }

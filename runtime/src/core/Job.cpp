@@ -321,6 +321,19 @@ static std::string nameOf(const RunOptions &options) {
   return name;
 }
 
+/// What only a bundle that trains does would do nothing.
+static void checkTrainingFlags(const Job &job) {
+  const RunOptions &options = job.options;
+  const auto &entries = job.bundle.programs.front();
+  if (entries.findEntry("train") != format::kNone)
+    return;
+  for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"), {options.epochs.has_value(), "--epochs"},
+                               {!options.save.empty(), "--save"}, {options.evalEvery > 0, "--eval-every"}})
+    if (isGiven)
+      throw Failure::at(job.name, Message::flagNeeds, flag, "a bundle that trains, this one predicts: its plan has no train")
+          .exitsWith(exitUsage);
+}
+
 Job prepareJob(const RunOptions &options) {
   Job job;
   job.options = options;
@@ -328,6 +341,7 @@ Job prepareJob(const RunOptions &options) {
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);
   checkHypers(job);
+  checkTrainingFlags(job);
   bool rankZero = hasRankZero(job);
   if (!options.exportTo.empty())
     checkExport(job, rankZero);

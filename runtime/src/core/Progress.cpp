@@ -230,7 +230,7 @@ void Progress::predicted(uint64_t rows, double seconds) {
     return;
   std::string line = print("predict %llu %s in %.1f s", static_cast<unsigned long long>(rows),
                            tokensPerRow ? "windows" : "samples", seconds);
-  say(line + (job.options.output.empty() ? "" : "   wrote " + job.options.output));
+  say(line + (job.options.output.empty() ? "   (--output F.safetensors keeps the results)" : "   wrote " + job.options.output));
 }
 
 /// " (predicted 118, +0.3 %)". What is predicted is the work: starting a step and waking ranks are not in it, so that a
