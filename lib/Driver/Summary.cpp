@@ -154,17 +154,9 @@ static std::string inAnyLayer(StringRef name) {
   return llvm::join(parts, ".");
 }
 
-/// Whether a rule cuts along an axis of more than one rank.
+/// Whether a rule cuts along axes of more than one rank.
 static bool cuts(const ResolvedShard &rule, const Plan &plan) {
-  auto divides = [&](const PlanMesh &mesh, StringRef name) {
-    return llvm::any_of(mesh, [&](const auto &axis) { return axis.first == name && *axis.second > 1; });
-  };
-  return llvm::any_of(rule.dims, [&](const auto &dim) {
-    return llvm::any_of(*dim.second, [&](StringRef name) {
-      return divides(plan.mesh, name) ||
-             llvm::any_of(*plan.pipeline.meshes, [&](const PlanMesh &mesh) { return divides(mesh, name); });
-    });
-  });
+  return llvm::any_of(rule.dims, [&](const auto &dim) { return plan.mostShards(*dim.second) > 1; });
 }
 
 void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
