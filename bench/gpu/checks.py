@@ -5,6 +5,7 @@ import platform
 import time
 
 import benchmark
+import thin
 import training
 from machine import Machine
 from report import Broken, NotPossible, Refused, Step, write
@@ -61,6 +62,16 @@ def measure(machine, step, kind, *arguments):
             step.hold(f"{kind} {kernel['name']}: share of the copy bandwidth", kernel["share"], LEAST_SHARE, least=True)
 
 
+def attentions(machine, step):
+    """Operations a second of cuDNN's attentions, for the table alone."""
+    found = json.loads(machine.run(step, "cuda-kernels-speed", "--attention", *(["0"] if machine.dry else [])))
+    step.figures["attention"] = found
+    for one in found["attention"]:
+        step.figures.setdefault("table", []).append(
+            f"{one['name']:36} {one['seconds'] * 1e3:7.3f} ms  {one['flops'] / one['seconds'] / 1e12:4.0f} TFLOP/s  "
+            f"workspace {one['workspace'] / 2**20:.0f} MiB")
+
+
 def bandwidth(machine, step):
     """Bytes a second of builtin and generated kernels (norms, softmax, rope, ...) as a share of a copy's."""
     machine.need_gpu()
@@ -69,6 +80,7 @@ def bandwidth(machine, step):
     generated = ["--generated", machine.folder / "kernels", *(["65536"] if machine.dry else [])]
     if (machine.folder / "kernels").exists():
         step.attempt("generated kernels", measure, machine, step, "generated", *generated)
+    step.attempt("attentions", attentions, machine, step)
     step.attempt("builtin kernels", measure, machine, step, "builtin", *(("16", "64") if machine.dry else ()))
 
 
@@ -89,10 +101,11 @@ STEPS = {
     "kernels": (kernels, 75),
     "bandwidth": (bandwidth, 50),
     "models": (training.models, 110),
+    "structures": (thin.structures, 90),
     "ranks": (training.ranks, 70),
     "nccl": (training.nccl, 30),
     "graphs": (training.graphs, 30),
-    "sanitizer": (training.sanitizer, 60),
+    "sanitizer": (training.sanitizer, 120),
     "benchmark": (benchmark.benchmark, 200),
 }
 BENCHMARK_RESERVE = 150  # seconds that no other step takes

@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 import time
 
+import thin
 from cases import OPTIMIZER_KEYS, SEQUENCE, benchmark_plan, cases
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -154,6 +155,7 @@ def prepare(options):
     if not options.only or "gpt2-124m" in options.only:
         collect_benchmark(folder, compiler, options.models, options.batch)
     if options.target != "cpu":
+        thin.collect(folder, options.build, options.only)
         collect_kernels(folder, options.build)
     collect_tools(folder, options.build)
     shutil.copy(HERE.parent / "gpu-check", folder.path / "gpu-check")

@@ -8,6 +8,7 @@ from cases import BOUNDS, RANK_BOUNDS
 from report import Broken, NotPossible, Refused
 
 STEPS = 10
+STRUCTURE_STEPS = 2
 NOT_FINITE = 5  # par-run's exit status
 
 
@@ -95,9 +96,9 @@ def ranks(machine, step):
 
 
 def smallest(machine):
-    """The bundles that the steps below take: one rank, AdamW, f32; of GPT-2 where it is there."""
+    """The bundles that the steps below take: one rank, AdamW, f32; of GPT-2 first and of the MLP last where they are there."""
     found = find(machine, case="one", optimizer="adamw", precision="f32")
-    return sorted(found, key=lambda bundle: bundle["model"] != "gpt2")
+    return sorted(found, key=lambda bundle: {"gpt2": 0, "mlp": 2}.get(bundle["model"], 1))
 
 
 def nccl(machine, step):
@@ -106,16 +107,18 @@ def nccl(machine, step):
         raise NotPossible("NCCL belongs to cuda, these bundles are for cpu")
     bundle = smallest(machine)[0]
     what = f"{title(bundle)}: losses with one rank of NCCL to those without, relative"
-    plain = alone(machine, step, bundle)
+    # Without tuning: each run would time the algorithms of products anew, and those that are as fast differ in their last bits.
+    plain = step.attempt(what, train, machine, step, bundle, "--no-tuning")
     # NCCL then prints its version when it starts.
-    done = step.attempt(what, train, machine, step, bundle, "--comm", "nccl", environment={"NCCL_DEBUG": "VERSION"})
+    done = step.attempt(what, train, machine, step, bundle, "--no-tuning", "--comm", "nccl",
+                        environment={"NCCL_DEBUG": "VERSION"})
     if not plain or not done:
         return
     started = machine.calls["ncclCommInitRank"] + machine.calls["ncclCommInitRankConfig"] > 0 if machine.dry \
         else "NCCL version" in done[1]
     step.note("NCCL was started", "pass" if started else "not possible",
               "" if started else "the runtime starts no NCCL for one rank")
-    compare(machine, step, bundle, what, losses(done[0]), plain, 0)
+    compare(machine, step, bundle, what, losses(done[0]), losses(plain[0]), 0)
 
 
 def graphs(machine, step):
@@ -126,7 +129,7 @@ def graphs(machine, step):
         what = f"{title(bundle)}: losses with graphs to those without, relative"
         runs, launched = {}, {}
         for value in ("0", "1"):
-            runs[value] = step.attempt(what, train, machine, step, bundle, environment={"PAR_CUDA_GRAPHS": value})
+            runs[value] = step.attempt(what, train, machine, step, bundle, "--no-tuning", environment={"PAR_CUDA_GRAPHS": value})
             launched[value] = machine.calls["cuGraphLaunch"]
         if not all(runs.values()):
             continue

@@ -29,6 +29,7 @@ private:
   Padded makePadded(Operation *op, int64_t dim);
   bool padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> operands);
   Value padWith(double number, Value value, int64_t dim);
+  void padWeights(StringRef buffer, int64_t dim);
   void padReduction(ReduceOp reduce);
   void replaceUses(Value row);
 
@@ -49,6 +50,9 @@ static RankedTensorType paddedType(Type type, int64_t dim) {
 }
 
 Padded RowPadder::pad(Value value, int64_t dim) {
+  if (auto load = value.getDefiningOp<LoadOp>())
+    if (auto buffer = plan.weightBuffers.find(load.getBuffer()); buffer != plan.weightBuffers.end() && buffer->second == dim)
+      padWeights(load.getBuffer(), dim);
   if (auto found = made.find({value, dim}); found != made.end())
     return found->second;
   Padded padded = makePadded(value.getDefiningOp(), dim);
@@ -126,6 +130,28 @@ Value RowPadder::padWith(double number, Value value, int64_t dim) {
   Value isValue = CompareOp::create(builder, loc, Predicate::lt, place,
                                     buildSplat(builder, loc, places, double(shapeOf(value)[dim])));
   return SelectOp::create(builder, loc, isValue, padded.value, buildSplat(builder, loc, type, number));
+}
+
+/// Keeps rounded weights with zeros behind them. Readers that want none read a slice.
+void RowPadder::padWeights(StringRef name, int64_t dim) {
+  plan.weightBuffers.erase(name);
+  auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
+  buffer.setType(paddedType(buffer.getType(), dim));
+  for (BlockOp block : program.getOps<BlockOp>())
+    for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
+      if (auto store = dyn_cast<StoreOp>(op); store && store.getBuffer() == name)
+        store.setOperand(pad(store.getOperand(), dim).value);
+      auto load = dyn_cast<LoadOp>(op);
+      if (!load || load.getBuffer() != name)
+        continue;
+      builder.setInsertionPointAfter(load);
+      auto padded = cast<LoadOp>(builder.clone(op));
+      padded.getResult().setType(paddedType(load.getType(), dim));
+      SmallVector<int64_t> starts(shapeOf(load).size(), 0), strides(shapeOf(load).size(), 1);
+      Value slice = SliceOp::create(builder, load.getLoc(), padded, starts, shapeOf(load), strides);
+      load.getResult().replaceAllUsesWith(slice);
+      made[{load, dim}] = made[{slice, dim}] = {padded, true};
+    }
 }
 
 /// A reduction along rows reads what changes nothing behind them; one of columns has more of these, which

@@ -60,6 +60,8 @@ private:
   void prune();
   bool isRow(Value value, int64_t dim) const { return plan.rows.contains(value) && dim == lastDim(value); }
   bool keepsPadded(StringRef buffer) const;
+  bool roundsWeight(ConvertOp convert) const;
+  bool keepsWeight(StringRef buffer, int64_t dim);
   bool mayReadPadded(Operation *user, Value row) const;
   bool mayPad(Value value, int64_t dim);
   bool findPadding(Value value, int64_t dim);
@@ -120,15 +122,6 @@ static bool isRepeated(Operation *op) {
   return isFree(op) || (op->hasTrait<OpTrait::Elementwise>() && llvm::all_of(op->getOperands(), isFreeValue));
 }
 
-/// A weight in f32 that is rounded for products alone: the kernel that rounds it writes some zeros more.
-static bool roundsWeight(ConvertOp convert) {
-  return isHalf(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
-         convert.getOperand().getDefiningOp<LoadOp>() &&
-         llvm::all_of(convert->getUsers(), [](Operation *user) {
-           return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>();
-         });
-}
-
 /// Of bf16 or f16 operands, in the order in which they are computed.
 void RowFinder::forEachProduct(function_ref<void(DotOp)> visit) {
   for (BlockOp block : program.getOps<BlockOp>())
@@ -184,6 +177,32 @@ bool RowFinder::keepsPadded(StringRef buffer) const {
          llvm::all_of(kept->second.values, [&](Value value) { return plan.rows.contains(value); });
 }
 
+/// A weight in f32 that is rounded for products alone, here or once for all microbatches: the kernel that rounds it writes
+/// some zeros more.
+bool RowFinder::roundsWeight(ConvertOp convert) const {
+  return isHalf(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
+         convert.getOperand().getDefiningOp<LoadOp>() && llvm::all_of(convert->getUsers(), [&](Operation *user) {
+           auto store = dyn_cast<StoreOp>(user);
+           return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>() || (store && buffers.contains(store.getBuffer()));
+         });
+}
+
+/// Whether a buffer can hold rounded weights with that dim longer: nobody but products reads them.
+bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
+  auto kept = buffers.find(buffer);
+  bool can = kept != buffers.end() && llvm::all_of(kept->second.values, [&](Value value) {
+    auto convert = value.getDefiningOp<ConvertOp>();
+    return convert ? roundsWeight(convert)
+                   : value.getDefiningOp<LoadOp>() && llvm::all_of(value.getUsers(), llvm::IsaPred<DotOp>);
+  });
+  if (!can || plan.weightBuffers.try_emplace(buffer, dim).first->second != dim)
+    return false;
+  for (Value value : kept->second.values)
+    if (auto convert = value.getDefiningOp<ConvertOp>())
+      plan.weights.insert(convert);
+  return true;
+}
+
 /// Whether an op that reads the row can read it without its padding where it lies.
 bool RowFinder::mayReadPadded(Operation *user, Value row) const {
   if (auto store = dyn_cast<StoreOp>(user))
@@ -216,7 +235,9 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
   if (isUnaligned(value) && dim == lastDim(value) && !plan.rows.contains(value) && !isRepeated(op))
     return false; // others read it as it is: it would be made twice
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([&](LoadOp load) { return isRow(value, dim) && keepsPadded(load.getBuffer()); })
+      .Case([&](LoadOp load) {
+        return dim == lastDim(value) ? isRow(value, dim) && keepsPadded(load.getBuffer()) : keepsWeight(load.getBuffer(), dim);
+      })
       .Case([&](CrossEntropyGradOp gradient) {
         return isRow(value, dim) && plan.rows.contains(gradient.getLogits());
       })
@@ -251,6 +272,7 @@ void RowFinder::prune() {
   };
   for (bool changed = true; changed;) {
     plan.longer.clear();
+    plan.weightBuffers.clear();
     changed = plan.rows.remove_if([&](Value row) { return !mayStay(row); });
   }
 }

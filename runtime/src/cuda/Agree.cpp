@@ -79,7 +79,7 @@ Decision decide(const Agreement &of) {
   TunedFor here{of.gpu.name(), of.blas.release(), of.options.bundle->manifest.bundleHash};
   Decision decision = recall(tuning.read, here);
   TunedProducts &kept = decision.products, chosen;
-  Trial trial(of.gpu, of.stream);
+  Trial trial(of.gpu, of.stream, of.lent);
   size_t fresh = 0;
   for (const format::Program &program : of.options.bundle->programs)
     for (uint32_t i = 0; i < program.calls.size(); ++i) {
@@ -142,7 +142,7 @@ void checkQueue(const format::Program &program, uint32_t call) {
 } // namespace
 
 std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::string &remark) {
-  // Ranks that share this GPU have their memory by now: a trial takes of what is left, and gives it back.
+  // Ranks that share this GPU have their memory by now: a trial that needs more than it is lent takes of what is left.
   of.control.barrier("products");
   std::string chosen;
   if (of.control.rank() == 0) {

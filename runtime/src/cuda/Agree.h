@@ -5,6 +5,8 @@
 #include "par/core/Device.h"
 #include "par/cuda/Products.h"
 
+#include <span>
+
 namespace par::cuda {
 
 /// The largest power of two, at most 256, that divides the address of every operand of an instruction.
@@ -18,7 +20,8 @@ struct Agreement {
   const Blas &blas;
   const core::DeviceOptions &options;
   comm::Control &control;
-  Stream stream; ///< to time on
+  Stream stream;             ///< to time on
+  std::span<std::byte> lent; ///< memory of the GPU to time on, which is overwritten
 };
 
 /// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 decides

@@ -19,16 +19,59 @@ bool AttentionGraph::isBuiltin(std::string_view name) {
 AttentionGraph::AttentionGraph(const Dnn &dnn, const GraphUse &made)
     : GraphKernel(dnn, made, {attentionWorkspace, true}), s(use.immediates),
       tensors(use.builtin.starts_with("attention_backward") ? kernels::attentionBackward : kernels::attentionForward),
-      type(use.builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), scoreDims(dims({s.b, s.h, s.sq, s.sk})),
-      columnDims(dims({s.b, s.h, s.sq, 1})), scale(static_cast<float>(s.scale)) {
-  use.builtin.starts_with("attention_backward") ? buildBackward() : buildForward();
+      type(use.builtin.ends_with("_bf16") ? dnn::dataBF16 : dnn::dataF16), scale(static_cast<float>(s.scale)) {
+  bool backward = use.builtin.starts_with("attention_backward");
+  if (backward)
+    cutIntoPieces();
+  scoreDims = dims({s.b, s.h, s.sq, s.sk}), columnDims = dims({s.b, s.h, s.sq, 1});
+  backward ? buildBackward() : buildForward();
   graph.finalize();
 }
 
-const DnnNode &AttentionGraph::operand(int index, int elements, Dims sizes) {
-  bound.push_back({index});
+/// By batches, then by heads that share keys: as few pieces as are small enough, or the smallest that there are.
+void AttentionGraph::cutIntoPieces() {
+  const uint64_t scores = 2 * s.h * s.sq * s.sk, batches = s.b, groups = s.g;
+  auto next = [](uint64_t whole, uint64_t parts) {
+    while (whole % ++parts)
+      ;
+    return parts;
+  };
+  while (pieces < batches && batches / pieces * scores > use.scores)
+    pieces = next(batches, pieces);
+  while (pieces == batches && headPieces < groups && scores / headPieces > use.scores)
+    headPieces = next(groups, headPieces);
+  s.b /= pieces, s.h /= headPieces, s.g /= headPieces;
+}
+
+const DnnNode &AttentionGraph::place(const Bound &where, int elements, Dims sizes, Dims strides) {
+  uint64_t bits = where.bytes | use.alignment | (pieces > 1 ? where.nextBatch : 0) | (headPieces > 1 ? where.nextHeads : 0);
+  bound.push_back(where);
   ids.push_back(++count);
-  return graph.tensor({count, elements, std::move(sizes), {}, use.alignment}, "operand " + std::to_string(index));
+  return graph.tensor({count, elements, std::move(sizes), std::move(strides), static_cast<int64_t>(bits & -bits)},
+                      "operand " + std::to_string(where.operand));
+}
+
+const DnnNode &AttentionGraph::ofRows(int index) {
+  uint64_t heads = 4 * s.h * s.sq;
+  return place({index, 0, nullptr, s.b * headPieces * heads, heads}, dnn::dataF32, columnDims, {});
+}
+
+/// Engines of the backward part read a mask of keys alone, or of queries, where it is not.
+const DnnNode &AttentionGraph::mask(int index) {
+  const uint64_t of[] = {s.b, s.h, s.sq, s.sk};
+  Dims sizes, strides(4);
+  uint64_t elements = 1;
+  for (size_t dim = 4; dim-- > 0;) {
+    strides[dim] = s.mask[dim] == 1 ? 0 : static_cast<int64_t>(elements);
+    elements *= s.mask[dim];
+  }
+  uint64_t perBatch = s.mask[0] == 1 ? 0 : elements / s.mask[0] * s.b,
+           perHeads = s.mask[1] == 1 ? 0 : s.mask[2] * s.mask[3] * s.h;
+  for (size_t dim = 0; dim < 4; ++dim) {
+    bool whole = dim >= 2 || s.mask[dim] != 1;
+    sizes.push_back(static_cast<int64_t>(whole ? of[dim] : 1));
+  }
+  return place({index, 0, nullptr, 4 * perBatch, 4 * perHeads}, dnn::dataF32, std::move(sizes), std::move(strides));
 }
 
 const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
@@ -41,12 +84,7 @@ const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
     std::swap(sizes[2], sizes[3]);
     std::swap(strides[2], strides[3]);
   }
-  bound.push_back({index, bytes});
-  ids.push_back(++count);
-  // The largest power of two that divides both.
-  int64_t aligned = bytes == 0 ? use.alignment : std::min<int64_t>(use.alignment, static_cast<int64_t>(bytes & -bytes));
-  return graph.tensor({count, type, std::move(sizes), std::move(strides), aligned},
-                      "operand " + std::to_string(index));
+  return place({index, bytes, nullptr, 2 * at.batch * s.b, 2 * at.head * whole.heads}, type, std::move(sizes), std::move(strides));
 }
 
 const DnnNode &AttentionGraph::rows(int index, size_t tensor) { return heads(index, tensor, false); }
@@ -56,6 +94,13 @@ const DnnNode &AttentionGraph::number(const float &value) {
   bound.push_back({-1, 0, &value});
   ids.push_back(++count);
   return graph.tensor({count, dnn::dataF32, {1, 1, 1, 1}, {}, 16, false, true}, "a number");
+}
+
+const DnnNode &AttentionGraph::sumsOfRows() {
+  sums = s.b * s.h * s.sq;
+  bound.push_back({});
+  ids.push_back(++count);
+  return graph.tensor({count, dnn::dataF32, columnDims, {}, 16}, "sums of rows");
 }
 
 const DnnNode &AttentionGraph::between(Dims sizes, int elements, Dims strides) {
@@ -120,31 +165,45 @@ const DnnNode &AttentionGraph::transposed(const DnnNode &scores) {
   return result;
 }
 
+const DnnNode &AttentionGraph::rowsOf(const DnnNode &columns, size_t tensor) {
+  kernels::AttentionRows at = s.rows(tensor);
+  kernels::AttentionSizes::Extents whole = s.extents(tensors.kinds[tensor]);
+  const DnnNode &result = between(dims({s.b, whole.heads, whole.count, whole.width}), type, dims({at.batch, at.head, at.row, 1}));
+  graph.operation(Kind::ReshapeOperation, "a transpose")
+      .set(Attribute::ReshapeX, columns)
+      .set(Attribute::ReshapeY, result)
+      .finalize();
+  return result;
+}
+
 const DnnNode &AttentionGraph::scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand) {
   const DnnNode &products = between(scoreDims);
   multiply(query, keyColumns, products);
   const DnnNode *result = &pointwise(dnn::pointwiseMultiply, products, &number(scale), between(scoreDims));
   if (s.masked) {
-    const DnnNode &mask = operand(maskOperand, dnn::dataF32, Dims(s.mask.begin(), s.mask.end()));
-    result = &pointwise(dnn::pointwiseAdd, *result, &mask, between(scoreDims));
+    result = &pointwise(dnn::pointwiseAdd, *result, &mask(maskOperand), between(scoreDims));
   }
+  return *result;
+}
+
+const DnnNode &AttentionGraph::causal(const DnnNode &scores) {
   if (!s.causal)
-    return *result;
-  const DnnNode &rows = indices(*result, 2), &columns = indices(*result, 3);
+    return scores;
+  const DnnNode &rows = indices(scores, 2), &columns = indices(scores, 3);
   const DnnNode &meets =
       pointwise(dnn::pointwiseAtLeast, rows, &columns, between(scoreDims, dnn::dataBoolean));
-  return pointwise(dnn::pointwiseSelect, *result, &number(hidden), between(scoreDims), &meets);
+  return pointwise(dnn::pointwiseSelect, scores, &number(hidden), between(scoreDims), &meets);
 }
 
 void AttentionGraph::buildForward() {
   const DnnNode &query = rows(0, 0), &keys = columns(1, 1), &values = rows(2, 2);
-  const DnnNode &masked = scores(query, keys, 5);
+  const DnnNode &masked = causal(scores(query, keys, 5));
   const DnnNode &largest = reduce(dnn::reduceMax, masked, between(columnDims));
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &largest, between(scoreDims));
   const DnnNode &powers = pointwise(dnn::pointwiseExp, shifted, nullptr, between(scoreDims));
   const DnnNode &sum = reduce(dnn::reduceAdd, powers, between(columnDims));
   const DnnNode &logarithm = pointwise(dnn::pointwiseLog, sum, nullptr, between(columnDims));
-  pointwise(dnn::pointwiseAdd, largest, &logarithm, operand(4, dnn::dataF32, columnDims));
+  pointwise(dnn::pointwiseAdd, largest, &logarithm, ofRows(4));
   const DnnNode &probabilities = pointwise(dnn::pointwiseDivide, powers, &sum, between(scoreDims, type));
   multiply(probabilities, values, rows(3, 3));
 }
@@ -162,15 +221,17 @@ void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &ofQ
 void AttentionGraph::buildBackward() {
   // Where dk and dv have no operands of their own, they lie in that of dq.
   const int ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq;
-  const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2), &keys = rows(2, 2),
-                &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = operand(5, dnn::dataF32, columnDims);
+  const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2),
+                &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = ofRows(5);
 
   const DnnNode &parts =
       pointwise(dnn::pointwiseMultiply, cotangent, &attended, between(dims({s.b, s.h, s.sq, s.e})));
-  const DnnNode &whole = reduce(dnn::reduceAdd, parts, between(columnDims));
+  // The engines know the graph with a factor here (where nothing is dropped, 1) and with its result in memory.
+  const DnnNode &added = reduce(dnn::reduceAdd, parts, between(columnDims));
+  const DnnNode &whole = pointwise(dnn::pointwiseMultiply, added, &number(one), sumsOfRows());
   const DnnNode &masked = scores(query, keyColumns, ofDv + 1);
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &lse, between(scoreDims));
-  const DnnNode &probabilities = pointwise(dnn::pointwiseExp, shifted, nullptr, between(scoreDims));
+  const DnnNode &probabilities = pointwise(dnn::pointwiseExp, causal(shifted), nullptr, between(scoreDims));
   sumOverQueries(probabilities, cotangent, ofDv, 7);
 
   const DnnNode &products = between(scoreDims);
@@ -178,18 +239,25 @@ void AttentionGraph::buildBackward() {
   const DnnNode &centred = pointwise(dnn::pointwiseSubtract, products, &whole, between(scoreDims));
   const DnnNode &unscaled = pointwise(dnn::pointwiseMultiply, centred, &probabilities, between(scoreDims));
   const DnnNode &scaled = pointwise(dnn::pointwiseMultiply, unscaled, &number(scale), between(scoreDims));
-  multiply(scaled, keys, rows(ofDq, 5));
   sumOverQueries(scaled, query, ofDk, 6);
+  multiply(scaled, rowsOf(keyColumns, 2), rows(ofDq, 5));
 }
 
 void AttentionGraph::run(std::span<void *const> operands, void *memory, Stream stream) const {
   std::array<void *, 16> pointers{}; // more than any of the graphs above has
-  for (size_t i = 0; i < bound.size(); ++i)
-    if (bound[i].number)
-      pointers[i] = const_cast<float *>(bound[i].number);
-    else
-      pointers[i] = static_cast<std::byte *>(operands[static_cast<size_t>(bound[i].operand)]) + bound[i].bytes;
-  planned->run(ids, {pointers.data(), bound.size()}, memory, stream);
+  for (uint64_t piece = 0; piece < pieces * headPieces; ++piece) {
+    for (size_t i = 0; i < bound.size(); ++i) {
+      const Bound &at = bound[i];
+      uint64_t bytes = at.bytes + piece / headPieces * at.nextBatch + piece % headPieces * at.nextHeads;
+      if (at.number)
+        pointers[i] = const_cast<float *>(at.number);
+      else if (at.operand < 0)
+        pointers[i] = static_cast<std::byte *>(memory) + behindPlan();
+      else
+        pointers[i] = static_cast<std::byte *>(operands[static_cast<size_t>(at.operand)]) + bytes;
+    }
+    planned->run(ids, {pointers.data(), bound.size()}, memory, stream);
+  }
 }
 
 } // namespace par::cuda

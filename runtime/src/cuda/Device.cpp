@@ -129,10 +129,7 @@ void Device::connect(comm::Control &newControl) {
   arena = Block(*gpu, program.arena.deviceBytes() + options.guardBytes, Block::Place::Device);
   hostArena = Block(*gpu, program.arena.host, Block::Place::Host);
   bounce = Block(*gpu, bounceBytes, Block::Place::Host);
-  if (arena.bytes() > 0)
-    (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
-  (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   kernels.emplace(*gpu, options);
   if (anyGraph(*options.bundle)) {
     dnn.emplace();
@@ -140,8 +137,11 @@ void Device::connect(comm::Control &newControl) {
   }
   if (anyProduct(*options.bundle)) {
     blas.emplace();
-    products = agreeOnProducts({*gpu, *blas, options, *control, main}, said);
+    products = agreeOnProducts({*gpu, *blas, options, *control, main, {arena.data(), arena.bytes()}}, said);
   }
+  if (arena.bytes() > 0)
+    (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
+  (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   walker.emplace(*gpu, *lanes, *kernels, products);
   graphCache.emplace(*gpu, *lanes, *walker);
   watch.emplace(*gpu, *control, *link);

@@ -36,20 +36,32 @@ std::vector<uint64_t> operandBytes(const format::Call &call) {
 
 } // namespace
 
-Trial::Trial(const Gpu &gpu, Stream stream)
-    : gpu(gpu), stream(stream), begin(makeEvent(gpu, true)), end(makeEvent(gpu, true)) {}
+Trial::Trial(const Gpu &gpu, Stream stream, std::span<std::byte> lent)
+    : gpu(gpu), stream(stream), begin(makeEvent(gpu, true)), end(makeEvent(gpu, true)), lent(lent) {}
 
-/// Numbers from 1 to 2 in f32 and bf16, whose bits differ: a GPU draws less power for zeros, and clocks
-/// higher.
 bool Trial::reserve(uint64_t bytes) {
-  if (bytes <= memory.bytes())
+  if (bytes <= filled)
     return true;
-  memory = {};
+  if (bytes <= lent.size()) {
+    fill(lent.data(), bytes);
+    return true;
+  }
+  own = {};
+  filled = 0;
   size_t free = 0, total = 0;
   gpu->check(gpu->memoryInfo(&free, &total), "cuMemGetInfo");
   if (bytes > free / 2)
     return false;
-  memory = Block(gpu, bytes, Block::Place::Device);
+  own = Block(gpu, bytes, Block::Place::Device);
+  fill(own.data(), bytes);
+  return true;
+}
+
+/// Numbers from 1 to 2 in f32 and bf16, whose bits differ: a GPU draws less power for zeros, and clocks
+/// higher.
+void Trial::fill(std::byte *where, uint64_t bytes) {
+  memory = where, filled = bytes;
+  auto address = reinterpret_cast<Address>(where);
   uint64_t part = std::min(bytes, patternBytes);
   Block pattern(gpu, patternBytes, Block::Place::Host);
   std::mt19937 random(1);
@@ -57,13 +69,12 @@ bool Trial::reserve(uint64_t bytes) {
     uint32_t word = 0x3f803f80 | (static_cast<uint32_t>(random()) & 0x007f007f);
     std::copy_n(reinterpret_cast<const std::byte *>(&word), sizeof word, pattern.data() + at);
   }
-  gpu->check(gpu->copyToDevice(memory.address(), pattern.data(), part, stream), "cuMemcpyHtoDAsync");
+  gpu->check(gpu->copyToDevice(address, pattern.data(), part, stream), "cuMemcpyHtoDAsync");
   for (uint64_t at = part; at < bytes; at += part) {
     part = std::min(at, bytes - at);
-    gpu->check(gpu->copy(memory.address() + at, memory.address(), part, stream), "cuMemcpyAsync");
+    gpu->check(gpu->copy(address + at, address, part, stream), "cuMemcpyAsync");
   }
   gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
-  return true;
 }
 
 /// Microseconds of one run, as the mean of some that follow one another.
@@ -87,7 +98,7 @@ TunedProduct Trial::fastest(Product &product, const format::Call &call,
   if (proposed.size() == 1 || !reserve(bytes))
     return {proposed.front()};
   std::vector<void *> operands;
-  std::byte *at = memory.data();
+  std::byte *at = memory;
   for (uint64_t size : sizes) {
     operands.push_back(at);
     at += aligned(size);

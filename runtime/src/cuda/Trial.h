@@ -1,13 +1,16 @@
-// Times the algorithms of products on a GPU, on memory of its own.
+// Times the algorithms of products on a GPU.
 #pragma once
 
 #include "cuda/TuningFile.h"
+
+#include <span>
 
 namespace par::cuda {
 
 class Trial {
 public:
-  Trial(const Gpu &gpu, Stream stream);
+  /// On `lent` memory of the GPU, which is overwritten, or where that is too small on memory of its own.
+  Trial(const Gpu &gpu, Stream stream, std::span<std::byte> lent);
   /// The fastest of what was proposed; the first of it where there is no choice, or not enough memory for a
   /// trial.
   TunedProduct fastest(Product &product, const format::Call &call,
@@ -15,12 +18,16 @@ public:
 
 private:
   bool reserve(uint64_t bytes);
+  void fill(std::byte *memory, uint64_t bytes);
   double once(Product &product, void *const *operands);
 
   const Gpu &gpu;
   Stream stream;
   Owned<Event> begin, end;
-  Block memory;
+  std::span<std::byte> lent;
+  Block own;
+  std::byte *memory = nullptr;
+  uint64_t filled = 0; ///< bytes of `memory`
 };
 
 } // namespace par::cuda

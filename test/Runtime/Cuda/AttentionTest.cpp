@@ -128,7 +128,7 @@ TEST_F(AttentionTest, whatCudnnCannotDoIsRefusedAtLoad) {
   machine.reset("cudnnPlans:0:3000");
   EXPECT_EQ(load(), "error: kernel \"attention_backward_bf16\" (/attention of the model): cuDNN 9.19.0 has "
                     "no engine for it "
-                    "that gives the same bits each time, computes in f32 and needs at most 1,073,741,824 "
+                    "that gives the same bits each time, computes in f32 and needs at most 4,294,967,296 "
                     "bytes of workspace: "
                     "3 cannot be planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; "
                     "compile it for "

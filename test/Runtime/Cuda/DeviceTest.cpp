@@ -271,7 +271,7 @@ TEST_F(DeviceTest, addsUpOperandsApartWhereThatIsFaster) {
   cuda::Owned<cuda::Stream> stream = cuda::makeStream(gpu, false);
   const format::Call call = withSums(format::DType::BF16, 128).programs[0].calls[0];
   cuda::Product product(gpu, blas, call, 256);
-  cuda::Trial trial(gpu, stream);
+  cuda::Trial trial(gpu, stream, {});
   EXPECT_EQ(trial.fastest(product, call, product.propose()).algorithms.size(), 1u);
   machine.sumTakes = 1000;
   cuda::Algorithms apart = trial.fastest(product, call, product.propose()).algorithms;

@@ -7,6 +7,7 @@ add_executable(cuda-kernels-check ${CMAKE_CURRENT_LIST_DIR}/KernelsTest.cpp ${CM
   ${CMAKE_CURRENT_LIST_DIR}/Device/Attention.cpp ${CMAKE_CURRENT_LIST_DIR}/Device/Products.cpp)
 target_include_directories(cuda-kernels-check PRIVATE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_link_libraries(cuda-kernels-check PRIVATE par_cuda GTest::gtest GTest::gtest_main)
-add_executable(cuda-kernels-speed ${CMAKE_CURRENT_LIST_DIR}/Device/Speed.cpp)
-target_include_directories(cuda-kernels-speed PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test)
+add_executable(cuda-kernels-speed ${CMAKE_CURRENT_LIST_DIR}/Device/Speed.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/Device/AttentionSpeed.cpp)
+target_include_directories(cuda-kernels-speed PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_link_libraries(cuda-kernels-speed PRIVATE par_cuda)

@@ -239,8 +239,9 @@ std::vector<std::shared_ptr<std::vector<std::byte>>> makeVirtual(const Descripto
     if (!tensor->has(tensorVirtual) || !tensor->one<uint8_t>(tensorVirtual))
       continue;
     size_t elements = 1;
-    for (int64_t size : tensor->all<int64_t>(dnnDims))
-      elements *= static_cast<size_t>(size);
+    std::vector<int64_t> dims = tensor->all<int64_t>(dnnDims), strides = tensor->all<int64_t>(dnnStrides);
+    for (size_t d = 0; d < dims.size(); ++d)
+      elements += static_cast<size_t>((dims[d] - 1) * strides[d]);
     made.push_back(std::make_shared<std::vector<std::byte>>(4 * elements));
     addressOf[id] = made.back()->data();
   }

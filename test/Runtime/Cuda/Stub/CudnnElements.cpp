@@ -212,9 +212,13 @@ DnnAnswer checkReduction(const DnnDescriptor &d) {
 
 /// Of the last two dims: strides say that x is read where it lies.
 DnnAnswer checkReshape(const DnnDescriptor &d) {
-  Dims x = dimsOf(d, reshapeX), y = dimsOf(d, reshapeY), steps = d.other(reshapeY).all<int64_t>(dnnStrides);
-  bool fits = x.size() == 4 && y.size() == 4 && x[0] == y[0] && x[1] == y[1] && x[2] == y[3] &&
-              x[3] == y[2] && steps[2] == 1 && steps[3] == x[3];
+  Dims x = dimsOf(d, reshapeX), y = dimsOf(d, reshapeY), steps = d.other(reshapeX).all<int64_t>(dnnStrides);
+  bool fits = x.size() == 4 && y.size() == 4;
+  if (fits) {
+    std::swap(x[2], x[3]);
+    std::swap(steps[2], steps[3]);
+    fits = x == y && steps == d.other(reshapeY).all<int64_t>(dnnStrides);
+  }
   return fits ? DnnAnswer{} : shapesDiffer("a transpose");
 }
 

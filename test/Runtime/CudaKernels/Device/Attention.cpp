@@ -52,9 +52,12 @@ protected:
 
   /// What the GPU writes, `runs` times.
   std::vector<Operands> compute(const BuiltinKernel &kernel, const toy::Attention &shape,
-                                const std::vector<uint64_t> &immediates, const Operands &given, int runs) {
+                                const std::vector<uint64_t> &immediates, const Operands &given, int runs,
+                                bool inPieces) {
     std::string name(kernel.name);
-    auto planned = cuda::makeGraphKernel(dnn, {name, name, shape.name, immediates});
+    cuda::GraphUse use{name, name, shape.name, immediates};
+    use.scores = inPieces ? 1 : use.scores;
+    auto planned = cuda::makeGraphKernel(dnn, use);
     planned->plan(planned->propose());
     std::vector<cuda::Block> blocks;
     std::vector<void *> pointers;
@@ -100,22 +103,27 @@ protected:
       }
       pointers.push_back(bytes.data());
     }
-    std::vector<Operands> found = compute(kernel, shape, immediates, operands, 2);
+    std::vector<Operands> found = compute(kernel, shape, immediates, operands, 2, false);
     EXPECT_TRUE(found[0] == found[1]) << builtin << " " << shape.name << ": other bits the second time";
+    // Of a batch and of heads that share keys.
+    found.push_back(compute(kernel, shape, immediates, operands, 1, true)[0]);
     builtinFunction(kernel.name)(pointers.data(), immediates.data(), 0, 1);
-    // Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the
-    // largest.
+    for (size_t which : {0, 2})
+      compare(kernel, immediates, operands, found[which], builtin + " " + shape.name + (which ? ", in pieces" : ""));
+  }
+
+  /// Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the largest.
+  static void compare(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates, Operands &wanted, Operands &found,
+                      const std::string &what) {
     for (size_t i : operandsOf(kernel, immediates)) {
       const BuiltinOperand &operand = kernel.operands[i];
       double scale = 0, far = 0;
-      for (size_t at = 0; operand.access == Access::Write && at < operandElements(kernel, i, immediates);
-           ++at) {
-        double wanted = load(operand, operands[operand.name], at);
-        scale = std::max(scale, std::fabs(wanted));
-        far = std::max(far, std::fabs(wanted - double(load(operand, found[0][operand.name], at))));
+      for (size_t at = 0; operand.access == Access::Write && at < operandElements(kernel, i, immediates); ++at) {
+        double number = load(operand, wanted[operand.name], at);
+        scale = std::max(scale, std::fabs(number));
+        far = std::max(far, std::fabs(number - double(load(operand, found[operand.name], at))));
       }
-      EXPECT_LE(far, (operand.type == "f32" ? 1e-3 : 0.02) * scale)
-          << builtin << " " << shape.name << " " << operand.name;
+      EXPECT_LE(far, (operand.type == "f32" ? 1e-3 : 0.02) * scale) << what << " " << operand.name;
     }
   }
 

@@ -3,15 +3,16 @@
 //   unless others are given cuda-kernels-speed --generated FOLDER [MOST]    those that par-compile-kernels
 //   left there; MOST: no operand gets more bytes,
 //                                                   for a stub that runs no code
+//   cuda-kernels-speed --attention [MOST]    cuDNN's attentions, as models have them; MOST: of no more tokens, for a stub
 // One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the
 // copy)}]}
+#include "Timing.h"
 #include "TypicalSizes.h"
 #include "par/core/Failure.h"
 #include "par/cuda/Gpu.h"
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,19 +34,7 @@ public:
     gpu->check(gpu->moduleLoad(&module, image, 0, nullptr, nullptr), "cuModuleLoadDataEx");
   }
 
-  /// Seconds that one `work` takes, of as many as fill 20 ms; the best of three.
-  double seconds(const std::function<void()> &work) {
-    auto timed = [&](int count) {
-      auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < count; ++i)
-        work();
-      gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / count;
-    };
-    timed(2);
-    int count = std::clamp(static_cast<int>(0.02 / timed(1)), 3, 400);
-    return std::min({timed(count), timed(count), timed(count)});
-  }
+  double seconds(const std::function<void()> &work) { return toy::secondsOf(gpu, stream, work); }
 
   /// Bytes a second, read and written.
   double copy(uint64_t bytes) {
@@ -209,6 +198,8 @@ int main(int argc, char **argv) {
   try {
     if (argc > 2 && std::strcmp(argv[1], "--generated") == 0)
       measureGenerated(argv[2], number(3, UINT64_MAX));
+    else if (argc > 1 && std::strcmp(argv[1], "--attention") == 0)
+      toy::measureAttentions(number(2, UINT64_MAX));
     else
       measureBuiltins(number(1, typicalTokens), number(2, typicalVocabulary));
     return 0;
