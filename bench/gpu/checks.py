@@ -5,6 +5,7 @@ import platform
 import time
 
 import benchmark
+import speed
 import thin
 import training
 from machine import Machine
@@ -107,6 +108,7 @@ STEPS = {
     "graphs": (training.graphs, 30),
     "sanitizer": (training.sanitizer, 120),
     "benchmark": (benchmark.benchmark, 200),
+    "speed": (speed.speed, 240),
 }
 BENCHMARK_RESERVE = 150  # seconds that no other step takes
 
@@ -117,7 +119,7 @@ def run_steps(machine, options, begin):
         if options.only and name not in options.only and name != "start":
             continue
         rest = options.seconds - (time.monotonic() - begin)
-        if name != "benchmark" and not options.only:
+        if name not in ("benchmark", "speed") and not options.only:
             rest -= BENCHMARK_RESERVE
         print(f"{name}: {body.__doc__.strip()}", flush=True)
         step = Step(name, min(seconds, rest))

@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 import time
 
+import speed
 import thin
 from cases import OPTIMIZER_KEYS, SEQUENCE, benchmark_plan, cases
 
@@ -156,6 +157,8 @@ def prepare(options):
         collect_benchmark(folder, compiler, options.models, options.batch)
     if options.target != "cpu":
         thin.collect(folder, options.build, options.only)
+        if options.speed:
+            speed.collect(folder, options.build, options.speed)
         collect_kernels(folder, options.build)
     collect_tools(folder, options.build)
     shutil.copy(HERE.parent / "gpu-check", folder.path / "gpu-check")

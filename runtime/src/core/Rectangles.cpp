@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 namespace par::core {
 namespace {
@@ -133,21 +135,59 @@ double valueOf(const format::InitRule &rule, uint64_t element, uint32_t stream, 
 
 } // namespace
 
+namespace {
+
+/// Elements from `begin` to `end` of the part, counted row by row.
+struct Filling {
+  std::byte *to;
+  format::DType type;
+  const format::InitRule &rule;
+  std::span<const int64_t> start, size, localStrides, globalStrides;
+  uint32_t stream;
+  uint64_t seed;
+
+  void fill(int64_t begin, int64_t end) const {
+    int64_t row = size.empty() ? 1 : size.back();
+    for (int64_t at = begin; at < end;) {
+      int64_t local = 0, global = 0, rest = at;
+      for (size_t d = size.size(); d-- > 0; rest /= size[d]) {
+        local += rest % size[d] * localStrides[d];
+        global += (start[d] + rest % size[d]) * globalStrides[d];
+      }
+      // What is left of a row lies side by side in both arrays.
+      int64_t count = std::min(end - at, row - at % row);
+      for (int64_t i = 0; i < count; ++i)
+        store(to, type, local + i, valueOf(rule, static_cast<uint64_t>(global + i), stream, seed));
+      at += count;
+    }
+  }
+};
+
+} // namespace
+
 void initialize(std::byte *to, format::DType type, const format::Layout &layout, const format::Rectangle &part,
                 const format::InitRule &rule, const std::string &name, uint64_t seed) {
   std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * format::sizeOf(type));
   if (rule.kind == format::InitRule::Constant && rule.a == 0)
     return;
-  auto localStrides = stridesOf(layout.local), globalStrides = stridesOf(layout.shape);
-  uint32_t stream = randomStream(name);
-  forEachOuter(part.size, 0, [&](std::span<const int64_t> index) {
-    int64_t local = 0, global = 0;
-    for (size_t d = 0; d < index.size(); ++d) {
-      local += index[d] * localStrides[d];
-      global += (part.start[d] + index[d]) * globalStrides[d];
-    }
-    store(to, type, local, valueOf(rule, static_cast<uint64_t>(global), stream, seed));
-  });
+  std::vector<int64_t> localStrides = stridesOf(layout.local), globalStrides = stridesOf(layout.shape);
+  alignas(double) std::byte first[sizeof(double)];
+  store(first, type, 0, 0); // throws here for types that have no initial values, not in a thread
+  Filling filling{to, type, rule, part.start, part.size, localStrides, globalStrides, randomStream(name), seed};
+  constexpr int64_t least = 1 << 15, most = 16; // elements of a thread: about a millisecond; threads
+  int64_t count = elementCount(part.size), threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, most);
+  int64_t share = std::max(least, (count + threads - 1) / threads);
+  std::vector<std::thread> others;
+  int64_t next = std::min(count, share);
+  try {
+    for (; next < count; next += share)
+      others.emplace_back([&filling, begin = next, end = std::min(count, next + share)] { filling.fill(begin, end); });
+  } catch (const std::system_error &) { // no more threads: the rest is done here
+  }
+  filling.fill(0, std::min(count, share));
+  filling.fill(std::min(count, next), count);
+  for (std::thread &other : others)
+    other.join();
 }
 
 } // namespace par::core

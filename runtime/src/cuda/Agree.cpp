@@ -53,32 +53,14 @@ std::string keyOf(const format::Call &call, uint32_t alignment) {
   return key.str();
 }
 
-struct Decision {
-  TunedProducts products;
-  std::string remark;
-};
-
-/// What the file of an earlier part of this run says, if it is for the same GPU, library and bundle.
-Decision recall(const std::string &path, const TunedFor &here) {
-  if (path.empty() || !std::filesystem::exists(path))
-    return {};
-  TuningFile file = readTuning(path);
-  if (file.of == here)
-    return {std::move(file.products), ""};
-  auto differ = [](const char *what, const std::string &theirs, const std::string &ours) {
-    return theirs == ours ? "" : std::string(", ") + what + " " + theirs + " instead of " + ours;
-  };
-  std::string why = differ("GPU", file.of.gpu, here.gpu) + differ("cuBLASLt", file.of.library, here.library) +
-                    differ("bundle", file.of.bundle.substr(0, 6), here.bundle.substr(0, 6));
-  return {{}, path + " is not used: it is for " + why.substr(2) + "; "};
-}
-
-/// Rank 0's: by the file, else by timing, else what the heuristic proposes first.
-Decision decide(const Agreement &of) {
+/// Rank 0's: by the file, else by timing, else what the heuristic proposes first. Returns what there is to say.
+std::string decide(const Agreement &of, const Blas &blas) {
   const core::Tuning &tuning = of.options.tuning;
-  TunedFor here{of.gpu.name(), of.blas.release(), of.options.bundle->manifest.bundleHash};
-  Decision decision = recall(tuning.read, here);
-  TunedProducts &kept = decision.products, chosen;
+  TunedFor here{of.gpu.name(), blas.release(), of.options.bundle->manifest.bundleHash};
+  std::string said;
+  const TunedProducts kept = recall(tuning, here, said).products;
+  TunedProducts &chosen = of.decided.file.products;
+  of.decided.file.of = here;
   Trial trial(of.gpu, of.stream, of.lent);
   size_t fresh = 0;
   for (const format::Program &program : of.options.bundle->programs)
@@ -88,27 +70,24 @@ Decision decide(const Agreement &of) {
       auto [place, isNew] = chosen.try_emplace(keyOf(call, alignment));
       if (!isNew)
         continue;
-      Product product(of.gpu, of.blas, call, alignment);
+      Product product(of.gpu, blas, call, alignment);
       if (auto known = kept.find(place->first); known != kept.end()) {
         place->second = known->second;
         if (int status = product.check(known->second.algorithms))
-          throw Failure::at(tuning.read, Message::tuningRefused, place->first, of.blas.release(), status);
+          throw Failure::at(tuning.read, Message::tuningRefused, place->first, blas.release(), status);
         continue;
       }
       ++fresh;
       std::vector<Algorithms> proposed = product.propose();
       place->second = tuning.times ? trial.fastest(product, call, proposed) : TunedProduct{proposed.front(), 0};
     }
-  if (!tuning.write.empty() && (fresh > 0 || tuning.write != tuning.read))
-    writeTuning(tuning.write, {here, chosen});
+  of.decided.fresh += fresh;
   std::string many = std::to_string(chosen.size()) + (chosen.size() == 1 ? " product: " : " products: ");
-  decision.remark = "tuning  " + decision.remark + many +
-                    (fresh == 0     ? "algorithms of " + tuning.read
-                     : tuning.times ? "algorithms timed on " + here.gpu
-                                    : "algorithms as cuBLASLt proposes them") +
-                    (fresh && !tuning.write.empty() ? ", kept in " + tuning.write : "");
-  kept = std::move(chosen);
-  return decision;
+  return "tuning  " + said + many +
+         (fresh == 0     ? "algorithms of " + tuning.read
+          : tuning.times ? "algorithms timed on " + here.gpu
+                         : "algorithms as cuBLASLt proposes them") +
+         (fresh && !tuning.write.empty() ? ", kept in " + tuning.write : "");
 }
 
 /// "KEY algorithms word word ... word" a line.
@@ -141,14 +120,35 @@ void checkQueue(const format::Program &program, uint32_t call) {
 
 } // namespace
 
-std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::string &remark) {
+TuningFile recall(const core::Tuning &tuning, const TunedFor &here, std::string &why) {
+  if (tuning.read.empty() || !std::filesystem::exists(tuning.read))
+    return {};
+  TuningFile file = readTuning(tuning.read);
+  auto differ = [](const char *what, const std::string &theirs, const std::string &ours) {
+    return theirs == ours ? "" : std::string(", ") + what + " " + theirs + " instead of " + ours;
+  };
+  std::string differences = differ("GPU", file.of.gpu, here.gpu);
+  if (!here.library.empty())
+    differences += differ("cuBLASLt", file.of.library, here.library);
+  differences += differ("bundle", file.of.bundle.substr(0, 6), here.bundle.substr(0, 6));
+  if (differences.empty() && file.of.bundle == here.bundle)
+    return file;
+  why = tuning.read + " is not used: it is for " + differences.substr(2) + "; ";
+  return {};
+}
+
+void keep(const core::Tuning &tuning, const Decided &decided) {
+  if (!tuning.write.empty() && (decided.fresh > 0 || tuning.write != tuning.read))
+    writeTuning(tuning.write, decided.file);
+}
+
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, const Blas &blas, std::string &remark) {
   // Ranks that share this GPU have their memory by now: a trial that needs more than it is lent takes of what is left.
   of.control.barrier("products");
   std::string chosen;
   if (of.control.rank() == 0) {
-    Decision decision = decide(of);
-    chosen = encode(decision.products);
-    remark = decision.remark;
+    remark += (remark.empty() ? "" : "\n") + decide(of, blas);
+    chosen = encode(of.decided.file.products);
   }
   std::istringstream text(of.control.broadcast("algorithms", chosen));
   std::map<std::string, Algorithms> known;
@@ -164,7 +164,7 @@ std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::
   for (uint32_t i = 0; i < program.calls.size(); ++i) {
     checkQueue(program, i);
     uint32_t alignment = alignmentOfCall(program, i);
-    products.push_back(std::make_unique<Product>(of.gpu, of.blas, program.calls[i], alignment));
+    products.push_back(std::make_unique<Product>(of.gpu, blas, program.calls[i], alignment));
     products.back()->choose(known.at(keyOf(program.calls[i], alignment)));
   }
   return products;

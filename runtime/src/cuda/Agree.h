@@ -1,9 +1,9 @@
 // Products of a program, ready to run, with the algorithms that rank 0 chose.
 #pragma once
 
+#include "cuda/TuningFile.h"
 #include "par/comm/Control.h"
 #include "par/core/Device.h"
-#include "par/cuda/Products.h"
 
 #include <span>
 
@@ -14,19 +14,31 @@ uint32_t alignmentOf(const format::Program &program, const format::Instruction &
 
 bool anyProduct(const format::Bundle &bundle);
 
-/// What products are agreed on with.
+/// What rank 0 has decided, and how much of it is in no file yet.
+struct Decided {
+  TuningFile file;
+  size_t fresh = 0;
+};
+
+/// What ranks agree with on algorithms and engines.
 struct Agreement {
   const Gpu &gpu;
-  const Blas &blas;
   const core::DeviceOptions &options;
   comm::Control &control;
   Stream stream;             ///< to time on
   std::span<std::byte> lent; ///< memory of the GPU to time on, which is overwritten
+  Decided &decided;
 };
+
+/// What the file of an earlier part of this run says; `here` is what it must be for but for the library's release, where that
+/// is not given. Nothing where it is for other ones: `why` then says so.
+TuningFile recall(const core::Tuning &tuning, const TunedFor &here, std::string &why);
+/// Writes what was decided, where a file is wanted and does not say it yet.
+void keep(const core::Tuning &tuning, const Decided &decided);
 
 /// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 decides
 /// for the shapes of all programs, by its file, by timing or by the heuristic, and tells the others. `remark`
 /// is what it has to say of that.
-std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, std::string &remark);
+std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, const Blas &blas, std::string &remark);
 
 } // namespace par::cuda

@@ -14,6 +14,8 @@ public:
   ConvolutionGraph(const Dnn &dnn, const GraphUse &use);
   static bool isBuiltin(std::string_view builtin);
 
+  /// The heuristic's first is up to fifty times slower than its second. (an H100, cuDNN 9.14, bench/README.md)
+  size_t ways() const override { return 8; }
   void run(std::span<void *const> operands, void *memory, Stream stream) const override;
 };
 

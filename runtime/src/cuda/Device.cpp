@@ -131,14 +131,18 @@ void Device::connect(comm::Control &newControl) {
   bounce = Block(*gpu, bounceBytes, Block::Place::Host);
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   kernels.emplace(*gpu, options);
+  Decided decided;
+  const Agreement agreement{*gpu, options, *control, main, {arena.data(), arena.bytes()}, decided};
   if (anyGraph(*options.bundle)) {
     dnn.emplace();
-    agreeOnGraphs(*dnn, options, *control, *kernels);
+    agreeOnGraphs(agreement, *dnn, *kernels, said);
   }
   if (anyProduct(*options.bundle)) {
     blas.emplace();
-    products = agreeOnProducts({*gpu, *blas, options, *control, main, {arena.data(), arena.bytes()}}, said);
+    products = agreeOnProducts(agreement, *blas, said);
   }
+  if (control->rank() == 0)
+    keep(options.tuning, decided);
   if (arena.bytes() > 0)
     (*gpu)->check((*gpu)->set8(arena.address(), 0, arena.bytes(), main), "cuMemsetD8Async");
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");

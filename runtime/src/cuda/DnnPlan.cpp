@@ -62,10 +62,23 @@ Candidate candidateOf(const DnnNode &config) {
 
 } // namespace
 
-std::optional<DnnChoice> DnnGraph::propose(const DnnLimits &limits, std::string *why) const {
+/// Why an engine must not be taken, whatever it needs; nothing where it may be.
+static const char *refusalOf(const Candidate &candidate, const DnnLimits &limits) {
+  if (candidate.has(dnn::noteNondeterministic))
+    return "give other bits each time";
+  bool rounds = candidate.has(dnn::noteTensorCore) || candidate.has(dnn::noteDownConvert);
+  if (candidate.has(dnn::noteReducedPrecision) || (!limits.tensorCores && rounds))
+    return "round f32 to less";
+  return nullptr;
+}
+
+std::vector<DnnChoice> DnnGraph::propose(const DnnLimits &limits, size_t most, std::string *why) const {
+  std::vector<DnnChoice> good;
   std::map<std::string, int> reasons;
   uint64_t least = UINT64_MAX;
   for (int mode : {dnn::heuristicBest, dnn::heuristicFallback}) {
+    if (good.size() == most)
+      break;
     DnnNode heuristic(dnn, Kind::Heuristic, whose, "the heuristic");
     heuristic.set(Attribute::HeuristicGraph, *graph).set(Attribute::HeuristicMode, Type::HeuristicMode, mode);
     if (dnn.device)
@@ -75,16 +88,11 @@ std::optional<DnnChoice> DnnGraph::propose(const DnnLimits &limits, std::string 
       ++reasons["of the heuristic: " + dnn.words(status)];
       continue;
     }
-    constexpr int64_t most = 64;
-    for (const auto &config : heuristic.others(Attribute::HeuristicResults, Kind::EngineConfig, most)) {
+    constexpr int64_t room = 64;
+    for (const auto &config : heuristic.others(Attribute::HeuristicResults, Kind::EngineConfig, room)) {
       Candidate candidate = candidateOf(*config);
-      if (candidate.has(dnn::noteNondeterministic)) {
-        ++reasons["give other bits each time"];
-        continue;
-      }
-      if (candidate.has(dnn::noteReducedPrecision) ||
-          (!limits.tensorCores && (candidate.has(dnn::noteTensorCore) || candidate.has(dnn::noteDownConvert)))) {
-        ++reasons["round f32 to less"];
+      if (const char *refusal = refusalOf(candidate, limits)) {
+        ++reasons[refusal];
         continue;
       }
       int status = 0;
@@ -93,20 +101,24 @@ std::optional<DnnChoice> DnnGraph::propose(const DnnLimits &limits, std::string 
         ++reasons["cannot be planned: " + dnn.words(status)];
         continue;
       }
-      if (plan.workspace() <= limits.workspace)
-        return candidate.choice;
-      least = std::min(least, plan.workspace());
-      ++reasons["want more memory"];
+      if (plan.workspace() > limits.workspace) {
+        least = std::min(least, plan.workspace());
+        ++reasons["want more memory"];
+        continue;
+      }
+      good.push_back(candidate.choice);
+      if (good.size() == most)
+        break;
     }
   }
-  if (why) {
+  if (why && good.empty()) {
     *why = reasons.empty() ? "none was proposed" : "";
     for (const auto &[reason, count] : reasons)
       *why += (why->empty() ? "" : "; ") + std::to_string(count) + " " + reason;
     if (least != UINT64_MAX)
       *why += ", at least " + core::grouped(least) + " bytes";
   }
-  return std::nullopt;
+  return good;
 }
 
 DnnPlan::DnnPlan(const DnnGraph &graph, const DnnChoice &choice) : dnn(graph.dnn), whose(graph.whose) {

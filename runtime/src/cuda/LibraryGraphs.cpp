@@ -1,9 +1,11 @@
 #include "cuda/LibraryGraphs.h"
 
-#include "cuda/Agree.h"
 #include "cuda/AttentionGraph.h"
 #include "cuda/ConvolutionGraph.h"
+#include "cuda/Trial.h"
 #include "par/core/Failure.h"
+#include "par/kernels/Builtins.h"
+#include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>
 #include <sstream>
@@ -13,12 +15,13 @@ namespace par::cuda {
 using core::Failure;
 using core::Message;
 
-DnnChoice GraphKernel::propose() const {
+std::vector<DnnChoice> GraphKernel::propose(size_t most) const {
   std::string why;
-  if (auto choice = graph.propose(limits, &why))
-    return *choice;
-  throw Failure::at("", Message::dnnNoEngine, use.kernel, use.node, graph.dnn.describe(),
-                    core::grouped(limits.workspace), why);
+  std::vector<DnnChoice> choices = graph.propose(limits, most, &why);
+  if (choices.empty())
+    throw Failure::at("", Message::dnnNoEngine, use.kernel, use.node, graph.dnn.describe(),
+                      core::grouped(limits.workspace), why);
+  return choices;
 }
 
 bool isGraphBuiltin(std::string_view builtin) {
@@ -71,6 +74,62 @@ std::map<std::string, GraphUse> usesOf(const format::Bundle &bundle, std::span<c
   return uses;
 }
 
+/// Bytes of a builtin's operands, those that are there, and at last of the workspace.
+std::vector<uint64_t> bytesOf(const GraphUse &use, uint64_t workspace) {
+  const kernels::BuiltinKernel &builtin = *kernels::findBuiltin(use.builtin);
+  std::vector<uint64_t> bytes;
+  for (size_t i = 0; i < builtin.operands.size(); ++i)
+    if (int only = builtin.operands[i].onlyIf; only < 0 || use.immediates[static_cast<size_t>(only)] != 0)
+      bytes.push_back(kernels::operandElements(builtin, i, use.immediates) * kernels::typeBytes(builtin.operands[i].type));
+  bytes.push_back(workspace);
+  return bytes;
+}
+
+/// The fastest of the engines that are proposed for a use.
+TunedGraph fastest(const Agreement &of, const Dnn &dnn, const GraphUse &use, Trial &trial) {
+  std::unique_ptr<GraphKernel> kernel = makeGraphKernel(dnn, use);
+  std::vector<DnnChoice> choices = kernel->propose(of.options.tuning.times ? kernel->ways() : 1);
+  if (choices.size() == 1)
+    return {choices.front(), 0};
+  std::vector<std::unique_ptr<GraphKernel>> planned;
+  std::vector<Trial::Way> ways;
+  uint64_t workspace = 0;
+  for (const DnnChoice &choice : choices) {
+    planned.push_back(makeGraphKernel(dnn, use));
+    planned.back()->plan(choice);
+    workspace = std::max(workspace, planned.back()->workspace());
+  }
+  std::vector<uint64_t> bytes = bytesOf(use, workspace);
+  for (const auto &one : planned)
+    ways.push_back([&](void *const *operands) {
+      one->run({operands, bytes.size() - 1}, operands[bytes.size() - 1], of.stream);
+    });
+  Trial::Fastest found = trial.fastest(bytes, ways);
+  return {choices[found.way], found.microseconds};
+}
+
+/// Rank 0's. Returns what there is to say where engines were timed.
+std::string decide(const Agreement &of, const Dnn &dnn, const std::map<std::string, GraphUse> &uses) {
+  const core::Tuning &tuning = of.options.tuning;
+  TuningFile &file = of.decided.file;
+  file.of = {of.gpu.name(), "", of.options.bundle->manifest.bundleHash};
+  file.dnn = dnn.describe();
+  std::string why; // products say it, too, where there are any
+  TuningFile before = recall(tuning, file.of, why);
+  TunedGraphs kept = before.dnn == file.dnn ? before.graphs : TunedGraphs{};
+  Trial trial(of.gpu, of.stream, of.lent);
+  size_t fresh = 0, timed = 0;
+  for (const auto &[key, use] : uses) {
+    auto known = kept.find(key);
+    fresh += known == kept.end();
+    TunedGraph &graph = file.graphs[key] = known != kept.end() ? known->second : fastest(of, dnn, use, trial);
+    timed += known == kept.end() && graph.microseconds > 0;
+  }
+  of.decided.fresh += fresh;
+  std::string many = std::to_string(uses.size()) + (uses.size() == 1 ? " graph" : " graphs");
+  return timed == 0 ? "" : "tuning  " + many + " of " + file.dnn + ": engines of " + std::to_string(timed) + " timed";
+}
+
 } // namespace
 
 bool anyGraph(const format::Bundle &bundle) {
@@ -79,17 +138,19 @@ bool anyGraph(const format::Bundle &bundle) {
   });
 }
 
-void agreeOnGraphs(const Dnn &dnn, const core::DeviceOptions &options, comm::Control &control, Kernels &kernels) {
-  const std::map<std::string, GraphUse> uses = usesOf(*options.bundle, options.bundle->programs);
-  std::ostringstream proposal; // "KEY CHOICE" a line
-  if (control.rank() == 0)
-    for (const auto &[key, use] : uses)
-      proposal << key << ' ' << makeGraphKernel(dnn, use)->propose().text() << '\n';
-  std::istringstream lines(control.broadcast("graphs", proposal.str()));
+void agreeOnGraphs(const Agreement &of, const Dnn &dnn, Kernels &kernels, std::string &remark) {
+  const std::map<std::string, GraphUse> uses = usesOf(*of.options.bundle, of.options.bundle->programs);
+  std::ostringstream decision; // "KEY CHOICE" a line
+  if (of.control.rank() == 0) {
+    remark = decide(of, dnn, uses);
+    for (const auto &[key, graph] : of.decided.file.graphs)
+      decision << key << ' ' << graph.choice.text() << '\n';
+  }
+  std::istringstream lines(of.control.broadcast("graphs", decision.str()));
   std::map<std::string, DnnChoice> choices;
   for (std::string key, choice; lines >> key >> choice;)
     choices[key] = DnnChoice::read(choice).value();
-  for (const auto &[key, own] : usesOf(*options.bundle, {&options.program(), 1})) {
+  for (const auto &[key, own] : usesOf(*of.options.bundle, {&of.options.program(), 1})) {
     // Alignments are those of all programs, as the choice was made for them.
     std::unique_ptr<GraphKernel> made = makeGraphKernel(dnn, uses.at(key));
     made->plan(choices.at(key));

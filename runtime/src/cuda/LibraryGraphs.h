@@ -1,8 +1,7 @@
 // The builtins that cuDNN computes: convolutions and attentions, each one graph.
 #pragma once
 
-#include "par/comm/Control.h"
-#include "par/core/Device.h"
+#include "cuda/Agree.h"
 #include "par/cuda/DnnGraph.h"
 #include "par/cuda/Kernels.h"
 
@@ -27,8 +26,11 @@ public:
   GraphKernel(const Dnn &dnn, const GraphUse &use, DnnLimits limits)
       : use(use), limits(limits), graph(dnn, use.whose()) {}
 
-  /// The engine that cuDNN proposes here. Throws core::Failure where it has none.
-  DnnChoice propose() const;
+  /// The engines that cuDNN proposes here, best first, at most so many. Throws core::Failure where it has none.
+  std::vector<DnnChoice> propose(size_t most) const;
+  DnnChoice propose() const { return propose(1).front(); }
+  /// How many engines are worth to be timed: more than one where there are several that give the same bits each time.
+  virtual size_t ways() const { return 1; }
   void plan(const DnnChoice &choice) { planned.emplace(graph, choice); }
   uint64_t workspace() const override { return planned->workspace(); }
 
@@ -45,8 +47,8 @@ std::unique_ptr<GraphKernel> makeGraphKernel(const Dnn &dnn, const GraphUse &use
 
 bool anyGraph(const format::Bundle &bundle);
 /// Collective: gives `kernels` those of this rank's program, planned. Replicas must not diverge, so rank 0 chooses
-/// the engines for all programs and tells the others. Throws core::Failure, with the ONNX node, where cuDNN cannot
+/// the engines for all programs, by its file, by timing or by the heuristic, and tells the others. Throws core::Failure, with the ONNX node, where cuDNN cannot
 /// compute one.
-void agreeOnGraphs(const Dnn &dnn, const core::DeviceOptions &options, comm::Control &control, Kernels &kernels);
+void agreeOnGraphs(const Agreement &of, const Dnn &dnn, Kernels &kernels, std::string &remark);
 
 } // namespace par::cuda

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int rounds = 3, launches = 4;
 /// A later proposal must be that much faster than the first one: what is as fast must not be chosen by noise.
-constexpr double worthIt = 0.98;
+constexpr double worthIt = 0.98, hopeless = 3;
 constexpr uint64_t operandAlignment = 256, patternBytes = 1 << 20;
 
 uint64_t aligned(uint64_t bytes) {
@@ -78,10 +78,10 @@ void Trial::fill(std::byte *where, uint64_t bytes) {
 }
 
 /// Microseconds of one run, as the mean of some that follow one another.
-double Trial::once(Product &product, void *const *operands) {
+double Trial::once(const Way &way, void *const *operands, int launches) {
   gpu->check(gpu->eventRecord(begin, stream), "cuEventRecord");
   for (int i = 0; i < launches; ++i)
-    product.run(operands, stream);
+    way(operands);
   gpu->check(gpu->eventRecord(end, stream), "cuEventRecord");
   gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
   float milliseconds = 0;
@@ -89,33 +89,47 @@ double Trial::once(Product &product, void *const *operands) {
   return static_cast<double>(milliseconds) * 1000 / launches;
 }
 
-TunedProduct Trial::fastest(Product &product, const format::Call &call,
-                            const std::vector<Algorithms> &proposed) {
+Trial::Fastest Trial::fastest(const std::vector<uint64_t> &sizes, const std::vector<Way> &ways) {
   uint64_t bytes = 0;
-  std::vector<uint64_t> sizes = operandBytes(call);
   for (uint64_t size : sizes)
     bytes += aligned(size);
-  if (proposed.size() == 1 || !reserve(bytes))
-    return {proposed.front()};
+  if (ways.size() == 1 || !reserve(bytes))
+    return {};
   std::vector<void *> operands;
   std::byte *at = memory;
   for (uint64_t size : sizes) {
     operands.push_back(at);
     at += aligned(size);
   }
-  std::vector<double> times(proposed.size(), std::numeric_limits<double>::infinity());
+  std::vector<double> times(ways.size(), std::numeric_limits<double>::infinity());
   // Round by round, so that a clock that rises or falls meets all alike. The first one loads code and warms
-  // up.
-  for (int round = 0; round <= rounds; ++round)
-    for (size_t i = 0; i < proposed.size(); ++i) {
-      product.choose(proposed[i]);
-      double time = once(product, operands.data());
-      times[i] = round ? std::min(times[i], time) : times[i];
-    }
+  // up, and what takes several times as long as another there is out.
+  std::vector<double> first;
+  for (const Way &way : ways) {
+    once(way, operands.data(), 1);
+    first.push_back(once(way, operands.data(), 1));
+  }
+  double limit = hopeless * *std::min_element(first.begin(), first.end());
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < ways.size(); ++i)
+      if (first[i] <= limit)
+        times[i] = std::min(times[i], once(ways[i], operands.data(), launches));
   auto least = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
   if (times[least] > worthIt * times[0])
     least = 0;
-  return {proposed[least], times[least]};
+  return {least, times[least]};
+}
+
+TunedProduct Trial::fastest(Product &product, const format::Call &call,
+                            const std::vector<Algorithms> &proposed) {
+  std::vector<Way> ways;
+  for (const Algorithms &algorithms : proposed)
+    ways.push_back([&](void *const *operands) {
+      product.choose(algorithms);
+      product.run(operands, stream);
+    });
+  Fastest found = fastest(operandBytes(call), ways);
+  return {proposed[found.way], found.microseconds};
 }
 
 } // namespace par::cuda

@@ -3,6 +3,7 @@
 
 #include "cuda/TuningFile.h"
 
+#include <functional>
 #include <span>
 
 namespace par::cuda {
@@ -16,10 +17,19 @@ public:
   TunedProduct fastest(Product &product, const format::Call &call,
                        const std::vector<Algorithms> &proposed);
 
+  /// One of several ways to compute the same, on operands.
+  using Way = std::function<void(void *const *operands)>;
+  struct Fastest {
+    size_t way = 0;
+    double microseconds = 0; ///< 0: not timed
+  };
+  /// The same of ways that read and write operands of so many bytes.
+  Fastest fastest(const std::vector<uint64_t> &bytes, const std::vector<Way> &ways);
+
 private:
   bool reserve(uint64_t bytes);
   void fill(std::byte *memory, uint64_t bytes);
-  double once(Product &product, void *const *operands);
+  double once(const Way &way, void *const *operands, int launches);
 
   const Gpu &gpu;
   Stream stream;

@@ -19,7 +19,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int fileVersion = 1;
+constexpr int fileVersion = 2, withoutGraphs = 1;
 constexpr size_t digits = 16; ///< of a word
 
 std::string encode(const Algorithms &algorithms) {
@@ -73,6 +73,12 @@ public:
       refuse("not " + std::to_string(each) + " hexadecimal digits, or several times as many");
     return found;
   }
+  DnnChoice choice() const {
+    auto found = DnnChoice::read(text());
+    if (!found)
+      refuse("not an engine with its knobs");
+    return *found;
+  }
   std::vector<std::string> keys() const {
     std::vector<std::string> names;
     if (!value.is_object())
@@ -105,11 +111,16 @@ void writeTuning(const std::string &path, const TuningFile &file) {
   json products = json::object();
   for (const auto &[key, product] : file.products)
     products[key] = {{"algorithm", encode(product.algorithms)}, {"microseconds", product.microseconds}};
+  json graphs = json::object();
+  for (const auto &[key, graph] : file.graphs)
+    graphs[key] = {{"engine", graph.choice.text()}, {"microseconds", graph.microseconds}};
   json whole = {{"par_tuning", fileVersion},
                 {"gpu", file.of.gpu},
                 {"cublaslt", file.of.library},
                 {"bundle", file.of.bundle},
-                {"products", products}};
+                {"products", products},
+                {"cudnn", file.dnn},
+                {"graphs", graphs}};
   std::string part = path + "." + std::to_string(getpid());
   errno = 0;
   std::ofstream out(part);
@@ -125,14 +136,23 @@ void writeTuning(const std::string &path, const TuningFile &file) {
 TuningFile readTuning(const std::string &path) {
   json text = parse(path);
   Value whole(path, "", text);
-  if (Value version = whole.at("par_tuning"); version.number() != fileVersion)
-    version.refuse("not version " + std::to_string(fileVersion));
+  Value version = whole.at("par_tuning");
+  if (version.number() != fileVersion && version.number() != withoutGraphs)
+    version.refuse("not version " + std::to_string(withoutGraphs) + " or " + std::to_string(fileVersion));
   TuningFile file;
   file.of = {whole.at("gpu").text(), whole.at("cublaslt").text(), whole.at("bundle").text()};
   Value products = whole.at("products");
   for (const std::string &key : products.keys()) {
     Value product = products.at(key);
     file.products[key] = {product.at("algorithm").algorithms(), product.at("microseconds").number()};
+  }
+  if (version.number() == withoutGraphs)
+    return file;
+  file.dnn = whole.at("cudnn").text();
+  Value graphs = whole.at("graphs");
+  for (const std::string &key : graphs.keys()) {
+    Value graph = graphs.at(key);
+    file.graphs[key] = {graph.at("engine").choice(), graph.at("microseconds").number()};
   }
   return file;
 }

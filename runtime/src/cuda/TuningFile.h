@@ -1,6 +1,7 @@
-// The file that keeps the algorithms of products beside a run.
+// The file that keeps the algorithms of products and the engines of graphs beside a run.
 #pragma once
 
+#include "par/cuda/DnnGraph.h"
 #include "par/cuda/Products.h"
 
 #include <map>
@@ -21,9 +22,18 @@ struct TunedProduct {
 /// By all that an algorithm depends on, as one word.
 using TunedProducts = std::map<std::string, TunedProduct>;
 
+struct TunedGraph {
+  DnnChoice choice;
+  double microseconds = 0; ///< 0: not timed
+};
+/// Of cuDNN's graphs, by builtin and sizes.
+using TunedGraphs = std::map<std::string, TunedGraph>;
+
 struct TuningFile {
   TunedFor of;
   TunedProducts products;
+  std::string dnn; ///< whose engines the graphs are for: "cuDNN 9.14.0"; "" without graphs
+  TunedGraphs graphs;
 };
 
 /// Whole or not there. Throws core::Failure.

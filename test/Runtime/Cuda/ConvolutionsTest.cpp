@@ -3,7 +3,10 @@
 // node.
 #include "ConvolutionShapes.h"
 #include "CudaFixture.h"
+#include "TemporaryFolder.h"
 #include "par/cuda/Device.h"
+
+#include <fstream>
 
 using namespace par;
 using toy::failureOf;
@@ -129,6 +132,39 @@ TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
     if (call.name == "cudnnBackendExecute")
       streams.insert(call.arguments.substr(call.arguments.find("stream")));
   EXPECT_EQ(streams.size(), 2u);
+}
+
+/// Engine 3, which the fallback knows, where engine 2 is slow; and still engine 3 for a run that goes on.
+TEST_F(ConvolutionsTest, haveTheFastestEngineAndKeepIt) {
+  TemporaryFolder folder;
+  std::string file = folder / "tuning.json";
+  auto engines = [&] {
+    std::ifstream in(file);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    std::set<std::string> found;
+    for (size_t at = 0; (at = text.find("\"engine\": \"", at)) != std::string::npos; ++at)
+      found.insert(text.substr(at + 11, text.find('"', at + 11) - at - 11));
+    return found;
+  };
+  format::Bundle bundle = convolving(toy::convolutions[0]);
+  std::vector<uint8_t> expected = convolve("cpu", bundle);
+  machine.slowEngine = 2;
+  EXPECT_EQ(convolve("cuda tuned " + file, bundle), expected);
+  EXPECT_EQ(engines(), std::set<std::string>{"3"});
+  EXPECT_GT(count("cuEventElapsedTime"), 0u);
+  machine.reset();
+  machine.slowEngine = 3;
+  EXPECT_EQ(convolve("cuda tuned " + file, bundle), expected);
+  EXPECT_EQ(engines(), std::set<std::string>{"3"});
+  EXPECT_EQ(count("cuEventElapsedTime"), 0u);
+  // Numbers of engines mean nothing to another version.
+  std::ifstream in(file);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::ofstream(file) << text.replace(text.find("9.19.0"), 6, "9.18.1");
+  machine.reset();
+  machine.slowEngine = 3;
+  EXPECT_EQ(convolve("cuda tuned " + file, bundle), expected);
+  EXPECT_GT(count("cuEventElapsedTime"), 0u);
 }
 
 TEST_F(ConvolutionsTest, ranksCompareTheirCudnn) {

@@ -88,20 +88,28 @@ TEST_F(DnnTest, passesOnTheLibrarysWords) {
             "700");
 }
 
+std::string texts(const std::vector<cuda::DnnChoice> &choices) {
+  std::string all;
+  for (const cuda::DnnChoice &choice : choices)
+    all += (all.empty() ? "" : " ") + choice.text();
+  return all;
+}
+
 TEST_F(DnnTest, choosesWhatKeepsToTheLimits) {
   Dnn dnn;
   Small small(dnn);
   std::string why;
-  EXPECT_EQ(small.graph.propose({1 << 20, false}, &why)->text(), "2,2:5");
-  EXPECT_EQ(small.graph.propose({1 << 20, true}, &why)->text(), "0");
+  EXPECT_EQ(texts(small.graph.propose({1 << 20, false}, 1, &why)), "2,2:5");
+  EXPECT_EQ(texts(small.graph.propose({1 << 20, true}, 1, &why)), "0");
+  EXPECT_EQ(texts(small.graph.propose({1 << 20, false}, 8, &why)), "2,2:5 3");
   // The fallback's engine needs no workspace.
-  EXPECT_EQ(small.graph.propose({1 << 10, false}, &why)->text(), "3");
+  EXPECT_EQ(texts(small.graph.propose({1 << 10, false}, 1, &why)), "3");
   machine.reset("cudnnWorkspace:70000:0");
-  EXPECT_FALSE(small.graph.propose({1 << 10, false}, &why));
+  EXPECT_EQ(texts(small.graph.propose({1 << 10, false}, 1, &why)), "");
   EXPECT_EQ(why,
             "1 give other bits each time; 1 round f32 to less; 2 want more memory, at least 70,000 bytes");
   machine.reset("cudnnPlans:0:3000");
-  EXPECT_FALSE(small.graph.propose({1 << 20, false}, &why));
+  EXPECT_EQ(texts(small.graph.propose({1 << 20, false}, 1, &why)), "");
   EXPECT_EQ(why, "2 cannot be planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; 1 "
                  "round f32 to "
                  "less");

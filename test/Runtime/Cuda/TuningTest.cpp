@@ -130,8 +130,8 @@ TEST_F(Tuning, aBrokenFileIsAnError) {
   expectSays(".algorithm: not 128 hexadecimal digits, or several times as many; without it they are chosen again");
   replace(file, "\"products\"", "\"product\"");
   says("is not a file of chosen algorithms: no key \"products\"");
-  replace(file, "\"par_tuning\": 1", "\"par_tuning\": 2");
-  says("is not a file of chosen algorithms: par_tuning: not version 1");
+  replace(file, "\"par_tuning\": 2", "\"par_tuning\": 3");
+  says("is not a file of chosen algorithms: par_tuning: not version 1 or 2");
   std::ofstream(file) << "{\"par_tuning\": ";
   says("is not a file of chosen algorithms: byte 16 is not JSON's");
 }

@@ -94,10 +94,9 @@ public:
   void finalize();
   const DnnNode &closed() const { return *graph; }
 
-  /// The first engine of the heuristic's that keeps to the limits, computes the same bits each time, and can
-  /// be planned; nothing if there is none, and `why` then counts the reasons: "3 are not deterministic, 1
-  /// needs 5 MB".
-  std::optional<DnnChoice> propose(const DnnLimits &limits, std::string *why) const;
+  /// The first engines of the heuristic's, at most so many, that keep to the limits, compute the same bits each time, and
+  /// can be planned; where there is none, `why` counts the reasons: "3 are not deterministic, 1 needs 5 MB".
+  std::vector<DnnChoice> propose(const DnnLimits &limits, size_t most, std::string *why) const;
 
   const Dnn &dnn;
   const std::string whose;

@@ -64,7 +64,7 @@ void Machine::reset(const std::string &failure, uint64_t seed) {
   counts.clear();
   log.clear();
   done = communications = extra = 0;
-  fastest = 2, sumTakes = 0;
+  fastest = 2, sumTakes = 0, slowEngine = -1;
   sumsBeside = true;
   failed = 0;
 }

@@ -130,6 +130,7 @@ public:
   /// Whether cuBLASLt adds up an operand beside a product, and what that takes besides.
   bool sumsBeside = true;
   uint64_t sumTakes = 0;
+  int64_t slowEngine = -1;     ///< of cuDNN's, one that takes a thousand times as long as others
   uint64_t communications = 0; ///< operations of NCCL since the last reset
 
 private:
