@@ -133,7 +133,8 @@ HostBytes Session::tensor(const std::string &name) const {
 
 /// Calls visit for every slot of every state buffer with its tensor and host memory, which becomes the slot's value:
 /// the slot itself, or zeros.
-void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit) {
+void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
+                            const std::function<bool(const format::Tensor &)> &isZero) {
   std::vector<std::byte> staging;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
@@ -146,6 +147,10 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
         visit(*tensor, here);
         continue;
       }
+      if (buffer.bytes() % sizeof(uint32_t) == 0 && isZero && isZero(*tensor)) { // an optimizer's states: most of the bytes
+        device->fill(at, buffer.bytes(), 0);
+        continue;
+      }
       staging.assign(buffer.bytes(), std::byte(0));
       visit(*tensor, staging.data());
       device->write(at, staging);
@@ -155,9 +160,16 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
 
 void Session::initialize(const WeightStore *weights, uint64_t seed) {
   WeightStore constants = openConstants(bundle.manifest, folder);
+  auto arrayOf = [&](const format::Tensor &tensor, const format::Tensor &source) -> const StoredArray * {
+    return weights && isWeight(tensor) ? weights->find(source) : nullptr;
+  };
+  auto startsAtZero = [&](const format::Tensor &tensor) {
+    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 && !arrayOf(tensor, source);
+  };
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
     const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    const StoredArray *array = weights && isWeight(tensor) ? weights->find(source) : nullptr;
+    const StoredArray *array = arrayOf(tensor, source);
     // Fresh parameters follow their rules; other values that the bundle knows are as it says.
     if (!array && source.value && source.kind != format::TensorKind::Parameter)
       return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
@@ -166,7 +178,7 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
     const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
     if (part)
       core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
-  });
+  }, startsAtZero);
   if (weights)
     weights->release();
   constants.release();
@@ -213,8 +225,9 @@ std::vector<HyperValue> Session::hyperValues() {
   return values;
 }
 
-void Session::run(const std::string &entry, const StepRows &rows) {
-  current = rows;
+void Session::run(const std::string &entry, const StepRows &rows, const StepRows &next) {
+  fedBefore = rows.dataset && rows == upcoming && last == &loaded->entry(entry);
+  current = rows, upcoming = next;
   for (std::map<std::string, double> &call : fetched)
     call.clear();
   last = &loaded->entry(entry);
@@ -228,15 +241,31 @@ void Session::run(const std::string &entry, const StepRows &rows) {
 }
 
 void Session::feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
+  feedFrom(current, input, microbatch, to);
+}
+
+bool Session::feedNext(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
+  if (!upcoming.dataset)
+    return false;
+  try {
+    feedFrom(upcoming, input, microbatch, to);
+    return true;
+  } catch (const Failure &) { // a sample that is refused: the next run says so
+    return false;
+  }
+}
+
+void Session::feedFrom(const StepRows &rows, const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
   const format::Layout &layout = format::layoutFor(input, rank());
   const format::Rectangle *part = format::rectangleOf(layout, rank());
-  std::memset(to.data(), 0, to.size());
+  if (!part || part->size != layout.local)
+    std::memset(to.data(), 0, to.size());
   if (!part)
     return;
   uint64_t elementBytes = format::sizeOf(input.type);
   if (!input.microbatched) {
     std::vector<int64_t> origin(part->start.size(), 0);
-    copyBlock(to.data(), layout.local, origin, current.dataset->whole(input), layout.shape, part->start,
+    copyBlock(to.data(), layout.local, origin, rows.dataset->whole(input), layout.shape, part->start,
               part->size, elementBytes);
     return;
   }
@@ -248,9 +277,9 @@ void Session::feed(const format::Input &input, int64_t microbatch, std::span<std
   fromStart[0] = 0;
   for (int64_t r = 0; r < part->size[0]; ++r) {
     uint64_t inStep = static_cast<uint64_t>(microbatch * rowsOfMicrobatch + part->start[0] + r);
-    uint64_t row = current.order->at(current.position + inStep);
+    uint64_t row = rows.order->at(rows.position + inStep);
     toStart[0] = r;
-    copyBlock(to.data(), layout.local, toStart, current.dataset->row(input, row, scratch), rowShape, fromStart,
+    copyBlock(to.data(), layout.local, toStart, rows.dataset->row(input, row, scratch), rowShape, fromStart,
               size, elementBytes);
   }
 }

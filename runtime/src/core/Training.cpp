@@ -195,7 +195,12 @@ private:
   /// A sample that is refused is met in some step, maybe hours after the first.
   void runTrain(const RowOrder &order) {
     try {
-      session.run("train", {job.dataset.get(), &order, position.rows});
+      StepRows now{job.dataset.get(), &order, position.rows}, next;
+      if (position.step + manifest.calls < job.steps) {
+        next = now;
+        next.position += manifest.batch * manifest.calls;
+      }
+      session.run("train", now, next);
     } catch (Failure &failure) {
       throw std::move(failure).note(core::format("in step {}; {}", position.step + 1, whereToGoOn()));
     }

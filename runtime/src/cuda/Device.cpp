@@ -49,6 +49,7 @@ public:
 private:
   PreparedEntry &prepared(const core::ExpandedEntry &entry);
   void feed(const PreparedEntry &entry, uint32_t step, core::EntryHost &host);
+  bool feedNext(const PreparedEntry &entry, core::EntryHost &host) const;
   void copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers);
   void walk(PreparedEntry &entry, core::EntryHost &host, bool graphs);
   void step(PreparedEntry &entry, uint32_t index, core::EntryHost &host);
@@ -248,11 +249,27 @@ PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
 
 void Device::feed(const PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
   const Step &step = entry.source.steps[index];
-  host.feed(*step.input, step.microbatch, {entry.staging.data() + entry.stagingOf[index], step.bytes});
+  if (entry.filled)
+    return;
+  host.feed(*step.input, step.microbatch, {entry.staging() + entry.stagingOf[index], step.bytes});
+}
+
+/// While the GPU computes: what the next run is fed. True where it lies in the other staging.
+bool Device::feedNext(const PreparedEntry &entry, core::EntryHost &host) const {
+  const core::ExpandedEntry &source = entry.source;
+  std::byte *to = entry.stagings[1 - entry.turn].data();
+  bool any = false;
+  for (uint32_t i = 0; i < source.steps.size(); ++i)
+    if (const Step &step = source.steps[i]; step.op == Op::Feed) {
+      any = true;
+      if (!host.feedNext(*step.input, step.microbatch, {to + entry.stagingOf[i], step.bytes}))
+        return false;
+    }
+  return any;
 }
 
 void Device::copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers) {
-  std::byte *from = entry.staging.data() + entry.hyperStaging;
+  std::byte *from = entry.staging() + entry.hyperStaging;
   for (const core::HyperValue &hyper : hypers) {
     (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes,
                                        lanes->streams[lanes->main]),
@@ -273,11 +290,12 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
   gpu->use();
   busy = true;
   PreparedEntry &entry = prepared(source);
+  entry.filled = entry.filled && host.wasFed();
   times.assign(source.steps.size(), {});
   if (timed)
     (stopwatch ? *stopwatch : stopwatch.emplace(*gpu)).begin(source.steps.size(), lanes->streams[lanes->main]);
   control->entry(source.name);
-  std::byte *staged = entry.staging.data() + entry.hyperStaging;
+  std::byte *staged = entry.staging() + entry.hyperStaging;
   for (size_t i = 0; i < hypers.size(); ++i)
     std::memcpy(staged + i * sizeof(uint64_t), &hypers[i].bits, sizeof(uint64_t));
   // The first run is issued step by step: libraries load code that must not be loaded within a capture.
@@ -291,13 +309,16 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
     walk(entry, host, capture);
     walker->join(allQueues(), lanes->main);
   }
+  bool next = feedNext(entry, host);
   wait();
   if (timed)
     times = stopwatch->read();
   for (uint32_t i = 0; i < source.steps.size(); ++i)
     if (const Step &step = source.steps[i]; step.op == Op::Fetch)
       host.fetch(*step.output, step.microbatch, step.type,
-                 {entry.staging.data() + entry.stagingOf[i], step.bytes});
+                 {entry.staging() + entry.stagingOf[i], step.bytes});
+  entry.filled = next;
+  entry.turn = next ? 1 - entry.turn : entry.turn;
 }
 
 void Device::walk(PreparedEntry &entry, core::EntryHost &host, bool capture) {
@@ -338,15 +359,16 @@ void Device::runWhole(PreparedEntry &entry, std::span<const core::HyperValue> hy
   for (uint32_t i = 0; i < source.steps.size(); ++i)
     if (source.steps[i].op == Op::Feed)
       feed(entry, i, host);
-  if (!entry.whole)
-    entry.whole = graphCache->capture(lanes->main, [&] {
+  Owned<GraphExec> &whole = entry.whole[entry.turn];
+  if (!whole)
+    whole = graphCache->capture(lanes->main, [&] {
       copyHypers(entry, hypers);
       walker->fork(lanes->main, allQueues());
       for (uint32_t i = 0; i < source.steps.size(); ++i)
         walker->issue(entry, i);
       walker->join(allQueues(), lanes->main);
     });
-  (*gpu)->check((*gpu)->graphLaunch(entry.whole, lanes->streams[lanes->main]), "cuGraphLaunch");
+  (*gpu)->check((*gpu)->graphLaunch(whole, lanes->streams[lanes->main]), "cuGraphLaunch");
 }
 
 void Device::wait() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace par::cuda {
 
@@ -88,7 +89,9 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
   hyperStaging = bytes;
   for (const format::Buffer &buffer : program.buffers) // one value a slot
     bytes += buffer.kind == format::BufferKind::Hyper ? buffer.at.size() * sizeof(uint64_t) : 0;
-  staging = Block(gpu, bytes, Block::Place::Host);
+  bool feeds = std::any_of(source.steps.begin(), source.steps.end(), [](const Step &step) { return step.op == Op::Feed; });
+  for (Block &staging : std::span(stagings).first(feeds ? 2 : 1))
+    staging = Block(gpu, bytes, Block::Place::Host);
   segments = cut(source);
 }
 

@@ -57,11 +57,11 @@ void Walk::issue(const PreparedEntry &entry, uint32_t index) {
                  "cuStreamWaitEvent");
     return;
   case Op::Feed:
-    gpu->check(gpu->copyToDevice(at(0), entry.staging.data() + entry.stagingOf[index], step.bytes, stream),
+    gpu->check(gpu->copyToDevice(at(0), entry.staging() + entry.stagingOf[index], step.bytes, stream),
                "cuMemcpyHtoDAsync");
     return;
   case Op::Fetch:
-    gpu->check(gpu->copyToHost(entry.staging.data() + entry.stagingOf[index], at(0), step.bytes, stream),
+    gpu->check(gpu->copyToHost(entry.staging() + entry.stagingOf[index], at(0), step.bytes, stream),
                "cuMemcpyDtoHAsync");
     return;
   case Op::Coll:

@@ -6,6 +6,8 @@
 #include "par/cuda/Kernels.h"
 #include "par/cuda/Products.h"
 
+#include <array>
+
 namespace par::cuda {
 
 /// Steps [first, last) of one run of a block without communication, feeds and fetches: they can become a
@@ -26,13 +28,19 @@ struct PreparedEntry {
   std::vector<uint32_t> kernelOf;  ///< by step
   std::vector<uint32_t> eventOf;   ///< by step that signals: index of the device's event of that slot
   std::vector<uint64_t> stagingOf; ///< by step that feeds or fetches: offset into `staging`
-  Block staging;                   ///< pinned; each feed and fetch has its own part
+  /// Pinned; each feed and fetch has its own part. Of two, the other is filled for the next run while this one is read.
+  std::array<Block, 2> stagings;
+  unsigned turn = 0;
+  bool filled = false; ///< the staging has what was fed in the run before
   uint64_t hyperStaging = 0;       ///< where the hypers' part begins
   std::vector<Segment> segments;
   std::vector<uint64_t> scratch; ///< by queue: the largest of its kernels'
   bool communicates = false;
   uint64_t runs = 0;
-  Owned<GraphExec> whole; ///< the entry as one graph, where nothing is communicated
+  /// The entry as one graph for each staging, where nothing is communicated.
+  std::array<Owned<GraphExec>, 2> whole;
+
+  std::byte *staging() const { return stagings[turn].data(); }
 };
 
 /// Whether a step is a communication, or a group of them.

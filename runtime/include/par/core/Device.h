@@ -27,6 +27,11 @@ public:
   /// Writes this rank's part of an input for one microbatch: a dense array of the input's local shape. May be called
   /// as early as a device likes.
   virtual void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) = 0;
+  /// Writes what feed() will give in the next run of this entry, while this one is on its way; false where that is not known
+  /// yet, and `to` is then undefined.
+  virtual bool feedNext(const format::Input &, int64_t /*microbatch*/, std::span<std::byte> /*to*/) { return false; }
+  /// Whether this run takes what feedNext() gave in the one before, all of it.
+  virtual bool wasFed() const { return false; }
   /// Takes a result. May be called as late as a device likes; once for each `fetch`, those of one queue in its order.
   virtual void fetch(const format::Output &output, int64_t microbatch, format::DType type,
                      std::span<const std::byte> from) = 0;

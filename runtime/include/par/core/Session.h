@@ -24,6 +24,7 @@ struct StepRows {
   const Dataset *dataset = nullptr;
   const RowOrder *order = nullptr;
   uint64_t position = 0; ///< of the step's first row
+  bool operator==(const StepRows &) const = default;
 };
 
 /// What the arena held, for --check-arena and the last line.
@@ -53,8 +54,9 @@ public:
   /// One for each call of the step in an entry.
   void setHypers(const std::string &name, std::vector<double> values);
   bool has(const std::string &entry) const { return loaded->has(entry); }
-  /// Runs an entry on these rows; results() holds what it fetched.
-  void run(const std::string &entry, const StepRows &rows);
+  /// Runs an entry on these rows; results() holds what it fetched. `next`: the rows of its next run, if they are known: a
+  /// device may read them meanwhile.
+  void run(const std::string &entry, const StepRows &rows, const StepRows &next = {});
   /// Scalars fetched by this rank in the last run, by name of the output.
   /// Where the entry makes several calls (Manifest::calls), of the given one.
   const std::map<std::string, double> &results(uint64_t call = 0) const { return fetched[call]; }
@@ -83,9 +85,14 @@ public:
 
 private:
   void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;
+  bool feedNext(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;
+  bool wasFed() const override { return fedBefore; }
+  void feedFrom(const StepRows &rows, const format::Input &input, int64_t microbatch, std::span<std::byte> to);
   void fetch(const format::Output &output, int64_t microbatch, format::DType type,
              std::span<const std::byte> from) override;
-  void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit);
+  /// Writes each tensor's buffer as `visit` fills it, or with zeros where `isZero` says that it would.
+  void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
+                     const std::function<bool(const format::Tensor &)> &isZero = nullptr);
   std::vector<HyperValue> hyperValues();
   void poison();
   void measureArena();
@@ -98,7 +105,8 @@ private:
   std::unique_ptr<LoadedProgram> loaded;
   bool checkArena;
   ArenaUse use;
-  StepRows current;
+  StepRows current, upcoming;
+  bool fedBefore = false; ///< `current` are the rows that were `upcoming` in the run before, of the same entry
   std::vector<std::map<std::string, double>> fetched; ///< by call
   std::map<std::string, std::vector<double>> hypers;  ///< one value, or one for each call
   TakeResult takeResult;

@@ -25,50 +25,51 @@ struct Dim {
 
 struct Pool {
   Dim dim[3];
+  /// Every window between an element's first and last one holds it.
+  __device__ bool isDense() const { return dim[0].dilation == 1 && dim[1].dilation == 1 && dim[2].dilation == 1; }
   __device__ unsigned inputPlane() const { return unsigned(dim[0].in) * dim[1].in * dim[2].in; }
   __device__ unsigned outputPlane() const { return unsigned(dim[0].out) * dim[1].out * dim[2].out; }
 };
 
-/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside, row-major.
+/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside, row-major, until it says false.
 template <typename Visit>
-__device__ inline void forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
+__device__ inline bool forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
   for (int k0 = 0; k0 < p.dim[0].window; ++k0) {
     int p0 = p.dim[0].position(y0, k0);
     for (int k1 = 0; p.dim[0].isInside(p0) && k1 < p.dim[1].window; ++k1) {
       int p1 = p.dim[1].position(y1, k1);
       for (int k2 = 0; p.dim[1].isInside(p1) && k2 < p.dim[2].window; ++k2) {
         int p2 = p.dim[2].position(y2, k2);
-        if (p.dim[2].isInside(p2))
-          visit((p0 * p.dim[1].in + p1) * p.dim[2].in + p2);
+        if (p.dim[2].isInside(p2) && !visit((p0 * p.dim[1].in + p1) * p.dim[2].in + p2))
+          return false;
       }
     }
   }
+  return true;
 }
 
 /// Whether element `at` is the first largest of the window, or its last NaN. The saved result is not asked:
 /// see the CPU's form.
-__device__ inline bool isFirst(const Pool &p, const float *x, int at, int y0, int y1, int y2) {
-  int found = -1;
-  float top = 0;
-  forWindow(p, y0, y1, y2, [&](int other) {
+__device__ inline bool isFirst(const Pool &p, const float *x, int at, float own, int y0, int y1, int y2) {
+  // Most windows have an element that rules this one out among their first.
+  return forWindow(p, y0, y1, y2, [&](int other) {
     float value = x[other];
-    bool larger = found < 0 || value > top || value != value;
-    top = larger ? value : top;
-    found = larger ? other : found;
+    if (value != value)
+      return other <= at && own != own;
+    return own != own || (other < at ? value < own : value <= own);
   });
-  return found == at;
 }
 
 /// The sum of ct over the windows whose first largest element is (i0, i1, i2), in their order.
 __device__ inline float gathered(const Pool &p, const float *ct, const float *x, int i0, int i1, int i2) {
   int at = (i0 * p.dim[1].in + i1) * p.dim[2].in + i2;
-  float sum = 0;
+  float own = x[at], sum = 0;
   for (int y0 = p.dim[0].firstWindow(i0); y0 <= p.dim[0].lastWindow(i0); ++y0)
     for (int y1 = p.dim[1].firstWindow(i1); y1 <= p.dim[1].lastWindow(i1); ++y1)
       for (int y2 = p.dim[2].firstWindow(i2); y2 <= p.dim[2].lastWindow(i2); ++y2) {
-        if (p.dim[0].tap(y0, i0) < 0 || p.dim[1].tap(y1, i1) < 0 || p.dim[2].tap(y2, i2) < 0)
+        if (!p.isDense() && (p.dim[0].tap(y0, i0) < 0 || p.dim[1].tap(y1, i1) < 0 || p.dim[2].tap(y2, i2) < 0))
           continue;
-        if (isFirst(p, x, at, y0, y1, y2))
+        if (isFirst(p, x, at, own, y0, y1, y2))
           sum += ct[(unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2];
       }
   return sum;
@@ -104,6 +105,7 @@ par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
     forWindow(p, int(row / p.dim[1].out), int(row % p.dim[1].out), int(i % p.dim[2].out), [&](int at) {
       float value = from[at];
       top = value > top || value != value ? value : top;
+      return true;
     });
     to[i] = top;
   }
