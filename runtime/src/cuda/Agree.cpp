@@ -130,8 +130,9 @@ TuningFile recall(const core::Tuning &tuning, const TunedFor &here, std::string 
   std::string differences = differ("GPU", file.of.gpu, here.gpu);
   if (!here.library.empty())
     differences += differ("cuBLASLt", file.of.library, here.library);
-  differences += differ("bundle", file.of.bundle.substr(0, 6), here.bundle.substr(0, 6));
-  if (differences.empty() && file.of.bundle == here.bundle)
+  if (file.of.bundle != here.bundle)
+    differences += ", bundle " + file.of.bundle.substr(0, 6) + " instead of " + here.bundle.substr(0, 6);
+  if (differences.empty())
     return file;
   why = tuning.read + " is not used: it is for " + differences.substr(2) + "; ";
   return {};
