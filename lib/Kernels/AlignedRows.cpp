@@ -187,13 +187,15 @@ bool RowFinder::roundsWeight(ConvertOp convert) const {
          });
 }
 
-/// Whether a buffer can hold rounded weights with that dim longer: nobody but products reads them.
+/// Whether a buffer can hold rounded weights with that dim longer: nobody but products reads them, maybe without some rows.
 bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   auto kept = buffers.find(buffer);
   bool can = kept != buffers.end() && llvm::all_of(kept->second.values, [&](Value value) {
     auto convert = value.getDefiningOp<ConvertOp>();
     return convert ? roundsWeight(convert)
-                   : value.getDefiningOp<LoadOp>() && llvm::all_of(value.getUsers(), llvm::IsaPred<DotOp>);
+                   : value.getDefiningOp<LoadOp>() && llvm::all_of(value.getUsers(), [](Operation *user) {
+                       return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>(); // which hides rows of another rank
+                     });
   });
   if (!can || plan.weightBuffers.try_emplace(buffer, dim).first->second != dim)
     return false;

@@ -76,5 +76,27 @@ par.program @p on @s0 ranks [0] {
     %g = par.dot %n, %n contracting [1] x [1] : (tensor<97x32xbf16>, tensor<97x32xbf16>) -> tensor<97x97xf32>
     par.fetch %g as "g" : tensor<97x97xf32>
   }
-  par.entry @train runs [@before, @forward, @backward] microbatches [0, 0, 0]
+
+  // Classes of two ranks: what is not this rank's is hidden in the terms and in the weight.
+  // CHECK-LABEL: par.block @masked
+  // CHECK: %[[N:.*]] = par.load @rounded : tensor<104x32xbf16>
+  // CHECK: %[[M:.*]] = par.select %{{.*}}, %[[N]], %{{.*}} : tensor<104x32xi1>, tensor<104x32xbf16>
+  // CHECK: %[[Z:.*]] = par.select %{{.*}}, %[[M]], %{{.*}} : tensor<104x32xi1>, tensor<104x32xbf16>
+  // CHECK: par.dot %{{.*}}, %[[Z]] contracting [2] x [0] : (tensor<2x8x104xbf16>, tensor<104x32xbf16>) -> tensor<2x8x32xbf16>
+  par.block @masked {
+    %y = par.load @y : tensor<2x8xi64>
+    %n = par.load @rounded : tensor<97x32xbf16>
+    %ct = par.load @ct : tensor<2x8xf32>
+    %lse = par.load @lse : tensor<2x8xf32>
+    %z = par.load @logits : tensor<2x8x97xbf16>
+    %d = par.cross_entropy_grad %ct, %z, %y, %lse ignore -100 : (tensor<2x8xf32>, tensor<2x8x97xbf16>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x97xbf16>
+    %at = par.iota dim 0 : tensor<97x32xi64>
+    %end = par.constant dense<96> : tensor<97x32xi64>
+    %in = par.compare lt %at, %end : tensor<97x32xi64>
+    %none = par.constant dense<0.0> : tensor<97x32xbf16>
+    %m = par.select %in, %n, %none : tensor<97x32xi1>, tensor<97x32xbf16>
+    %dx = par.dot %d, %m contracting [2] x [0] : (tensor<2x8x97xbf16>, tensor<97x32xbf16>) -> tensor<2x8x32xbf16>
+    par.fetch %dx as "masked" : tensor<2x8x32xbf16>
+  }
+  par.entry @train runs [@before, @forward, @backward, @masked] microbatches [0, 0, 0, 0]
 }

@@ -9,7 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Import" / 
 import on_stubs  # noqa: E402
 from encode import encode  # noqa: E402
 
-CLASSES, WIDTH, LENGTH = 259, 16, 32
+# Weights of 16 KiB and more are rounded once a step, and so kept: also those of the classes of one of two ranks.
+CLASSES, WIDTH, LENGTH = 259, 64, 32
 
 
 def model():
@@ -24,8 +25,8 @@ def model():
         return f"init {name} f32[{','.join(map(str, shape))}] = {numbers}"
 
     return encode(["opset 20", "input tokens i64[batch,seq]", f"output logits f32[batch,seq,{CLASSES}]",
-                   parameter("embed.weight", CLASSES, WIDTH), parameter("up.weight", WIDTH, 2 * WIDTH),
-                   parameter("down.weight", 2 * WIDTH, WIDTH), parameter("head.bias", CLASSES),
+                   parameter("embed.weight", CLASSES, WIDTH), parameter("up.weight", WIDTH, WIDTH),
+                   parameter("down.weight", WIDTH, WIDTH), parameter("head.bias", CLASSES),
                    "node embed Gather embed.weight,tokens -> x", "node up MatMul x,up.weight -> u", "node act Relu u -> a",
                    "node down MatMul a,down.weight -> d", "node sum Add x,d -> h",
                    "node turn Transpose embed.weight -> t perm=[1,0]", "node head MatMul h,t -> z",
@@ -47,7 +48,8 @@ def main():
         wanted = on_stubs.losses(on_stubs.compile_bundle("cpu", precision, *flags), {})
         found, calls = on_stubs.losses_on_stub(precision, *flags)
         far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
-        near = "the same" if far == 0 else "within 1e-6" if far < 1e-6 else f"{wanted}, not {found}"
+        # Terms of 264 are added up in another order than of 259: a gradient that is rounded the other way to bf16 moves a loss by 2e-6.
+        near = "the same" if far == 0 else "within 1e-5" if far < 1e-5 else f"{wanted}, not {found}"
         print(f"{precision}: losses {near} ; products", ", ".join(shapes(calls)))
 
 
