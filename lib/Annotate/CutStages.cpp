@@ -222,10 +222,18 @@ LogicalResult Cutter::checkNotEmpty() {
   SmallVector<int64_t> count(stages, 0);
   for (Operation *op : ops)
     ++count[stage[op]];
-  for (int64_t index = 0; index < stages && stages > 1; ++index)
-    if (!count[index])
-      return error(model.plan.pipeline.cuts.origin)
-             << "the cuts leave stage " << index << " without an op that a parameter flows into";
+  const PlanPipeline &pipeline = model.plan.pipeline;
+  for (int64_t index = 0; index < stages && stages > 1; ++index) {
+    if (count[index])
+      continue;
+    InFlightDiagnostic diagnostic = error(pipeline.cuts.origin) << "the cuts leave stage " << index
+                                                                << " without an op that a parameter flows into";
+    if (index > 0 && size_t(index) < pipeline.starts.size())
+      diagnostic.attachNote() << "cuts stand in the model's order: what depends on \"" << pipeline.starts[index].pattern.text()
+                              << "\", where stage " << index + 1 << " begins, is behind it, and so is \""
+                              << pipeline.starts[index - 1].pattern.text() << "\", where stage " << index << " would begin";
+    return diagnostic;
+  }
   return success();
 }
 

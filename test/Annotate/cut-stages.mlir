@@ -8,6 +8,7 @@
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/counts.yaml 2>&1 | FileCheck %s --check-prefix=COUNTS
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/few.yaml 2>&1 | FileCheck %s --check-prefix=FEW
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/zero.yaml 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/backwards.yaml 2>&1 | FileCheck %s --check-prefix=BACKWARDS
 // RUN: not par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/memory.yaml 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: par-opt %t/tail.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=TAIL
 // RUN: par-opt %t/images.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=IMAGES
@@ -30,6 +31,8 @@
 // COUNTS: counts.yaml:2:20: error: "h.*" matches 2 modules; the counts of 2 stages add up to 3
 // FEW: few.yaml:2:20: error: "h.*" matches 2 modules, fewer than the 3 stages
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
+// BACKWARDS: backwards.yaml:2:19: error: the cuts leave stage 1 without an op that a parameter flows into
+// BACKWARDS: note: cuts stand in the model's order: what depends on "h.0.mlp/MatMul", where stage 2 begins, is behind it, and so is "h.1", where stage 1 would begin
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
 // What has no parameter is no stage of its own at the end, however much it computes.
 // TAIL: par.multiply {{.*}}stage = 0
@@ -69,6 +72,9 @@
 //--- zero.yaml
 {mesh: {pp: 2}, batch: 4, train: {},
  pipeline: {cuts: [wte]}}
+//--- backwards.yaml
+{mesh: {pp: 3}, batch: 4, train: {},
+ pipeline: {cuts: [h.1, h.0.mlp/MatMul]}}
 //--- memory.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, target: {memory: 1KB},
  pipeline: {cuts: auto}}

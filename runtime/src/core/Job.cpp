@@ -155,6 +155,8 @@ void openInitialValues(Job &job, bool checkData) {
     job.checkpoint = openSave(resume);
     checkState(job.bundle.manifest, job.checkpoint->store);
     job.remark = job.checkpoint->remark;
+    if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
+      job.remark += (job.remark.empty() ? "" : "\n") + job.checkpoint->store.place + ": warning: " + unused;
     job.seed = job.checkpoint->position.seed;
     takeOrder(job);
   } else if (!options.weights.empty()) {

@@ -313,8 +313,13 @@ void checkStore(const format::Manifest &manifest, const WeightStore &store, bool
     const StoredArray &array = *store.find(*wrong);
     refuseArray(*wrong, array, array.file.empty() ? store.fileOf(array) : array.file, matching);
   }
-  if (missing)
-    throw Failure::at(store.place, Message::missingTensor, missing->name, present, total);
+  if (!missing)
+    return;
+  Failure failure = Failure::at(store.place, Message::missingTensor, missing->name, present, total);
+  if (missing->kind != TensorKind::State)
+    throw failure;
+  throw std::move(failure).note("it is of another optimizer: --weights " + store.place +
+                                " takes its weights, and states begin anew");
 }
 
 } // namespace
@@ -325,6 +330,18 @@ void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
 
 void checkState(const format::Manifest &manifest, const WeightStore &store) {
   checkStore(manifest, store, isSaved);
+}
+
+std::string unusedStates(const format::Manifest &manifest, const WeightStore &store) {
+  size_t unused = 0;
+  std::string first;
+  for (const auto &[name, array] : store.arrays) {
+    size_t dot = name.rfind('.');
+    if (dot == std::string::npos || manifest.findTensor(name) || !manifest.findTensor(name.substr(0, dot)))
+      continue;
+    first = unused++ ? first : name;
+  }
+  return unused ? core::format(textOf(Message::unusedStates), first, unused, unused == 1 ? "state" : "states") : "";
 }
 
 bool SavedData::intact() const {

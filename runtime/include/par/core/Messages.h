@@ -72,6 +72,7 @@ struct MessageText {
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
   M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
+  M(unusedStates, "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")  \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
   M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
   M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \

@@ -121,6 +121,8 @@ void checkNames(const format::Manifest &manifest, const WeightStore &store);
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
+/// What a checkpoint has of the manifest's weights for another optimizer, as a sentence; "" for nothing.
+std::string unusedStates(const format::Manifest &manifest, const WeightStore &store);
 
 /// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are
 /// missing.
