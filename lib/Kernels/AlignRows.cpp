@@ -103,9 +103,10 @@ bool RowPadder::padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> o
 Padded RowPadder::makePadded(Operation *op, int64_t dim) {
   RankedTensorType type = paddedType(op->getResult(0).getType(), dim);
   SmallVector<Value> operands(op->getOperands());
-  bool zeros = !isa<CrossEntropyGradOp, LoadOp>(op) && padOperands(op, dim, operands);
+  bool behind = isa<CrossEntropyGradOp>(op) || plan.copied.contains(op);
+  bool zeros = !behind && !isa<LoadOp>(op) && padOperands(op, dim, operands);
   builder.setInsertionPointAfter(op);
-  if (isa<CrossEntropyGradOp>(op))
+  if (behind)
     return {buildZeros(builder, op->getResult(0), dim), true};
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     auto splat = cast<SplatElementsAttr>(constant.getValue());

@@ -122,6 +122,36 @@ static bool isRepeated(Operation *op) {
   return isFree(op) || (op->hasTrait<OpTrait::Elementwise>() && llvm::all_of(op->getOperands(), isFreeValue));
 }
 
+/// For how many rows the product uses the whole value: the elements of its other operand that are not summed up with it.
+static int64_t rowsOf(DotOp dot, Value value) {
+  bool isLhs = dot.getLhs() == value;
+  Value other = isLhs ? dot.getRhs() : dot.getLhs();
+  int64_t rows = getTensorType(other.getType()).getNumElements();
+  for (int64_t dim : isLhs ? dot.getRhsContracting() : dot.getLhsContracting())
+    rows /= shapeOf(other)[dim];
+  return rows;
+}
+
+/// Whether nobody but products of many rows reads a weight, maybe with some of its rows hidden.
+static bool isForManyRows(Value weight) {
+  constexpr int64_t many = 512;
+  return !weight.use_empty() && llvm::all_of(weight.getUsers(), [&](Operation *user) {
+    if (auto dot = dyn_cast<DotOp>(user))
+      return rowsOf(dot, weight) >= many;
+    bool follows = isa<ReshapeOp>(user) || (user->hasTrait<OpTrait::Elementwise>() && user->getNumResults() == 1);
+    return follows && isForManyRows(user->getResult(0));
+  });
+}
+
+/// A weight without the rows that were added to gather it (50,264 for 8 ranks of 50,257). To copy it takes a twentieth of what
+/// products of many rows save.
+static bool dropsRows(SliceOp slice) {
+  ArrayRef<int64_t> from = shapeOf(slice.getOperand()), to = shapeOf(slice);
+  return isHalf(slice.getType()) && to.size() == 2 && from[0] != to[0] && from[1] == to[1] &&
+         llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
+         llvm::all_of(slice.getStrides(), [](int64_t step) { return step == 1; });
+}
+
 /// Of bf16 or f16 operands, in the order in which they are computed.
 void RowFinder::forEachProduct(function_ref<void(DotOp)> visit) {
   for (BlockOp block : program.getOps<BlockOp>())
@@ -187,21 +217,30 @@ bool RowFinder::roundsWeight(ConvertOp convert) const {
          });
 }
 
-/// Whether a buffer can hold rounded weights with that dim longer: nobody but products reads them, maybe without some rows.
+/// Whether a buffer can hold rounded weights, or gathered ones, with that dim longer: nobody but products reads them, maybe
+/// without some rows.
 bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   auto kept = buffers.find(buffer);
-  bool can = kept != buffers.end() && llvm::all_of(kept->second.values, [&](Value value) {
-    auto convert = value.getDefiningOp<ConvertOp>();
-    return convert ? roundsWeight(convert)
-                   : value.getDefiningOp<LoadOp>() && llvm::all_of(value.getUsers(), [](Operation *user) {
-                       return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>(); // which hides rows of another rank
-                     });
-  });
-  if (!can || plan.weightBuffers.try_emplace(buffer, dim).first->second != dim)
+  if (kept == buffers.end())
     return false;
-  for (Value value : kept->second.values)
-    if (auto convert = value.getDefiningOp<ConvertOp>())
-      plan.weights.insert(convert);
+  SmallVector<Operation *> rounded, gathered;
+  for (Value value : kept->second.values) {
+    Operation *op = value.getDefiningOp();
+    auto isReader = [](Operation *user) { return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>(); };
+    if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && roundsWeight(convert))
+      rounded.push_back(op);
+    else if (auto slice = dyn_cast_or_null<SliceOp>(op); slice && dim == 0 && dropsRows(slice) && llvm::hasSingleElement(op->getUsers()))
+      gathered.push_back(op);
+    else if (!isa_and_nonnull<LoadOp>(op) || !llvm::all_of(value.getUsers(), isReader))
+      return false;
+  }
+  auto isLoad = [](Value value) { return value.getDefiningOp<LoadOp>(); };
+  if (!gathered.empty() && !llvm::all_of(llvm::make_filter_range(kept->second.values, isLoad), isForManyRows))
+    return false;
+  if (plan.weightBuffers.try_emplace(buffer, dim).first->second != dim)
+    return false;
+  plan.weights.insert(rounded.begin(), rounded.end());
+  plan.copied.insert(gathered.begin(), gathered.end());
   return true;
 }
 
@@ -240,6 +279,12 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
       .Case([&](LoadOp load) {
         return dim == lastDim(value) ? isRow(value, dim) && keepsPadded(load.getBuffer()) : keepsWeight(load.getBuffer(), dim);
       })
+      .Case([&](SliceOp slice) {
+        bool copies = dim == 0 && dropsRows(slice) && isForManyRows(slice);
+        if (copies)
+          plan.copied.insert(slice);
+        return copies;
+      })
       .Case([&](CrossEntropyGradOp gradient) {
         return isRow(value, dim) && plan.rows.contains(gradient.getLogits());
       })
@@ -258,7 +303,13 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
         return source && mayPad(reshape.getOperand(), *source);
       })
       .Case([&](TransposeOp transpose) {
-        return mayPad(transpose.getOperand(), transpose.getPermutation()[dim]);
+        if (mayPad(transpose.getOperand(), transpose.getPermutation()[dim]))
+          return true;
+        // What was gathered along another dim is copied anyway.
+        bool copies = isHalf(value.getType()) && isForManyRows(value);
+        if (copies)
+          plan.copied.insert(transpose);
+        return copies;
       })
       .Default([&](Operation *op) {
         return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&

@@ -26,6 +26,8 @@ struct RowPlan {
   llvm::SmallVector<BufferOp> buffers;
   /// What rounds weights, which get zeros in f32 before.
   llvm::DenseSet<mlir::Operation *> weights;
+  /// What gathered weights of other ranks without their rounding up to ranks: they are copied, with zeros behind them.
+  llvm::DenseSet<mlir::Operation *> copied;
   /// Temporary buffers that hold rounded weights for the products of a step, and the dim, not the last, that is longer.
   llvm::StringMap<int64_t> weightBuffers;
   /// Products that add up zeros behind these dims of their operands.

@@ -28,6 +28,8 @@ par.program @p on @s0 ranks [0] {
   // KERNELS-NOT: par.kernel @pad
   // KERNELS: par.kernel @slice.0(%{{.*}}: tensor<104x32xbf16>) -> tensor<97x32xbf16>
   // KERNELS-NOT: par.kernel @{{pad|slice}}
+  // KERNELS: par.kernel @pad.0(%{{.*}}: tensor<100x32xbf16>) -> tensor<104x32xbf16>
+  // KERNELS-NOT: par.kernel @pad
   par.block @before {
     %w = par.load @w : tensor<97x32xf32>
     %n = par.convert %w : tensor<97x32xf32> to tensor<97x32xbf16>
@@ -99,4 +101,49 @@ par.program @p on @s0 ranks [0] {
     par.fetch %dx as "masked" : tensor<2x8x32xbf16>
   }
   par.entry @train runs [@before, @forward, @backward, @masked] microbatches [0, 0, 0, 0]
+}
+
+// What is gathered has rows for each rank to have as many (100 of three ranks): it is copied where products of many rows read it.
+par.program @q on @s0 ranks [0] {
+  par.buffer @gathered input of "gathered" : tensor<100x32xbf16> as !par.dist<tensor<100x32xbf16>, @s0, [{}, {}]>
+  par.buffer @many input of "many" : tensor<2x256x32xbf16> as !par.dist<tensor<2x256x32xbf16>, @s0, [{}, {}, {}]>
+  par.buffer @few input of "few" : tensor<2x8x32xbf16> as !par.dist<tensor<2x8x32xbf16>, @s0, [{}, {}, {}]>
+  // CHECK: par.buffer @kept temp : tensor<104x32xbf16>
+  par.buffer @kept temp : tensor<97x32xbf16>
+
+  // CHECK-LABEL: par.block @copied
+  // CHECK: %[[S:.*]] = par.slice %{{.*}} [0, 0] to [97, 32]
+  // CHECK: %[[W:.*]] = par.pad %[[S]] low [0, 0] high [7, 0]
+  // CHECK: par.dot %{{.*}}, %[[W]] {{.*}} -> tensor<2x256x104xbf16>
+  // CHECK: par.dot %{{.*}} -> tensor<2x8x97xbf16>
+  par.block @copied {
+    %g = par.load @gathered : tensor<100x32xbf16>
+    %w = par.slice %g [0, 0] to [97, 32] by [1, 1] : tensor<100x32xbf16> to tensor<97x32xbf16>
+    %x = par.load @many : tensor<2x256x32xbf16>
+    %z = par.dot %x, %w contracting [2] x [1] : (tensor<2x256x32xbf16>, tensor<97x32xbf16>) -> tensor<2x256x97xbf16>
+    %e = par.exp %z : tensor<2x256x97xbf16>
+    %s = par.convert %e : tensor<2x256x97xbf16> to tensor<2x256x97xf32>
+    %r = par.reduce sum %s dims [2] : tensor<2x256x97xf32> to tensor<2x256xf32>
+    par.fetch %r as "many" : tensor<2x256xf32>
+    %v = par.slice %g [0, 0] to [97, 32] by [1, 1] : tensor<100x32xbf16> to tensor<97x32xbf16>
+    %y = par.load @few : tensor<2x8x32xbf16>
+    %a = par.dot %y, %v contracting [2] x [1] : (tensor<2x8x32xbf16>, tensor<97x32xbf16>) -> tensor<2x8x97xbf16>
+    par.fetch %a as "few" : tensor<2x8x97xbf16>
+    %k = par.slice %g [0, 0] to [97, 32] by [1, 1] : tensor<100x32xbf16> to tensor<97x32xbf16>
+    par.store %k to @kept : tensor<97x32xbf16>
+  }
+
+  // CHECK-LABEL: par.block @later
+  // CHECK: %[[W:.*]] = par.load @kept : tensor<104x32xbf16>
+  // CHECK: par.dot %{{.*}}, %[[W]] {{.*}} -> tensor<2x256x104xbf16>
+  par.block @later {
+    %w = par.load @kept : tensor<97x32xbf16>
+    %x = par.load @many : tensor<2x256x32xbf16>
+    %z = par.dot %x, %w contracting [2] x [1] : (tensor<2x256x32xbf16>, tensor<97x32xbf16>) -> tensor<2x256x97xbf16>
+    %e = par.exp %z : tensor<2x256x97xbf16>
+    %s = par.convert %e : tensor<2x256x97xbf16> to tensor<2x256x97xf32>
+    %r = par.reduce sum %s dims [2] : tensor<2x256x97xf32> to tensor<2x256xf32>
+    par.fetch %r as "later" : tensor<2x256xf32>
+  }
+  par.entry @train runs [@copied, @later] microbatches [0, 0]
 }

@@ -102,7 +102,8 @@ def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
   let description = [{
     Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values whose rows are no multiples
     of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer than 512; those
-    of fewer than 64 stay), where nothing has to be copied for that: a weight gets zeros where it is rounded, so that
+    of fewer than 64 stay), where nothing else has to be copied for that: a weight gets zeros where it is rounded, here or
+    once for all microbatches, or, gathered or transposed, where it is copied for products of 512 rows and more, so that
     the product gives zeros behind its rows; the gradient of cross_entropy has zeros written behind its own; elementwise
     ops compute what nobody reads, and zeros where it is added up; sums and maxima in f32 read whole rows. Others read the
     rows without their padding, in their place. Values in variables, communication and results stay as they are.

@@ -1,6 +1,6 @@
 """Trains a small language model on stub libraries whose number of classes is odd, and tells how far its losses are from the
 CPU's, which keeps rows as they are, and which products it has: odd_rows_on_stubs.py MODEL FOLDER CASE..., where CASE is
-PRECISION or PRECISION:PLAN, a file; MODEL is written."""
+PRECISION, PRECISION:PLAN (a file) or PRECISION:PLAN:TOKENS of a sample; MODEL is written."""
 import pathlib
 import random
 import sys
@@ -36,17 +36,18 @@ def model():
 def shapes(calls):
     """Of the products that classes are a dim of, as rows x columns x terms, each once."""
     found = {" x ".join(call["arguments"].split()[:3]): None for call in calls if call["call"] == "cublasLtMatmul"}
-    return [shape for shape in found if any(int(n) > LENGTH * 2 + 1 for n in shape.split(" x "))]
+    return [shape for shape in found if any(CLASSES // 2 <= int(n) < 2 * CLASSES - 6 for n in shape.split(" x "))]
 
 
 def main():
     on_stubs.prepare()
     pathlib.Path(on_stubs.MODEL).write_bytes(model())
     for case in sys.argv[3:]:
-        precision, _, plan = case.partition(":")
+        precision, plan, length = (case.split(":") + ["", ""])[:3]
+        length = int(length or LENGTH)
         flags = [plan] if plan else []
-        wanted = on_stubs.losses(on_stubs.compile_bundle("cpu", precision, *flags), {})
-        found, calls = on_stubs.losses_on_stub(precision, *flags)
+        wanted = on_stubs.losses(on_stubs.compile_bundle("cpu", precision, *flags, length=length), {})
+        found, calls = on_stubs.losses_on_stub(precision, *flags, length=length)
         far = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
         # Terms of 264 are added up in another order than of 259: a gradient that is rounded the other way to bf16 moves a loss by 2e-6.
         near = "the same" if far == 0 else "within 1e-5" if far < 1e-5 else f"{wanted}, not {found}"

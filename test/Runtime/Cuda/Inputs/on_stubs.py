@@ -14,9 +14,9 @@ STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcubl
          "PAR_CUDNN_LIBRARY": "libcudnn-stub.so"}
 
 
-def compile_bundle(name, precision, *flags):
+def compile_bundle(name, precision, *flags, length=32):
     bundle = FOLDER / f"{name}.par"
-    subprocess.run(["par-compile", MODEL, "--set", "train={loss: cross_entropy}", "--set", "dims={batch: 2, seq: 32}",
+    subprocess.run(["par-compile", MODEL, "--set", "train={loss: cross_entropy}", "--set", f"dims={{batch: 2, seq: {length}}}",
                     "--set", f"precision={precision}", *flags, "-q", "-o", bundle], check=True,
                    env={**os.environ, "PAR_PTXAS": ""})
     return bundle
@@ -44,10 +44,10 @@ def prepare():
     (FOLDER / "image").write_bytes(b"\x50\xed\x55\xba")
 
 
-def losses_on_stub(precision, *flags):
+def losses_on_stub(precision, *flags, length=32):
     """Of a bundle for cuda, named so, and the calls of libraries in the order in which they were made."""
-    cuda = compile_bundle("cuda", precision, "--target", "cuda", *flags)
-    twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code", *flags)
+    cuda = compile_bundle("cuda", precision, "--target", "cuda", *flags, length=length)
+    twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code", *flags, length=length)
     log = FOLDER / "calls.jsonl"
     log.unlink(missing_ok=True)
     environment = {name: str(LIBRARIES / file) for name, file in STUBS.items()}
