@@ -247,7 +247,7 @@ static std::string besides(double predicted, double median) {
   return print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
 }
 
-void Progress::done(uint64_t bound) {
+void Progress::done(uint64_t bound, uint64_t scratch) {
   if (!speaks || job.options.quiet)
     return;
   if (times.empty()) {
@@ -262,6 +262,8 @@ void Progress::done(uint64_t bound) {
   std::string line = print("done    %zu steps in %.1f s; median %.1f ms", times.size(), seconds, median);
   line += besides(predicted, median);
   line += "; peak " + inMiB(peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
+  if (scratch)
+    line += ", and " + inMiB(scratch) + " of libraries' scratch";
   if (!lastSave.empty())
     line += "; next: par-run " + job.name + " --eval --weights " + lastSave +
             (job.options.text.empty() ? " --data FILE" : " --text FILE");

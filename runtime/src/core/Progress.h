@@ -48,7 +48,7 @@ public:
   void step(const StepSummary &summary, const std::string &saved);
   void predicted(uint64_t rows, double seconds);
   void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
-  void done(uint64_t bound);
+  void done(uint64_t bound, uint64_t scratch);
   /// After a signal: what was saved.
   void interrupted(const std::string &saved);
   /// Before the last step, so that --export has nothing to write.

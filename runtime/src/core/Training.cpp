@@ -136,7 +136,7 @@ private:
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
-    progress.done(bound);
+    progress.done(bound, session.scratchBytes());
     return 0; // which signal it was, and so the exit code, the control plane knows
   }
 

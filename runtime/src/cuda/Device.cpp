@@ -45,6 +45,7 @@ public:
   std::string remark() const override { return said; }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
+  uint64_t scratchBytes() const override;
 
 private:
   PreparedEntry &prepared(const core::ExpandedEntry &entry);
@@ -188,6 +189,13 @@ uint64_t Device::sentBytes() const {
 std::byte *Device::hostAddress(void *at) const {
   auto *byte = static_cast<std::byte *>(at);
   return byte >= hostArena.data() && byte < hostArena.data() + hostArena.bytes() ? byte : nullptr;
+}
+
+uint64_t Device::scratchBytes() const {
+  uint64_t bytes = 0;
+  for (const Block &scratch : lanes->scratch)
+    bytes += scratch.bytes();
+  return bytes;
 }
 
 void Device::write(void *to, std::span<const std::byte> from) {

@@ -132,6 +132,12 @@ TEST_F(ConvolutionsTest, haveAWorkspaceOnTheirQueues) {
     if (call.name == "cudnnBackendExecute")
       streams.insert(call.arguments.substr(call.arguments.find("stream")));
   EXPECT_EQ(streams.size(), 2u);
+  toy::runOn("cuda", convolving(toy::convolutions[0]), [](core::Session &session) {
+    session.initialize(nullptr, 7);
+    EXPECT_EQ(session.scratchBytes(), 0u);
+    session.run("train", {});
+    EXPECT_EQ(session.scratchBytes(), 2u * 65536);
+  });
 }
 
 /// Engine 3, which the fallback knows, where engine 2 is slow; and still engine 3 for a run that goes on.

@@ -125,6 +125,8 @@ public:
   virtual uint64_t sentBytes() const = 0;
   /// Bytes of the `dev` arena that are in memory now, in whole pages.
   virtual uint64_t residentBytes() const = 0;
+  /// Bytes that libraries want beside the arena, so far.
+  virtual uint64_t scratchBytes() const { return 0; }
   /// What connect() has to tell the user, one line; "" for nothing, and on other ranks than 0.
   virtual std::string remark() const { return ""; }
   /// What a device for tests has found, one line for the end of a job; "" elsewhere.

@@ -71,6 +71,8 @@ public:
   ArenaUse arenaUse() const { return use; }
   /// Bytes of the arena that are resident now, in whole pages.
   uint64_t residentArena() const { return device->residentBytes(); }
+  /// See Device::scratchBytes().
+  uint64_t scratchBytes() const { return device->scratchBytes(); }
   /// After a run whose loss is not finite: the first instruction, in issue order, whose result is still in memory
   /// and holds a value that is not finite; "" if there is none.
   std::string firstNonFinite() const;
