@@ -112,10 +112,34 @@ static void reportNothing(const SaidPattern &pattern, const NameTable &names, Pl
     errors.note(PlanMessage::nearestName, nearest, who, text);
 }
 
+/// Each of the alternatives of "{wq,wk}.weight" matches something beside the others, or it is misspelt.
+static void checkAlternatives(const SaidPattern &said, const NameTable &names, PlanErrors &errors) {
+  StringRef text = said.pattern.text();
+  for (size_t begin = text.find('{'); begin != StringRef::npos; begin = text.find('{', begin + 1)) {
+    size_t end = text.find('}', begin);
+    SmallVector<StringRef, 8> alternatives;
+    text.slice(begin + 1, end).split(alternatives, ',');
+    for (StringRef alternative : alternatives) {
+      std::string why, alone = (text.take_front(begin) + alternative + text.drop_front(end + 1)).str();
+      std::optional<NamePattern> pattern = NamePattern::parse(alone, why);
+      if (!pattern || !matchPattern(*pattern, names).empty())
+        continue;
+      errors.error(said.origin, PlanMessage::alternativeMatchesNothing, alternative, text);
+      std::string who, nearest = nearestName(*pattern, names, who);
+      if (!nearest.empty())
+        errors.note(PlanMessage::nearestName, nearest, who, alone);
+    }
+  }
+}
+
 PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
-  if (matches.empty() && !pattern.pattern.optional())
+  if (pattern.pattern.optional())
+    return matches;
+  if (matches.empty())
     reportNothing(pattern, names, errors);
+  else
+    checkAlternatives(pattern, names, errors);
   return matches;
 }
 
@@ -135,8 +159,12 @@ std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTa
       if (llvm::any_of(matches.modules,
                        [&](unsigned module) { return isIn(names.parameters[i], names.modules[module]); }))
         parameters.push_back(i);
-  if (parameters.empty() && !pattern.pattern.optional())
+  if (pattern.pattern.optional())
+    return parameters;
+  if (parameters.empty())
     reportNothing(pattern, names, errors);
+  else
+    checkAlternatives(pattern, names, errors);
   return parameters;
 }
 

@@ -133,11 +133,16 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
   return store;
 }
 
-/// Training goes on in the save's order, in which the rows that it has seen are the first ones.
+/// Training goes on with the save's seed and in its order, in which the rows that it has seen are the first ones.
 void takeOrder(Job &job) {
   bool saved = job.checkpoint->position.shuffled;
   if (!job.trains())
     return;
+  if (auto seed = job.options.set.find("seed");
+      seed != job.options.set.end() && static_cast<uint64_t>(seed->second) != job.checkpoint->position.seed)
+    throw Failure::at("par-run", Message::seedOfSave, static_cast<uint64_t>(seed->second), job.checkpoint->store.place,
+                      job.checkpoint->position.seed)
+        .exitsWith(exitUsage);
   if (!job.options.order.empty() && job.shuffled != saved)
     throw Failure::at("par-run", Message::orderOfSave, job.options.order, job.checkpoint->store.place,
                       saved ? "shuffled" : "sequential")

@@ -135,6 +135,7 @@ struct MessageText {
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
+  M(seedOfSave, "--set seed={}: {} goes on with seed {}, by which its rows and random numbers come; leave the seed out")  \
   M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                     \
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
   M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
