@@ -270,6 +270,7 @@ int Compilation::run() {
     printModuleLine(model, out);
     printPlanLine(model, out);
     printRecipeLine(model, out);
+    printPaddingLine(model, out);
     out.flush(); // errors of the phases come behind it, also where both go to one file
   }
   makeContext();

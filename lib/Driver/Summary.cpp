@@ -191,6 +191,30 @@ void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
        << " % of the parameters; no rule for " << someOf(names) << "\n";
 }
 
+void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os) {
+  PlanErrors known; // the driver has checked the rules
+  constexpr int64_t few = 10; // percent
+  llvm::MapVector<std::string, std::string, llvm::StringMap<unsigned>> padded; // name, what is kept
+  for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
+    if (rule.kind != ResolvedShard::Parameter)
+      continue;
+    const NameTable::Parameter &parameter = model.names.parameters[rule.index];
+    for (const auto &[dim, axes] : rule.dims) {
+      int64_t size = parameter.shape[dim < 0 ? dim + int64_t(parameter.shape.size()) : dim];
+      int64_t shards = model.plan.mostShards(*axes), kept = llvm::divideCeil(size, shards) * shards;
+      if (size > 0 && (kept - size) * 100 > few * size)
+        padded[inAnyLayer(parameter.name)] = llvm::formatv("{0} of dim {1} in {2} shards are kept as {3}, {4} % more", size, dim,
+                                                           shards, kept, (kept - size) * 100 / size).str();
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto &[name, what] : padded.takeVector())
+    names.push_back(name + ": " + what);
+  if (!names.empty())
+    os << "padding " << llvm::join(llvm::ArrayRef<std::string>(names).take_front(3), "; ")
+       << (names.size() > 3 ? " and " + std::to_string(names.size() - 3) + " more" : "") << "\n";
+}
+
 /// Where modules of a numbered stack lie, `transformer.h` for transformer.h.2.attn; empty where no number is.
 static StringRef stackOf(StringRef module) {
   SmallVector<StringRef, 8> parts = splitName(module);

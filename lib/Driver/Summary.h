@@ -18,6 +18,8 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os);
 /// `recipe  megatron cuts 62 % of the parameters; no rule for layers.*.attn.qkv.weight`, where recipes leave matrices whole
 /// that are more than a twentieth of all parameters.
 void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os);
+/// Parameters that rules cut into parts of which more than a tenth is padding; nothing where there are none.
+void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os);
 
 /// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`, of a module
 /// after Annotate.
