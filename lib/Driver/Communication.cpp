@@ -222,6 +222,10 @@ void explainCommunication(const format::Bundle &bundle, StringRef entry, const M
       std::string place, rule = rules.ruleFor(traffic.where, sort.first, &place);
       if (!rule.empty())
         os << "  why    " << place << ": " << rule << "\n";
+      else if (traffic.kind == "all_gather" && *model.plan.zero.level > 0 && is_contained(*model.plan.zero.over, sort.first))
+        os << "  why    " << model.plan.zero.level.origin.comment() << ": zero is " << *model.plan.zero.level << ", so what ranks of "
+           << sort.first << " share of a weight is gathered " << (*model.plan.zero.level < 3 ? "where it was updated" : "where it is used")
+           << "\n";
       else if (is_contained(*model.plan.batch.over, sort.first))
         os << "  why    " << model.plan.batch.over.origin.comment() << ": batch.over is " << sort.first
            << ", so what sums over the batch is summed over its ranks\n";
