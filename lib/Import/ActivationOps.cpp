@@ -9,9 +9,7 @@ using namespace mlir;
 /// A formula of one float operand; more of the node are attributes.
 template <Term (*formula)(NodeImporter &, Term)>
 LogicalResult importFormula(NodeImporter &importer) {
-  if (importer.numInputs() != 1)
-    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs() << " inputs, expected 1";
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = onlyOperand(importer, true);
   if (failed(operands))
     return failure();
   return bindElements(importer, formula(importer, termOf(importer, (*operands)[0])), *operands);

@@ -10,7 +10,7 @@ using namespace mlir;
 
 template <class Op, bool floats>
 LogicalResult importUnary(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, floats);
+  FailureOr<Operands> operands = onlyOperand(importer, floats);
   if (failed(operands))
     return failure();
   Value result = Op::create(importer.builder, importer.loc, operands->type(0), (*operands)[0]);

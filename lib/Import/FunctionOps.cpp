@@ -8,7 +8,7 @@ using namespace mlir;
 
 template <Term (*formula)(Term)>
 LogicalResult importFunction(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = onlyOperand(importer, true);
   if (failed(operands))
     return failure();
   return bindElements(importer, formula(termOf(importer, (*operands)[0])), *operands);
@@ -34,7 +34,7 @@ Term acosh(Term x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
 Term atanh(Term x) { return 0.5 * log((1.0 + x) / (1.0 - x)); }
 
 LogicalResult importIsInf(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = onlyOperand(importer, true);
   if (failed(operands))
     return failure();
   bool positive = importer.node.intAttribute("detect_positive", 1) != 0;
