@@ -32,9 +32,8 @@ def collect(folder, build, models):
         listed = re.findall(r"^  (\S+)  (\w+)\[([\d, ]+)\]", said.split("\noutputs")[0], re.M)
         (to / "inputs.json").write_text(json.dumps([[name, kind, list(map(int, shape.split(",")))]
                                                     for name, kind, shape in listed]) + "\n")
-        entry = {"model": name, "case": "benchmark", "optimizer": "adamw", "precision": "bf16", "ranks": 1}
+        entry = {"model": name, "case": "speed", "optimizer": "adamw", "precision": "bf16", "ranks": 1}
         folder.compile(compiler, model, PLAN, entry)
-        folder.bundles[-1]["case"] = "speed"
         model.unlink()
 
 

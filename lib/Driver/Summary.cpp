@@ -64,8 +64,8 @@ void printModelLine(const ModelPlan &model, llvm::raw_ostream &os) {
 }
 
 /// `a.weight, b.weight and 3 more`
-static std::string someOf(ArrayRef<std::string> names) {
-  std::string text = llvm::join(names.take_front(3), ", ");
+static std::string someOf(ArrayRef<std::string> names, StringRef between = ", ") {
+  std::string text = llvm::join(names.take_front(3), between);
   return names.size() <= 3 ? text : text + " and " + std::to_string(names.size() - 3) + " more";
 }
 
@@ -211,8 +211,7 @@ void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os) {
   for (const auto &[name, what] : padded.takeVector())
     names.push_back(name + ": " + what);
   if (!names.empty())
-    os << "padding " << llvm::join(llvm::ArrayRef<std::string>(names).take_front(3), "; ")
-       << (names.size() > 3 ? " and " + std::to_string(names.size() - 3) + " more" : "") << "\n";
+    os << "padding " << someOf(names, "; ") << "\n";
 }
 
 /// Where modules of a numbered stack lie, `transformer.h` for transformer.h.2.attn; empty where no number is.

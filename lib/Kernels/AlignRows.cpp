@@ -148,8 +148,7 @@ void RowPadder::padWeights(StringRef name, int64_t dim) {
       builder.setInsertionPointAfter(load);
       auto padded = cast<LoadOp>(builder.clone(op));
       padded.getResult().setType(paddedType(load.getType(), dim));
-      SmallVector<int64_t> starts(shapeOf(load).size(), 0), strides(shapeOf(load).size(), 1);
-      Value slice = SliceOp::create(builder, load.getLoc(), padded, starts, shapeOf(load), strides);
+      Value slice = dropPadding(builder, load.getLoc(), padded, load);
       load.getResult().replaceAllUsesWith(slice);
       made[{load, dim}] = made[{slice, dim}] = {padded, true};
     }
@@ -170,24 +169,18 @@ void RowPadder::padReduction(ReduceOp reduce) {
   Operation *wide = builder.clone(*reduce);
   wide->setOperand(0, padded);
   wide->getResult(0).setType(paddedType(reduce.getType(), lastDim(reduce)));
-  SmallVector<int64_t> starts(shapeOf(reduce).size(), 0), strides(shapeOf(reduce).size(), 1);
-  reduce.replaceAllUsesWith(
-      SliceOp::create(builder, reduce.getLoc(), wide->getResult(0), starts, shapeOf(reduce), strides)
-          .getResult());
+  reduce.replaceAllUsesWith(dropPadding(builder, reduce.getLoc(), wide->getResult(0), reduce).getResult());
 }
 
 /// Lets readers of the row read what stands for it, without the padding.
 void RowPadder::replaceUses(Value row) {
   Value padded = pad(row, lastDim(row)).value;
-  SmallVector<int64_t> starts(shapeOf(row).size(), 0), strides(shapeOf(row).size(), 1);
   for (OpOperand &use : llvm::make_early_inc_range(row.getUses())) {
     Operation *user = use.getOwner();
     if (user == padded.getDefiningOp())
       continue;
     builder.setInsertionPoint(user);
-    use.set(isa<StoreOp>(user)
-                ? padded
-                : SliceOp::create(builder, user->getLoc(), padded, starts, shapeOf(row), strides));
+    use.set(isa<StoreOp>(user) ? padded : dropPadding(builder, user->getLoc(), padded, row));
   }
 }
 

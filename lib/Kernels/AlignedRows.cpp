@@ -18,6 +18,16 @@ int64_t alignedRow(int64_t size) {
   return size % 8 ? (size + unit - 1) / unit * unit : size;
 }
 
+SliceOp dropPadding(OpBuilder &builder, Location loc, Value padded, Value like) {
+  SmallVector<int64_t> starts(shapeOf(like).size(), 0), strides(shapeOf(like).size(), 1);
+  return SliceOp::create(builder, loc, padded, starts, shapeOf(like), strides);
+}
+
+bool isOfFirst(SliceOp slice) {
+  return llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
+         llvm::all_of(slice.getStrides(), [](int64_t step) { return step == 1; });
+}
+
 bool dropsPadding(Operation *op) {
   auto slice = dyn_cast_if_present<SliceOp>(op);
   if (!slice || !isHalf(slice.getType()) || shapeOf(slice).empty())
@@ -25,8 +35,7 @@ bool dropsPadding(Operation *op) {
   ArrayRef<int64_t> rows = shapeOf(slice), padded = shapeOf(slice.getOperand());
   return rows.drop_back() == padded.drop_back() && rows.back() != padded.back() &&
          alignedRow(rows.back()) == padded.back() &&
-         llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
-         llvm::all_of(slice.getStrides(), [](int64_t step) { return step == 1; });
+         isOfFirst(slice);
 }
 
 bool padsRows(PadOp pad) {
@@ -148,8 +157,7 @@ static bool isForManyRows(Value weight) {
 static bool dropsRows(SliceOp slice) {
   ArrayRef<int64_t> from = shapeOf(slice.getOperand()), to = shapeOf(slice);
   return isHalf(slice.getType()) && to.size() == 2 && from[0] != to[0] && from[1] == to[1] &&
-         llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
-         llvm::all_of(slice.getStrides(), [](int64_t step) { return step == 1; });
+         isOfFirst(slice);
 }
 
 /// Of bf16 or f16 operands, in the order in which they are computed.

@@ -15,6 +15,11 @@ int64_t alignedRow(int64_t size);
 /// who reads it reads the rows.
 bool dropsPadding(mlir::Operation *op);
 
+/// The first elements of `padded` along each dim: those of `like`'s shape.
+SliceOp dropPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value padded, mlir::Value like);
+/// True for a slice of first elements.
+bool isOfFirst(SliceOp slice);
+
 /// True for a pad that adds zeros behind rows, at least one.
 bool padsRows(PadOp pad);
 

@@ -133,10 +133,6 @@ double valueOf(const format::InitRule &rule, uint64_t element, uint32_t stream, 
   }
 }
 
-} // namespace
-
-namespace {
-
 /// Elements from `begin` to `end` of the part, counted row by row.
 struct Filling {
   std::byte *to;

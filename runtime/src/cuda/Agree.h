@@ -1,4 +1,4 @@
-// Products of a program, ready to run, with the algorithms that rank 0 chose.
+// What ranks agree on: the algorithms and engines that rank 0 chose; and the products of a program, ready to run with theirs.
 #pragma once
 
 #include "cuda/TuningFile.h"

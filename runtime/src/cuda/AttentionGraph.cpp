@@ -43,11 +43,15 @@ void AttentionGraph::cutIntoPieces() {
   s.b /= pieces, s.h /= headPieces, s.g /= headPieces;
 }
 
-const DnnNode &AttentionGraph::place(const Bound &where, int elements, Dims sizes, Dims strides) {
-  uint64_t bits = where.bytes | use.alignment | (pieces > 1 ? where.nextBatch : 0) | (headPieces > 1 ? where.nextHeads : 0);
+int64_t AttentionGraph::bind(const Bound &where) {
   bound.push_back(where);
   ids.push_back(++count);
-  return graph.tensor({count, elements, std::move(sizes), std::move(strides), static_cast<int64_t>(bits & -bits)},
+  return count;
+}
+
+const DnnNode &AttentionGraph::place(const Bound &where, int elements, Dims sizes, Dims strides) {
+  uint64_t bits = where.bytes | use.alignment | (pieces > 1 ? where.nextBatch : 0) | (headPieces > 1 ? where.nextHeads : 0);
+  return graph.tensor({bind(where), elements, std::move(sizes), std::move(strides), static_cast<int64_t>(bits & -bits)},
                       "operand " + std::to_string(where.operand));
 }
 
@@ -56,7 +60,6 @@ const DnnNode &AttentionGraph::ofRows(int index) {
   return place({index, 0, nullptr, s.b * headPieces * heads, heads}, dnn::dataF32, columnDims, {});
 }
 
-/// Engines of the backward part read a mask of keys alone, or of queries, where it is not.
 const DnnNode &AttentionGraph::mask(int index) {
   const uint64_t of[] = {s.b, s.h, s.sq, s.sk};
   Dims sizes, strides(4);
@@ -91,16 +94,12 @@ const DnnNode &AttentionGraph::rows(int index, size_t tensor) { return heads(ind
 const DnnNode &AttentionGraph::columns(int index, size_t tensor) { return heads(index, tensor, true); }
 
 const DnnNode &AttentionGraph::number(const float &value) {
-  bound.push_back({-1, 0, &value});
-  ids.push_back(++count);
-  return graph.tensor({count, dnn::dataF32, {1, 1, 1, 1}, {}, 16, false, true}, "a number");
+  return graph.tensor({bind({-1, 0, &value}), dnn::dataF32, {1, 1, 1, 1}, {}, 16, false, true}, "a number");
 }
 
 const DnnNode &AttentionGraph::sumsOfRows() {
   sums = s.b * s.h * s.sq;
-  bound.push_back({});
-  ids.push_back(++count);
-  return graph.tensor({count, dnn::dataF32, columnDims, {}, 16}, "sums of rows");
+  return graph.tensor({bind({}), dnn::dataF32, columnDims, {}, 16}, "sums of rows");
 }
 
 const DnnNode &AttentionGraph::between(Dims sizes, int elements, Dims strides) {
@@ -156,33 +155,27 @@ const DnnNode &AttentionGraph::indices(const DnnNode &scores, int64_t axis) {
   return pointwise(dnn::pointwiseIndex, scores, nullptr, between(scoreDims, dnn::dataI32), nullptr, axis);
 }
 
+const DnnNode &AttentionGraph::turned(const DnnNode &x, const DnnNode &view) {
+  graph.operation(Kind::ReshapeOperation, "a transpose").set(Attribute::ReshapeX, x).set(Attribute::ReshapeY, view).finalize();
+  return view;
+}
+
 const DnnNode &AttentionGraph::transposed(const DnnNode &scores) {
-  const DnnNode &result = between(dims({s.b, s.h, s.sk, s.sq}), type, dims({s.h * s.sq * s.sk, s.sq * s.sk, 1, s.sk}));
-  graph.operation(Kind::ReshapeOperation, "a transpose")
-      .set(Attribute::ReshapeX, scores)
-      .set(Attribute::ReshapeY, result)
-      .finalize();
-  return result;
+  return turned(scores, between(dims({s.b, s.h, s.sk, s.sq}), type, dims({s.h * s.sq * s.sk, s.sq * s.sk, 1, s.sk})));
 }
 
 const DnnNode &AttentionGraph::rowsOf(const DnnNode &columns, size_t tensor) {
   kernels::AttentionRows at = s.rows(tensor);
-  kernels::AttentionSizes::Extents whole = s.extents(tensors.kinds[tensor]);
-  const DnnNode &result = between(dims({s.b, whole.heads, whole.count, whole.width}), type, dims({at.batch, at.head, at.row, 1}));
-  graph.operation(Kind::ReshapeOperation, "a transpose")
-      .set(Attribute::ReshapeX, columns)
-      .set(Attribute::ReshapeY, result)
-      .finalize();
-  return result;
+  auto [heads, rows, width] = s.extents(tensors.kinds[tensor]);
+  return turned(columns, between(dims({s.b, heads, rows, width}), type, dims({at.batch, at.head, at.row, 1})));
 }
 
 const DnnNode &AttentionGraph::scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand) {
   const DnnNode &products = between(scoreDims);
   multiply(query, keyColumns, products);
   const DnnNode *result = &pointwise(dnn::pointwiseMultiply, products, &number(scale), between(scoreDims));
-  if (s.masked) {
+  if (s.masked)
     result = &pointwise(dnn::pointwiseAdd, *result, &mask(maskOperand), between(scoreDims));
-  }
   return *result;
 }
 

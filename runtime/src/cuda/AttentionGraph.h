@@ -12,6 +12,7 @@ namespace par::cuda {
 
 /// Bytes of workspace that an attention may want; each queue has one of the largest of an entry.
 inline constexpr uint64_t attentionWorkspace = uint64_t(4) << 30;
+
 /// One call of an attention builtin: attention_bf16, attention_f16, attention_backward_bf16, attention_backward_f16.
 class AttentionGraph final : public GraphKernel {
 public:
@@ -35,12 +36,16 @@ private:
   uint64_t behindPlan() const { return (planned->workspace() + 255) / 256 * 256; }
 
   void cutIntoPieces();
+  /// The id of a tensor that stands there.
+  int64_t bind(const Bound &where);
   /// A tensor that stands in an operand; it is as aligned as the operand and all of its pieces are.
   const DnnNode &place(const Bound &where, int type, Dims sizes, Dims strides);
   void buildForward();
   void buildBackward();
   /// Numbers in f32 in operand `index`, for each row of the queries.
   const DnnNode &ofRows(int index);
+  /// The mask in operand `index`. One of keys alone has a stride of 0 along queries: with a dim of 1 there, cuDNN 9.14 computes
+  /// another gradient.
   const DnnNode &mask(int index);
   /// The rows of tensor `tensor` (AttentionSizes::rows) in operand `index`.
   const DnnNode &rows(int index, size_t tensor);
@@ -62,6 +67,8 @@ private:
   const DnnNode &transposed(const DnnNode &scores);
   /// The rows of a tensor that is there by columns.
   const DnnNode &rowsOf(const DnnNode &columns, size_t tensor);
+  /// `x` as `view` has it: its last two dims are the other way round.
+  const DnnNode &turned(const DnnNode &x, const DnnNode &view);
   /// scale q k^T, with the mask added.
   const DnnNode &scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand);
   /// Hides what lies behind a query where the attention is causal.

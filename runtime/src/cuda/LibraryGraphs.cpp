@@ -79,7 +79,7 @@ std::vector<uint64_t> bytesOf(const GraphUse &use, uint64_t workspace) {
   const kernels::BuiltinKernel &builtin = *kernels::findBuiltin(use.builtin);
   std::vector<uint64_t> bytes;
   for (size_t i = 0; i < builtin.operands.size(); ++i)
-    if (int only = builtin.operands[i].onlyIf; only < 0 || use.immediates[static_cast<size_t>(only)] != 0)
+    if (kernels::isPresent(builtin.operands[i], use.immediates))
       bytes.push_back(kernels::operandElements(builtin, i, use.immediates) * kernels::typeBytes(builtin.operands[i].type));
   bytes.push_back(workspace);
   return bytes;

@@ -173,7 +173,7 @@ uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm) 
   uint64_t bytes = 0;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const BuiltinOperand &operand = kernel.operands[i];
-    if (operand.onlyIf >= 0 && imm[operand.onlyIf] == 0)
+    if (!isPresent(operand, imm))
       continue;
     uint64_t elements = operandElements(kernel, i, imm);
     if (operand.shape == table::ofTable) // of which there are the rows that are named

@@ -70,7 +70,7 @@ public:
   Operands(const Case &test, std::mt19937 &random) : kernel(*findBuiltin(test.name)) {
     for (size_t i = 0; i < kernel.operands.size(); ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
-      if (operand.onlyIf >= 0 && test.imm[operand.onlyIf] == 0)
+      if (!isPresent(operand, test.imm))
         continue;
       size_t count = operandElements(kernel, i, test.imm);
       size_t bytes = typeBytes(operand.type);

@@ -34,6 +34,11 @@ struct BuiltinOperand {
   int onlyIf = -1;
 };
 
+/// Whether a call with these immediates has the operand.
+constexpr bool isPresent(const BuiltinOperand &operand, std::span<const uint64_t> imm) {
+  return operand.onlyIf < 0 || imm[static_cast<size_t>(operand.onlyIf)] != 0;
+}
+
 struct BuiltinImmediate {
   std::string_view name;
   bool real = false; ///< a double's bit pattern

@@ -85,7 +85,7 @@ protected:
   static std::vector<size_t> operandsOf(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates) {
     std::vector<size_t> present;
     for (size_t i = 0; i < kernel.operands.size(); ++i)
-      if (int only = kernel.operands[i].onlyIf; only < 0 || immediates[static_cast<size_t>(only)] != 0)
+      if (isPresent(kernel.operands[i], immediates))
         present.push_back(i);
     return present;
   }

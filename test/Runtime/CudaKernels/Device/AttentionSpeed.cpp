@@ -38,7 +38,7 @@ void measure(const cuda::Gpu &gpu, const cuda::Dnn &dnn, const Attention &shape,
   std::vector<void *> pointers;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const BuiltinOperand &operand = kernel.operands[i];
-    if (operand.onlyIf >= 0 && immediates[static_cast<size_t>(operand.onlyIf)] == 0)
+    if (!isPresent(operand, immediates))
       continue;
     uint64_t bytes = operandElements(kernel, i, immediates) * (operand.type == "f32" ? 4 : 2);
     pointers.push_back(blocks.emplace_back(gpu, bytes, cuda::Block::Place::Device).data());

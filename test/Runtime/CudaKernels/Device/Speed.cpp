@@ -49,7 +49,7 @@ public:
     std::vector<uint64_t> words;
     for (size_t i = 0; i < kernel.operands.size(); ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
-      if (operand.onlyIf >= 0 && imm[operand.onlyIf] == 0)
+      if (!isPresent(operand, imm))
         continue;
       uint64_t count = operandElements(kernel, i, imm);
       blocks.push_back(allocate(count * typeBytes(operand.type)));
