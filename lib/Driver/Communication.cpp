@@ -2,6 +2,7 @@
 
 #include "MemoryTable.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -74,7 +75,7 @@ private:
         traffic.beside = program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
       traffic.type = std::string(toString(instruction.type));
-      traffic.bytes += instruction.n * sizeOf(instruction.type);
+      traffic.bytes += bytesOf(instruction);
       if (instruction.provenance >= 0 && traffic.where.empty())
         traffic.where = bundle.provenance[instruction.provenance];
     }
@@ -83,6 +84,15 @@ private:
       traffic.count = sort.count + 1;
       sort = traffic;
     }
+  }
+
+  /// Of the whole tensor: what a gather ends with and a scatter begins with.
+  uint64_t bytesOf(const format::Instruction &instruction) const {
+    uint64_t bytes = instruction.n * sizeOf(instruction.type);
+    bool ofShards = instruction.op == format::Op::Coll && (instruction.coll == format::CollKind::AllGather ||
+                                                           instruction.coll == format::CollKind::ReduceScatter);
+    const format::Communicator *comm = ofShards ? bundle.manifest.findCommunicator(program.comms[instruction.comm].name) : nullptr;
+    return comm ? bytes * comm->groups.front().size() : bytes;
   }
 
   /// Of ranks on several hosts: whether those of a group are on one.
@@ -182,11 +192,13 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
   for (auto &[sort, list] : most) {
     std::map<uint64_t, uint64_t, std::greater<>> counts;
     SetVector<StringRef> forced;
-    SetVector<StringRef> beside;
+    MapVector<StringRef, uint64_t, StringMap<unsigned>> beside;
+    uint64_t all = 0;
     for (const Traffic &traffic : list) {
       counts[traffic.bytes] += traffic.count;
+      all += traffic.count;
       if (!traffic.beside.empty())
-        beside.insert(traffic.beside);
+        beside[traffic.beside] += traffic.count;
       if (!rules.ruleFor(traffic.where, sort.first).empty())
         forced.insert(traffic.where);
     }
@@ -199,8 +211,8 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
       os << " and " << shown - 3 << " more sizes";
     if (sort.second == "send, recv")
       os << " each way";
-    if (!beside.empty())
-      os << "   " << join(beside, ", ");
+    for (auto &[what, count] : beside)
+      os << "   " << (count < all ? formatv("{0} of {1} ", count, all).str() : "") << what;
     if (!forced.empty()) {
       os << "   forced by " << rules.ruleFor(forced.front(), sort.first);
       if (forced.size() > 1)
@@ -210,28 +222,37 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
   }
 }
 
+/// Why ranks communicate over an axis: a rule of the plan, or what stands for one; empty if none is known.
+static std::string reasonOf(const Traffic &traffic, const RuleFinder &rules, const Plan &plan) {
+  std::string place, rule = rules.ruleFor(traffic.where, traffic.axis, &place);
+  if (!rule.empty())
+    return place + ": " + rule;
+  if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis))
+    return formatv("{0}: zero is {1}, so what ranks of {2} share of a weight is gathered {3}", plan.zero.level.origin.comment(),
+                   *plan.zero.level, traffic.axis, *plan.zero.level < 3 ? "where it was updated" : "where it is used");
+  if (is_contained(*plan.batch.over, traffic.axis))
+    return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
+           ", so what sums over the batch is summed over its ranks";
+  return traffic.axis == plan.stageAxis() ? plan.pipeline.cuts.origin.comment() + ": pipeline.cuts lie between" : "";
+}
+
 void explainCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
                           const Hardware &hardware, raw_ostream &os) {
   RuleFinder rules(model);
-  for (auto &[sort, list] : collect(bundle, entry, model, hardware))
-    for (const Traffic &traffic : list) {
+  for (const format::Program &program : bundle.programs) {
+    uint32_t index = program.findEntry(entry.str());
+    if (index == format::kNone)
+      continue;
+    for (const Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis(), hardware).run(index)) {
       os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count
-         << " a step, " << humanBytes(double(traffic.bytes)) << "\n";
+         << " a step, " << humanBytes(double(traffic.bytes)) << (bundle.programs.size() > 1 ? ", " + stagesOf(program.name) : "")
+         << "\n";
       if (!traffic.where.empty())
         os << "  where  " << traffic.where << "\n";
-      std::string place, rule = rules.ruleFor(traffic.where, sort.first, &place);
-      if (!rule.empty())
-        os << "  why    " << place << ": " << rule << "\n";
-      else if (traffic.kind == "all_gather" && *model.plan.zero.level > 0 && is_contained(*model.plan.zero.over, sort.first))
-        os << "  why    " << model.plan.zero.level.origin.comment() << ": zero is " << *model.plan.zero.level << ", so what ranks of "
-           << sort.first << " share of a weight is gathered " << (*model.plan.zero.level < 3 ? "where it was updated" : "where it is used")
-           << "\n";
-      else if (is_contained(*model.plan.batch.over, sort.first))
-        os << "  why    " << model.plan.batch.over.origin.comment() << ": batch.over is " << sort.first
-           << ", so what sums over the batch is summed over its ranks\n";
-      else if (sort.first == model.plan.stageAxis())
-        os << "  why    " << model.plan.pipeline.cuts.origin.comment() << ": pipeline.cuts lie between\n";
+      if (std::string reason = reasonOf(traffic, rules, model.plan); !reason.empty())
+        os << "  why    " << reason << "\n";
     }
+  }
 }
 
 } // namespace par

@@ -271,6 +271,8 @@ int Compilation::run() {
     printPlanLine(model, out);
     printRecipeLine(model, out);
     printPaddingLine(model, out);
+    if (options.verbose)
+      printMatches(model, out);
     out.flush(); // errors of the phases come behind it, also where both go to one file
   }
   makeContext();

@@ -83,9 +83,8 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
   return roles;
 }
 
-/// "stage 0", of two on the same ranks "stages 0+2".
-static std::string nameOf(const RoleMemory &role) {
-  std::string numbers = role.name;
+std::string stagesOf(StringRef program) {
+  std::string numbers = program.str();
   erase(numbers, 's');
   bool many = StringRef(numbers).find_first_of("+.") != StringRef::npos;
   return (many ? "stages " : "stage ") + numbers;
@@ -96,7 +95,7 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
   size_t width = 19;
   std::vector<std::string> names;
   for (const RoleMemory &role : roles) {
-    names.push_back("  " + nameOf(role) + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)"));
+    names.push_back("  " + stagesOf(role.name) + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)"));
     width = std::max(width, names.back().size());
   }
   os << left_justify("memory per rank", width + 4) << "params      grads     states      saved    buffers       peak"
@@ -152,7 +151,7 @@ bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, cons
       finding.notes = waysOut(*limit);
     fits = false;
     raw_string_ostream(finding.message)
-        << nameOf(role) << " needs " << humanBytes(double(role.peak))
+        << stagesOf(role.name) << " needs " << humanBytes(double(role.peak))
         << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "
         << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads)) << ", states "
         << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved)) << ", buffers "

@@ -34,6 +34,9 @@ void explainMemory(const format::Bundle &bundle, llvm::raw_ostream &os);
 bool checkMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, const Finding &place,
                  llvm::function_ref<std::vector<std::string>(uint64_t)> waysOut, FindingSink sink);
 
+/// What a program is called: "stage 0", of two on the same ranks "stages 0+2".
+std::string stagesOf(llvm::StringRef program);
+
 /// "14.3 MiB".
 std::string humanBytes(double bytes);
 

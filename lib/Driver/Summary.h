@@ -21,6 +21,9 @@ void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os);
 /// Parameters that rules cut into parts of which more than a tenth is padding; nothing where there are none.
 void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os);
 
+/// `matches plan.yaml:4: h.*.attn.out.weight: 4 parameters: h.0.attn.out.weight and 3 more`, for every pattern of the plan.
+void printMatches(const ModelPlan &model, llvm::raw_ostream &os);
+
 /// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`, of a module
 /// after Annotate.
 void printStagesLine(mlir::ModuleOp module, llvm::raw_ostream &os);
