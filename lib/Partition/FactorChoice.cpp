@@ -119,7 +119,7 @@ Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   for (const DimFactors &dim : dims)
     for (unsigned factor : dim)
       vote.holds[factor] = true;
-  vote.bytes = getByteSize(globalType(value));
+  vote.bytes = getByteSize(getSharding(value).getLocalType(globalType(value), mesh)); // what a rank would move
   return vote;
 }
 

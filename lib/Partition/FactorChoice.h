@@ -18,7 +18,7 @@ using ReshardedValues = llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, 
 
 /// Of all that operands and results say of the factors, together, the choice that takes the least time: to
 /// bring operands there and results to their declared shardings, and to compute. An axis that they have on
-/// different factors cuts the one on which most have it, of equals that with more bytes; so weights that lie
+/// different factors cuts the one on which most have it, of equals that with more bytes a rank; so weights that lie
 /// over the batch's axis are gathered, however large, and what most of a model's values lie over stays where
 /// it is:
 ///

@@ -207,7 +207,7 @@ TEST_F(ShardingRules, Composites) {
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>, %w: tensor<6xf32>, %m: tensor<4xf32>",
                    "%0 = par.layer_norm_grad %x, %x, %w, %m, %m : (tensor<4x6xf32>, tensor<4x6xf32>, "
                    "tensor<6xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x6xf32>"),
-            "([a, b], [a, b], [b], [a], [a]) -> ([a, b]) {a=4, b=6} expand={b} linear=[[0]]");
+            "([a, b], [a, b], [b], [a], [a]) -> ([a, b]) {a=4, b=6} expand={b} linear=[[0], [2]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>, %y: tensor<4xi64>",
                    "%0, %l = par.cross_entropy %x, %y ignore -100 : (tensor<4x6xf32>, tensor<4xi64>) -> "
                    "(tensor<4xf32>, tensor<4xf32>)"),

@@ -54,7 +54,7 @@ struct LayerNormGradRule : ShardingRuleOpInterface::ExternalModel<LayerNormGradR
         scale(ArrayRef<DimFactors>(all).take_back(trailing));
     rule.operands = {all, all, scale, leading, leading};
     rule.results = {all};
-    rule.linear = {{0}};
+    rule.linear = {{0}, {2}};
     return rule;
   }
 };

@@ -46,6 +46,20 @@ inline std::optional<std::string> checkLinear(const Instance &instance,
   return "";
 }
 
+/// Each float operand alone, and all of them together: what a rule can claim.
+inline llvm::SmallVector<llvm::SmallVector<unsigned>> claimable(const Instance &instance) {
+  llvm::SmallVector<llvm::SmallVector<unsigned>> sets;
+  llvm::SmallVector<unsigned> all;
+  for (auto [index, operand] : llvm::enumerate(instance.operands))
+    if (operand.isFloat()) {
+      sets.push_back({unsigned(index)});
+      all.push_back(index);
+    }
+  if (all.size() > 1)
+    sets.push_back(all);
+  return sets;
+}
+
 } // namespace par::test
 
 #endif
