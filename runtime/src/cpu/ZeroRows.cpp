@@ -185,11 +185,13 @@ bool ZeroRows::skip(const float *a, const float *b, float *c) const {
   std::vector<Block> blocks = findBlocks(operand(a));
   bool ofA = !blocks.empty();
   if (!ofA)
-    blocks = findBlocks(other(b));
+    blocks = findBlocks(other(b)); // none unless A is transposed, [k, m]
+  if (blocks.empty())
+    return false;
   bool finite = !ofA          ? isFinite(a, call.k, call.m, call.lda)
                 : call.transB ? isFinite(b, call.n, call.k, call.ldb)
                               : isFinite(b, call.k, call.n, call.ldb);
-  if (blocks.empty() || !finite)
+  if (!finite)
     return false;
   call.transA ? sumRows(blocks, ofA, a, b, c) : addBlocks(blocks, a, b, c);
   return true;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace par;
 
@@ -130,6 +132,32 @@ TEST_P(MatmulTest, skipsRowsOfZerosInABatch) {
   call.ldb = experts * width;
   call.strideA = {0}, call.strideB = {width}, call.strideC = {64 * width};
   expectProduct(call, GetParam(), {}, expertRows(520, experts * width, experts));
+}
+
+// What looks empty where it is probed and is not is read no further than it goes: behind it lies memory that cannot be read. (Logits'
+// gradients of a batch of which half the labels are ignored.)
+TEST_P(MatmulTest, readsNoFurtherThanItsOperands) {
+  constexpr int64_t rows = 80, columns = 1024, blocks = columns / 256;
+  format::Call call = callOf(rows, 256, columns, false, false);
+  std::vector<float> values = randoms(call.extent('a')), b = randoms(call.extent('b')), c(call.extent('c'));
+  for (int64_t probe = 0; probe < 64; ++probe) {
+    int64_t place = (2 * probe + 1) * rows * blocks / 128;
+    std::fill_n(values.begin() + place / blocks * columns + place % blocks * 256, 256, 0.0f);
+  }
+  size_t bytes = values.size() * sizeof(float), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  ASSERT_EQ(bytes % page, 0u);
+  auto *memory = static_cast<std::byte *>(mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(memory + bytes, page, PROT_NONE), 0);
+  auto *a = reinterpret_cast<float *>(memory);
+  std::copy(values.begin(), values.end(), a);
+  std::vector<std::byte> workspace(call.workspace);
+  cpu::makeMatmul(call, GetParam(), "toy")->run(a, b.data(), nullptr, c.data(), workspace.data());
+  double sum = 0;
+  for (int64_t k = 0; k < columns; ++k)
+    sum += static_cast<double>(values[static_cast<size_t>(k)]) * b[static_cast<size_t>(k * call.n)];
+  EXPECT_NEAR(c[0], sum, 1e-4);
+  munmap(memory, bytes + page);
 }
 
 // 0 times an infinity is NaN, in a product that skips as in one that does not.
