@@ -213,8 +213,7 @@ void Cutter::assign() {
     stage[op] = first;
   }
   for (Operation *op : ops)
-    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"),
-                        OpBuilder(op).getI64IntegerAttr(stage[op]));
+    setStage(op, stage[op]);
 }
 
 LogicalResult Cutter::checkNotEmpty() {

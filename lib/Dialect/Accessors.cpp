@@ -54,6 +54,11 @@ std::optional<int64_t> getStage(Operation *op) {
   return stage.getInt();
 }
 
+void setStage(Operation *op, int64_t stage) {
+  MLIRContext *context = op->getContext();
+  op->setInherentAttr(StringAttr::get(context, "stage"), IntegerAttr::get(IntegerType::get(context, 64), stage));
+}
+
 RankedTensorType getTensorType(Type type) {
   if (auto dist = dyn_cast<DistType>(type))
     return dist.getTensor();

@@ -38,9 +38,6 @@ private:
   int64_t ofValue(Value value);
   int64_t ofUse(OpOperand &use);
   SmallVector<Operation *> collect();
-  void set(Operation *op, int64_t stage) {
-    op->setInherentAttr(StringAttr::get(op->getContext(), "stage"), OpBuilder(op).getI64IntegerAttr(stage));
-  }
   VariableOp variableOf(ReadOp read) {
     return SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
   }
@@ -157,7 +154,7 @@ LogicalResult Stages::bind(Operation *op) {
   if (hint && inLoop)
     return success();
   if (most >= 0)
-    set(op, inLoop && !backward[op] ? most : least);
+    setStage(op, inLoop && !backward[op] ? most : least);
   return success();
 }
 
@@ -169,7 +166,7 @@ void Stages::bindFromUsers(Operation *op) {
   for (OpOperand &use : op->getUses())
     if (int64_t stage = ofUse(use); stage >= 0)
       least = std::min(least, stage);
-  set(op, least == count ? 0 : least);
+  setStage(op, least == count ? 0 : least);
 }
 
 /// Stage of the op that uses a value.
@@ -200,12 +197,12 @@ void Stages::spreadFree(Operation *op) {
         users.try_emplace(stage);
   }
   if (users.empty()) {
-    set(op, 0);
+    setStage(op, 0);
     return;
   }
   bool fromDataSum =
       llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
-  set(op, users.rbegin()->first);
+  setStage(op, users.rbegin()->first);
   // Between loops a value is handed on in either direction; in a loop forward parts get nothing from later stages.
   if (fromDataSum && !isa<LoopOp>(op->getParentOp()))
     return;
@@ -217,7 +214,7 @@ void Stages::spreadFree(Operation *op) {
     if (!uses.empty() && llvm::all_of(uses, isYield))
       continue;
     Operation *clone = OpBuilder(op).clone(*op);
-    set(clone, stage);
+    setStage(clone, stage);
     for (OpOperand *use : uses)
       if (!isYield(use))
         use->set(clone->getResult(cast<OpResult>(use->get()).getResultNumber()));
@@ -248,7 +245,7 @@ void Stages::combine(StageReduceOp reduce) {
       continue;
     }
     sum = join(builder, reduce, sum, operand);
-    set(sum.getDefiningOp(), stage);
+    setStage(sum.getDefiningOp(), stage);
   }
   std::map<int64_t, Value> whole = partial;
   std::set<int64_t> wanted;
@@ -260,7 +257,7 @@ void Stages::combine(StageReduceOp reduce) {
     Value sum = partial.begin()->second;
     for (auto &[stage, value] : llvm::drop_begin(partial)) {
       sum = join(builder, reduce, sum, value);
-      set(sum.getDefiningOp(), *wanted.begin());
+      setStage(sum.getDefiningOp(), *wanted.begin());
     }
     for (auto &[stage, value] : whole)
       value = sum;
@@ -311,7 +308,7 @@ void Stages::spreadCounter(WriteOp write) {
     for (auto &[value, whole] : leaves)
       mapping.map(value, whole->count(stage) ? whole->at(stage) : whole->begin()->second);
     for (Operation *op : slice)
-      set(builder.clone(*op, mapping), stage);
+      setStage(builder.clone(*op, mapping), stage);
     copyWrite(write, mapping.lookup(write.getOperand()));
   }
 }

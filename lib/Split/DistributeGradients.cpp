@@ -33,7 +33,7 @@ static Value addUp(OpBuilder &builder, Location loc, ArrayRef<Value> values, std
   for (Value more : values.drop_front()) {
     sum = AddOp::create(builder, loc, sum, more);
     if (stage)
-      sum.getDefiningOp()->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(*stage));
+      setStage(sum.getDefiningOp(), *stage);
   }
   return sum;
 }
@@ -63,7 +63,7 @@ static void distribute(AddOp add) {
     IRMapping mapping;
     mapping.map(add.getResult(), addUp(builder, add.getLoc(), values, stage));
     for (Operation *op : chain)
-      builder.clone(*op, mapping)->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(stage));
+      setStage(builder.clone(*op, mapping), stage);
     moved.push_back(mapping.lookup(chain.back()->getResult(0)));
   }
   Value last = chain.back()->getResult(0);

@@ -214,8 +214,7 @@ void Former::emit(const OpGroup &group) {
       mapping.map(cotangent.getResult(), mapping.lookup(cotangent.getSeed()));
       continue;
     }
-    Operation *clone = body.clone(*op, mapping);
-    clone->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(-1));
+    setStage(body.clone(*op, mapping), -1);
   }
   SmallVector<Value> inner;
   for (Value result : results)

@@ -159,7 +159,7 @@ struct StageKeeper : OpBuilder::Listener {
   ~StageKeeper() override { builder.setListener(before); }
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (stage && isTensorOp(op))
-      op->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(*stage));
+      setStage(op, *stage);
   }
   OpBuilder &builder;
   std::optional<int64_t> stage;

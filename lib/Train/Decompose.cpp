@@ -13,8 +13,7 @@ namespace par {
 static void copyStage(Operation *op, Block::iterator first) {
   if (std::optional<int64_t> stage = getStage(op))
     for (Operation &part : llvm::make_range(first, op->getIterator()))
-      part.setInherentAttr(StringAttr::get(op->getContext(), "stage"),
-                           OpBuilder(op).getI64IntegerAttr(*stage));
+      setStage(&part, *stage);
 }
 
 static void decompose(DecomposableOpInterface op) {

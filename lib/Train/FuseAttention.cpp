@@ -16,7 +16,7 @@ namespace {
 struct StageOfProduct : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (stage)
-      op->setInherentAttr(StringAttr::get(op->getContext(), "stage"), OpBuilder(op).getI64IntegerAttr(*stage));
+      setStage(op, *stage);
   }
   std::optional<int64_t> stage;
 };

@@ -67,7 +67,7 @@ void Mixer::convertOperands(Operation *op, FloatType type) {
     if (value == operand.get())
       continue;
     if (std::optional<int64_t> stage = getStage(op))
-      value.getDefiningOp()->setInherentAttr(builder.getStringAttr("stage"), builder.getI64IntegerAttr(*stage));
+      setStage(value.getDefiningOp(), *stage);
     operand.set(value);
   }
 }

@@ -40,6 +40,8 @@ bool isTensorOp(mlir::Operation *op);
 
 /// Stage that Annotate gave a forward op, if any.
 std::optional<int64_t> getStage(mlir::Operation *op);
+/// Gives a tensor op its stage; -1: none.
+void setStage(mlir::Operation *op, int64_t stage);
 
 /// The tensor type of a step-level value, on one device or on a stage: global shape.
 mlir::RankedTensorType getTensorType(mlir::Type type);
