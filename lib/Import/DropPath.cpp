@@ -55,9 +55,16 @@ static std::optional<double> keptWith(Value value) {
   return std::nullopt;
 }
 
+/// The same elements in the shape in which they were made: import moves reshapes behind what is computed one by one.
+static Value behindReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getOperand();
+  return value;
+}
+
 /// What is divided by a number, or multiplied with its inverse, and the number.
 static std::pair<Value, double> dividedBy(Value value) {
-  Operation *op = value.getDefiningOp();
+  Operation *op = behindReshapes(value).getDefiningOp();
   if (op && isa<DivideOp>(op))
     return {op->getOperand(0), readSplat(op->getOperand(1)).value_or(0)};
   for (unsigned i : {0u, 1u})
@@ -71,12 +78,12 @@ static bool isSame(std::optional<double> chance, double number) {
   return chance && *chance > 0 && std::fabs(*chance - number) <= 1e-6 * *chance;
 }
 
-/// What a dropping product or quotient is where nothing is dropped; null where it does not drop.
+/// What a dropping product or quotient is where nothing is dropped, perhaps in another shape; null where it does not drop.
 static Value findKept(NodeImporter &importer, Value value) {
   auto [whole, by] = dividedBy(value); // m / p, (x * m) / p
   if (whole && isSame(keptWith(whole), by))
     return importer.splat(cast<RankedTensorType>(value.getType()), 1);
-  Operation *product = (whole ? whole : value).getDefiningOp();
+  Operation *product = behindReshapes(whole ? whole : value).getDefiningOp();
   if (!product || !isa<MultiplyOp>(product))
     return Value();
   for (unsigned i : {0u, 1u}) {
@@ -96,6 +103,7 @@ FailureOr<Value> keepWhereNotTrained(NodeImporter &importer, Value value) {
   Value kept = findKept(importer, value);
   if (!kept)
     return value;
+  kept = buildReshape(importer.builder, importer.loc, kept, cast<RankedTensorType>(value.getType()).getShape());
   return importer.serves() ? kept : importer.whereTrained(value, kept);
 }
 

@@ -19,8 +19,7 @@ namespace {
 struct StageListener : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (stage && isTensorOp(op))
-      op->setInherentAttr(StringAttr::get(op->getContext(), "stage"),
-                          OpBuilder(op).getI64IntegerAttr(*stage));
+      setStage(op, *stage);
   }
   std::optional<int64_t> stage;
 };
@@ -220,6 +219,14 @@ static FailureOr<StepOp> cloneForward(StepOp eval) {
   return train;
 }
 
+/// A module that draws in training alone, in a form that is not known, would draw where it evaluates too.
+static void warnOfDraws(StepOp eval) {
+  auto draws = eval.getBlock().getOps<RandomBitsOp>();
+  if (!draws.empty())
+    (*draws.begin()).emitWarning() << "draws random numbers where it evaluates (--eval), too; evaluate a bundle of the module "
+                                      "exported after eval() if it draws in training alone";
+}
+
 namespace {
 struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
   void runOnOperation() override {
@@ -231,6 +238,7 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
       return signalPassFailure();
     settleMode(*train, true);
     settleMode(eval, false);
+    warnOfDraws(eval);
     if (Operation *mode = getOperation().lookupSymbol(trainingVariable))
       mode->erase();
     if (failed(ReverseMode(*train).run()))
