@@ -85,6 +85,10 @@ FailureOr<Value> GraphImporter::attachLoss() {
   bool classes = loss.kind == "cross_entropy";
   if (classes && type.getRank() < 2)
     return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;
+  if (classes && type.getRank() > 3)
+    emitWarning(fileLoc) << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
+                         << ", for its classes; where they are dim 1, as PyTorch has them, permute the output in the module, or "
+                            "compute the loss there (train: {})";
   auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
   // Labels have the batch where the output has it.

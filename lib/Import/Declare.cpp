@@ -176,6 +176,7 @@ int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t
 GraphValue GraphImporter::addInput(StringRef name, onnx::ElementType type, RankedTensorType tensor, int64_t batchDim) {
   inputNames.push_back(name.str());
   batchDims.push_back(std::min<int64_t>(batchDim, 0));
+  batchOfOne |= batchDim >= 0 && batchDim < tensor.getRank() && tensor.getDimSize(batchDim) == 1;
   bool isUnsigned = onnx::isUnsigned(type);
   if (isUnsigned)
     unsignedValues.insert(builder.getStringAttr(name));

@@ -1,6 +1,7 @@
 #include "FoldKey.h"
 #include "GraphImporter.h"
 
+#include "par/Dialect/Modes.h"
 #include "par/Import/Families.h"
 #include "par/Import/Operators.h"
 
@@ -278,6 +279,9 @@ LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const Grap
     unsignedValues.insert(builder.getStringAttr(name));
   outputNames.push_back(name.str());
   results.push_back(value.known ? materialize(value, value.known->getShape(), name, locationOf(output)) : value.computed);
+  auto shape = cast<RankedTensorType>(results.back().getType()).getShape();
+  if (int64_t dim = batchDimOf(output, shape); dim >= 0 && dim < int64_t(shape.size()) && shape[dim] == 1)
+    outputBatchDims.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(dim)));
   return success();
 }
 
@@ -306,6 +310,8 @@ LogicalResult GraphImporter::finish() {
   step.setOutputsAttr(builder.getStrArrayAttr(outputs));
   if (llvm::any_of(batchDims, [](int64_t dim) { return dim != 0; }))
     step.setBatchDimsAttr(builder.getDenseI64ArrayAttr(batchDims));
+  if (batchOfOne && !outputBatchDims.empty())
+    step->setAttr(batchOfOneAttr, builder.getDictionaryAttr(outputBatchDims));
   if (!unsignedValues.empty())
     step->setAttr(unsignedNames, builder.getArrayAttr(unsignedValues.getArrayRef()));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))

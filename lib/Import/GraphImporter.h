@@ -274,6 +274,8 @@ private:
   llvm::SmallVector<mlir::Value> results;
   llvm::SetVector<mlir::Attribute> unsignedValues; ///< names of inputs and outputs
   llvm::SmallVector<int64_t> batchDims;
+  bool batchOfOne = false;                                   ///< of an input
+  llvm::SmallVector<mlir::NamedAttribute> outputBatchDims = {}; ///< where outputs have it, by name
   /// Equal static nodes (one mask a layer) are evaluated once.
   struct Folded {
     std::shared_ptr<const StaticTensor> result;

@@ -134,7 +134,11 @@ NameTable collectNames(const onnx::Model &model) {
 static void printParameters(const NameTable &names, llvm::raw_ostream &os) {
   size_t trained =
       llvm::count_if(names.parameters, [](auto &parameter) { return parameter.trainable && !parameter.frozen; });
-  os << "parameters (" << trained << " trainable of " << names.parameters.size() << ")\n";
+  auto buffers = size_t(llvm::count_if(names.parameters, [](auto &parameter) { return !parameter.trainable; }));
+  os << "parameters (" << trained << " trainable of " << names.parameters.size() - buffers;
+  if (buffers)
+    os << "; " << buffers << " more not trained in any plan";
+  os << ")\n";
   for (const NameTable::Parameter &parameter : names.parameters) {
     os << "  " << parameter.name << "  " << parameter.type << "[";
     llvm::interleaveComma(parameter.shape, os);

@@ -1,6 +1,8 @@
 #include "BatchTimes.h"
 #include "MovedGradients.h"
 
+#include "par/Dialect/Modes.h"
+
 using namespace mlir;
 
 namespace par {
@@ -58,8 +60,24 @@ LogicalResult BatchTimes::classifyAll(StepOp step) {
   for (Operation &op : step.getBlock().without_terminator())
     if (failed(classify(&op)))
       return failure();
+  placeBatchOfOne(step);
   place(step);
   return success();
+}
+
+/// A batch of one is lost sight of; the importer knows where outputs have it.
+void BatchTimes::placeBatchOfOne(StepOp step) {
+  auto dims = step->getAttrOfType<DictionaryAttr>(batchOfOneAttr);
+  if (!dims || !step.getOutputs())
+    return;
+  for (auto [result, name] : llvm::zip(step.getTerminator()->getOperands(), step.getOutputs()->getAsRange<StringAttr>())) {
+    auto dim = dims.getAs<IntegerAttr>(name);
+    BatchTime &time = times[result];
+    if (dim && time.time == Time::Sliced && time.dim < 0 && !isa<BlockArgument>(result)) {
+      time.dim = dim.getInt();
+      time.outer = 1;
+    }
+  }
 }
 
 /// Variables that no gradient changes count as data.

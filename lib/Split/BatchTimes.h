@@ -65,6 +65,7 @@ private:
   mlir::LogicalResult classifyCarried(WriteOp write);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
   mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
+  void placeBatchOfOne(StepOp step);
   void place(StepOp step);
 
   int64_t microbatches = 1;

@@ -1,5 +1,6 @@
 #include "BatchTimes.h"
 
+#include "par/Dialect/Modes.h"
 #include "par/Split/Passes.h"
 
 using namespace mlir;
@@ -47,6 +48,12 @@ static void moveBatchFirst(StepOp step, int64_t microbatches) {
     return;
   step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), types));
   step->setAttr(outputBatchDims, builder.getDictionaryAttr(moved));
+  if (auto dims = step->getAttrOfType<DictionaryAttr>(batchOfOneAttr)) {
+    NamedAttrList now(dims);
+    for (NamedAttribute each : moved)
+      now.set(each.getName(), builder.getI64IntegerAttr(0));
+    step->setAttr(batchOfOneAttr, now.getDictionary(step.getContext()));
+  }
 }
 
 namespace {

@@ -10,6 +10,10 @@ namespace par {
 /// name is none that a module's parameter can have.
 inline constexpr llvm::StringLiteral trainingVariable = "par.training";
 
+/// Attribute of a step that predicts with a batch of one: of each output the dim that is the batch. Dims of size 1 are no factors
+/// of sharding rules, by which larger batches are followed from the inputs.
+inline constexpr llvm::StringLiteral batchOfOneAttr = "par.batch_of_one";
+
 /// Attribute of a step in fragments: the variables whose gradients no loop accumulates, as they are made of sums over all
 /// microbatches (a weight that is normalised). What they update shows them.
 inline constexpr llvm::StringLiteral unaccumulatedAttr = "par.unaccumulated";
