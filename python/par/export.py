@@ -6,7 +6,7 @@ import os
 import pathlib
 import warnings
 
-from . import attention, bags, casts, experts, failures, gradients, translations
+from . import attention, bags, casts, experts, failures, gradients, hooks, translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -31,9 +31,9 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
     scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. There is a
-    warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics) and for own
-    `torch.autograd.Function`s, of which only forward is exported, and for torch.autocast, which precision in the plan
-    replaces. Experts of transformers are exported as products of
+    warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics), for hooks on
+    gradients and own `torch.autograd.Function`s, of which only forward is exported, and for torch.autocast, which precision
+    in the plan replaces. Experts of transformers are exported as products of
     all tokens with all experts (par.experts).
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
@@ -50,15 +50,18 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
-        found = outputs or _output_names(torch, module, names, values)
+        with hooks.watching(torch) as hooked:
+            found = _output_names(torch, module, names, values)
         _restore(torch, before)  # the file's statistics are those of before
         with experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
-            program = _run_exporter(torch, module, names, values, dims, found, opset)
+            program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
         _make_distinct(program.model.graph)
         used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
         _check(module, program, used)
         gradients.note(torch, module, program, used)
         gradients.warn(torch, module, program.exported_program.graph_signature, functions)
+        if hooked := hooks.found(torch, module) + hooked:
+            warnings.warn(hooks.warning(hooked, gradients.some), stacklevel=2)
         if dtypes:
             warnings.warn(casts.warning(dtypes), stacklevel=2)
         weights = sum(p.numel() * p.element_size() for p in module.parameters())
@@ -131,10 +134,14 @@ def _apart(torch, value):
 
 
 def _output_names(torch, module, names, values):
-    """Runs the module once to see what it returns."""
+    """Runs the module once to see what it returns, and whether it hangs hooks on gradients."""
     state = torch.random.get_rng_state()
-    with torch.no_grad():
-        result = module(**dict(zip(names, values)))
+    try:
+        with hooks.differentiable(torch):
+            result = module(**dict(zip(names, values)))
+    except RuntimeError:  # such as parameters that forward changes in place
+        with torch.no_grad():
+            result = module(**dict(zip(names, values)))
     torch.random.set_rng_state(state)
     if hasattr(result, "items"):
         return [name for name, value in result.items() if value is not None]

@@ -413,6 +413,30 @@ class Exporter(unittest.TestCase):
         made = {name: node.op_type for node in model.graph.node for name in node.output}
         self.assertEqual([made[node.input[0]] for node in held], ["Exp"])
 
+    def test_names_hooks_on_gradients(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = torch.nn.Linear(4, 3), torch.nn.Linear(3, 3)
+
+            def forward(self, input):
+                x = self.second(self.first(input))
+                if x.requires_grad:  # which the exporter's run does not
+                    x.register_hook(lambda gradient: gradient / 2)
+                return x.sum()
+
+        module = Net()
+        module.first.weight.register_hook(lambda gradient: gradient * 0)
+        module.second.register_full_backward_hook(lambda *_: None)
+        before, line = torch.Tensor.register_hook, Net.forward.__code__.co_firstlineno + 3
+        _, said = self.exported(module, {"input": torch.zeros(2, 4)})
+        self.assertEqual(said, [f"hooks on gradients (first.weight, second, test_export.py:{line}) are not in the file: Par trains "
+                                "with the gradients that autograd gives without them"])
+        self.assertIs(torch.Tensor.register_hook, before)
+        module.second(torch.zeros(2, 3, requires_grad=True)).sum().backward()  # its own hooks are as they were
+
     def test_experts_compute_densely_while_exported(self):
         import torch
 

@@ -1,0 +1,45 @@
+"""Hooks on gradients: PyTorch runs them in backward, and a file of forward holds none of them."""
+import collections
+import contextlib
+import os
+import sys
+
+
+def found(torch, module):
+    """Where hooks stand that change or see gradients: parameters and modules by their names."""
+    places = [name for name, parameter in module.named_parameters()
+              if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None)]
+    places += [name or type(module).__name__ for name, part in module.named_modules()
+               if part._backward_hooks or part._backward_pre_hooks]
+    return places
+
+
+@contextlib.contextmanager
+def watching(torch):
+    """While forward runs: the lines that hang a hook on a tensor of it. They hang none."""
+    lines, register = [], torch.Tensor.register_hook
+
+    def registered(tensor, hook):
+        caller = sys._getframe(1)
+        line = f"{os.path.basename(caller.f_code.co_filename)}:{caller.f_lineno}"
+        if line not in lines:
+            lines.append(line)
+        return torch.utils.hooks.RemovableHandle(collections.OrderedDict())
+
+    torch.Tensor.register_hook = registered
+    try:
+        yield lines
+    finally:
+        torch.Tensor.register_hook = register
+
+
+@contextlib.contextmanager
+def differentiable(torch):
+    """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them."""
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: None):
+        yield
+
+
+def warning(places, some):
+    return (f"hooks on gradients ({some(places)}) are not in the file: Par trains with the gradients that autograd gives "
+            f"without them")
