@@ -33,7 +33,7 @@ static const Flag flags[] = {
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
     {"--emit", Flag::Value, true, "PHASE|trace|kernels", "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
-    {"--explain", Flag::Value, true, "collectives", "prints every communication, where it is from and what forced it"},
+    {"--explain", Flag::Value, true, "collectives|memory", "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
     {"--host-code", Flag::Nothing, true, "", "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},

@@ -185,7 +185,7 @@ void printCommunication(const format::Bundle &bundle, StringRef entry, const Mod
   if (most.empty())
     return;
   RuleFinder rules(model);
-  os << "communication per rank and step\n";
+  os << "communication per rank and step" << (bundle.programs.size() > 1 ? ", on the stage that has most of each kind" : "") << "\n";
   size_t width = 0;
   for (auto &[sort, list] : most)
     width = std::max(width, sort.second.size() + 2);

@@ -183,8 +183,22 @@ bool Compilation::readPlanFor() {
   return !errors.any();
 }
 
+/// "seq 600 (--set dims.seq)", the sizes that the plan gives to symbols; an error about shapes may come from one of them.
+static std::string describeDims(const Plan &plan) {
+  std::vector<std::string> dims;
+  for (const auto &[symbol, size] : plan.dims)
+    dims.push_back(llvm::formatv("{0} {1} ({2})", symbol, *size, size.origin.comment()));
+  return llvm::join(dims, ", ");
+}
+
 bool Compilation::import() {
   enter("import");
+  ScopedDiagnosticHandler sizes(context.get(), [&](Diagnostic &diagnostic) {
+    bool ofShapes = StringRef(diagnostic.str()).contains("tensor<");
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && ofShapes && !model.plan.dims.empty())
+      diagnostic.attachNote(diagnostic.getLocation()) << "dims here: " << describeDims(model.plan);
+    return failure(); // who stands behind prints it
+  });
   module = importModel(*onnxModel, importing, context.get());
   if (!module)
     return false;

@@ -355,9 +355,12 @@ void PlanBuilder::cuts(PlanPipeline &pipeline) {
   if (cuts->kind == PlanNode::List) {
     pipeline.cuts.value = PlanPipeline::Starts;
     pipeline.starts = patterns(*cuts);
-    if (int64_t(pipeline.starts.size()) + 1 != *pipeline.stages)
-      errors.error(cuts->origin, PlanMessage::cutsCount, pipeline.starts.size(), pipeline.starts.size() + 1,
-                   *pipeline.stages);
+    size_t count = pipeline.starts.size();
+    std::string said = count == 1 ? "1 cut makes" : llvm::formatv("{0} cuts make", count).str();
+    if (pipeline.over->empty() && pipeline.meshes->empty() && count > 0)
+      errors.error(cuts->origin, PlanMessage::cutsNoAxis, said, count + 1);
+    else if (int64_t(count) + 1 != *pipeline.stages)
+      errors.error(cuts->origin, PlanMessage::cutsCount, said, count + 1, *pipeline.stages);
     return;
   }
   if (cuts->kind != PlanNode::Map)

@@ -163,7 +163,8 @@ void PlanBuilder::refuseOthersSettings(const OptimizerKind &kind) {
       auto isOfKey = [&](const OptimizerSetting &own) { return StringRef(own.key) == setting.key; };
       const PlanEntry *entry = map ? map->find(setting.key) : nullptr;
       if (entry && !llvm::any_of(kind.settings, isOfKey) && seen.insert(setting.key).second)
-        errors.error(entry->origin, PlanMessage::optionOfOther, setting.key, ownersOfSetting(setting.key), kind.name);
+        errors.error(entry->origin, PlanMessage::optionOfOther, setting.key, ownersOfSetting(setting.key), kind.name,
+                     other.name);
     }
 }
 

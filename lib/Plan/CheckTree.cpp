@@ -195,9 +195,29 @@ private:
       errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, nearest);
       return;
     }
+    if (StringRef path = nearestElsewhere(entry.key); !path.empty()) {
+      errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, path);
+      return;
+    }
     std::string all =
         llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
     errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
+  }
+
+  /// The path of a key of another mapping that is spelt nearly so: "train.optimizer" for "opimizer". Short words are near to many.
+  static StringRef nearestElsewhere(StringRef word) {
+    constexpr size_t shortest = 6;
+    if (word.size() < shortest)
+      return "";
+    SmallVector<StringRef> segments;
+    for (const PlanKey &key : planKeys())
+      if (StringRef path = key.path; !path.contains('<'))
+        segments.push_back(lastSegment(key));
+    StringRef nearest = nearestWord(word, segments, 2);
+    for (const PlanKey &key : planKeys())
+      if (StringRef path = key.path; !nearest.empty() && !path.contains('<') && lastSegment(key) == nearest)
+        return path;
+    return "";
   }
 
   /// A key of another mapping, "clip" for "train.clip", or of none.

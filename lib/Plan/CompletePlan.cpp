@@ -177,7 +177,10 @@ bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors) {
     fixed = 0;
   if (fixed > 0) {
     if (plan.batch.size->has_value() && **plan.batch.size != fixed) {
-      errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed);
+      if (bound != plan.dims.end())
+        errors.error(plan.batch.size.origin, PlanMessage::batchNotDims, **plan.batch.size, dim, fixed);
+      else
+        errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed);
       return false;
     }
     if (!plan.batch.size->has_value())

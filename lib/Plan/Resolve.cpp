@@ -65,7 +65,7 @@ static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
 /// The trailing segments of some name nearest to the pattern, and what has them ("12 parameters").
 static std::string nearestName(const NamePattern &pattern, const NameTable &names, std::string &who) {
   struct Count {
-    unsigned parameters = 0, modules = 0, others = 0;
+    unsigned parameters = 0, buffers = 0, modules = 0, others = 0;
   };
   StringMap<Count> suffixes;
   auto add = [&](StringRef name, unsigned Count::*counter) {
@@ -76,7 +76,7 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
     }
   };
   for (const NameTable::Parameter &parameter : names.parameters)
-    add(parameter.name, &Count::parameters);
+    add(parameter.name, parameter.trainable ? &Count::parameters : &Count::buffers);
   for (const std::string &module : names.modules)
     add(module, &Count::modules);
   for (const auto *list : {&names.inputs, &names.outputs})
@@ -87,6 +87,8 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
   std::string nearest;
   for (const auto &entry : suffixes) {
     std::optional<unsigned> distance = distanceOf(entry.getKey(), wanted);
+    if (entry.getKey().starts_with(wanted)) // its end was left out
+      distance = 1;
     if (!distance || *distance > best || (*distance == best && !nearest.empty() && entry.getKey().str() >= nearest))
       continue;
     best = *distance;
@@ -96,6 +98,7 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
     };
     const Count &count = entry.getValue();
     who = count.parameters ? counted(count.parameters, "parameter")
+          : count.buffers  ? counted(count.buffers, "buffer")
           : count.modules  ? counted(count.modules, "module")
                            : counted(count.others, "value");
   }

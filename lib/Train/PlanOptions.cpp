@@ -115,11 +115,15 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
 
   GroupSettings groups(optimizer, errors);
   std::vector<GroupSettings::Own> own(names.parameters.size());
-  for (const PlanGroup &group : plan.train->groups)
-    for (unsigned index : resolveParameters(group.name, names, errors))
-      groups.add(group, own[index]);
-  refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
   std::vector<bool> trained = resolveTrained(plan, names, errors);
+  for (const PlanGroup &group : plan.train->groups) {
+    std::vector<unsigned> met = resolveParameters(group.name, names, errors);
+    for (unsigned index : met)
+      groups.add(group, own[index]);
+    if (!met.empty() && llvm::none_of(met, [&](unsigned index) { return trained[index]; }))
+      errors.warning(group.name.origin, PlanMessage::groupTrainsNothing, group.name.pattern.text(), names.parameters[met.front()].name);
+  }
+  refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
       if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))

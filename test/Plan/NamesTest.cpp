@@ -153,6 +153,8 @@ TEST(Names, Error5OfAModelWithAFixedBatch) {
   EXPECT_NE(check("batch: 16\n", names)
                 .errors.find("plan.yaml:1:8: error: batch.size is 16, and the model was exported for a batch of 30\n"),
             std::string::npos);
+  EXPECT_NE(check("batch: 16\ndims: {batch: 4}\n", gpt2()).errors.find("plan.yaml:1:8: error: batch.size is 16, and dims.batch, which is the batch too, is 4\n"),
+            std::string::npos);
 }
 
 TEST(Names, ShardsOutsideTheTensor) {

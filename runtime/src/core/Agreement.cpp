@@ -1,8 +1,7 @@
 #include "Agreement.h"
 
-#include "par/core/Checksum.h"
+#include "ContentSample.h"
 #include "par/core/Failure.h"
-#include "par/format/PlainFile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,29 +18,6 @@ using nlohmann::json;
 struct Term {
   std::string flag, said, meant;
 };
-
-/// Of a file: its size and some of its content, spread over it; 32 hex digits. Two saves or data sets differ in it, a copy
-/// of one does not, and 64 pages at most are read. "" where it cannot be read.
-std::string sampleOf(const std::string &path) {
-  constexpr uint64_t page = 4096, pages = 64;
-  auto file = format::PlainFile::open(path);
-  if (!file)
-    return "";
-  Checksum sum;
-  std::string bytes = std::to_string(file->size());
-  auto add = [&] { sum.add(std::as_bytes(std::span(bytes))); };
-  add();
-  for (uint64_t i = 0; i < pages; ++i) {
-    uint64_t at = file->size() <= page * pages ? i * page : (file->size() - page) / (pages - 1) * i;
-    if (at >= file->size())
-      break;
-    bytes.resize(std::min(page, file->size() - at));
-    if (!file->read(at, bytes.data(), bytes.size()))
-      return "";
-    add();
-  }
-  return sum.digest();
-}
 
 class Terms {
 public:

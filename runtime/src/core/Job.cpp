@@ -1,5 +1,6 @@
 #include "par/core/Job.h"
 
+#include "ContentSample.h"
 #include "OutputPlaces.h"
 #include "par/comm/Ending.h"
 #include "par/core/Export.h"
@@ -109,8 +110,15 @@ void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, co
   remark = store.place + ": note: holds no " + names + "; as in " + model.place;
 }
 
-WeightStore openWeights(const std::vector<std::string> &paths, const format::Manifest &manifest, const std::string &bundle,
+WeightStore openWeights(const RunOptions &options, const format::Manifest &manifest, const std::string &bundle,
                         std::string &remark) {
+  const std::vector<std::string> &paths = options.weights;
+  auto check = [&](const WeightStore &store) {
+    if (!options.init)
+      return checkWeights(manifest, store);
+    if (std::string some = checkSomeWeights(manifest, store); !some.empty())
+      remark += (remark.empty() ? "" : "\n") + some;
+  };
   for (const std::string &path : paths) {
     if (isFolder(path)) {
       if (paths.size() > 1)
@@ -119,8 +127,8 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
             .exitsWith(exitUsage);
       Checkpoint checkpoint = openSave(path);
       checkpoint.store.transposeFor(manifest);
-      checkWeights(manifest, checkpoint.store);
       remark = checkpoint.remark;
+      check(checkpoint.store);
       return std::move(checkpoint.store);
     }
     if (!path.ends_with(".safetensors") && !path.ends_with(".json"))
@@ -129,7 +137,7 @@ WeightStore openWeights(const std::vector<std::string> &paths, const format::Man
   WeightStore store = openSafetensors(paths);
   store.transposeFor(manifest);
   takeBuffersOfModel(store, manifest, bundle, remark);
-  checkWeights(manifest, store);
+  check(store);
   return store;
 }
 
@@ -161,11 +169,11 @@ void openInitialValues(Job &job, bool checkData) {
     checkState(job.bundle.manifest, job.checkpoint->store);
     job.remark = job.checkpoint->remark;
     if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
-      job.remark += (job.remark.empty() ? "" : "\n") + job.checkpoint->store.place + ": warning: " + unused;
+      job.tell(job.checkpoint->store.place + ": warning: " + unused);
     job.seed = job.checkpoint->position.seed;
     takeOrder(job);
   } else if (!options.weights.empty()) {
-    job.weights = openWeights(options.weights, job.bundle.manifest, job.name, job.remark);
+    job.weights = openWeights(options, job.bundle.manifest, job.name, job.remark);
   } else if (!options.init) {
     job.weights = openModelFile(job.bundle.manifest, job.name, checkData);
     checkWeights(job.bundle.manifest, *job.weights);
@@ -189,6 +197,24 @@ void openData(Job &job) {
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
     if (dataset && job.rowsOf(dataset) < manifest.batch && !job.predicts())
       throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
+}
+
+/// What tells the data from others: samples of its files, in their order.
+std::string sampleOfData(const RunOptions &options) {
+  std::string samples;
+  for (const std::string &spec : options.data)
+    samples += (samples.empty() ? "" : " ") + sampleOf(spec.substr(0, spec.find(':')));
+  return options.text.empty() ? samples : sampleOf(options.text);
+}
+
+/// A job goes on with the row behind the last one of its save: of other data that is another row.
+void compareData(Job &job) {
+  job.dataSample = sampleOfData(job.options);
+  std::string saved = job.checkpoint ? job.checkpoint->position.data : "";
+  if (job.dataset && !saved.empty() && saved != job.dataSample)
+    job.tell(job.checkpoint->store.place +
+             format(": warning: was trained on other data; training goes on behind the {} rows that it took, in an order of these {}",
+                    job.checkpoint->position.rows, job.rowsOf(job.dataset.get())));
 }
 
 /// Hours of training must not end in a file that cannot be written.
@@ -217,15 +243,36 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
 }
 
+/// The last batch is filled up with the first samples: what is of a whole batch is of these, too.
+void remarkOnLastBatch(Job &job) {
+  const format::Manifest &manifest = job.bundle.manifest;
+  uint64_t rows = job.dataset && job.isSampled() ? job.rowsOf(job.dataset.get()) : 0, left = rows % manifest.batch;
+  auto whole = std::find_if(manifest.outputs.begin(), manifest.outputs.end(), [](const format::Output &output) { return !output.microbatched; });
+  if (job.predicts() && left != 0 && whole != manifest.outputs.end())
+    job.tell(job.name + format(": warning: \"{}\" is of a batch, and the last one is {} of the {} samples with {} of the first ones, which "
+                               "fill it up",
+                               format::printable(whole->name), left, rows, manifest.batch - left));
+}
+
+/// A rate that is set is that of every step.
+void remarkOnRate(Job &job) {
+  const auto &plan = job.bundle.manifest.lr;
+  if (!job.trains() || !job.options.set.count("lr") || !plan || (plan->warmup == 0 && plan->decay == format::LrSchedule::Constant))
+    return;
+  std::string lost = plan->warmup ? format("{} steps of warm-up", plan->warmup) : "";
+  if (plan->decay != format::LrSchedule::Constant)
+    lost += format("{}{} to {} at step {}", lost.empty() ? "" : " and ", format::toString(plan->decay), plan->floor, plan->steps);
+  job.tell(job.name + ": warning: --set lr is the rate of every step, without the plan's " + lost);
+}
+
 /// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads takes.
 void boundThreads(Job &job) {
   auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::mostThreads();
   if (job.options.threads || asked <= most)
     return;
   job.options.threads = most;
-  job.remark += (job.remark.empty() ? "" : "\n") + job.name +
-                format(": warning: the bundle asks for {} threads a rank and gets {}, the most that --threads takes here",
-                       asked, most);
+  job.tell(job.name + format(": warning: the bundle asks for {} threads a rank and gets {}, the most that --threads takes here",
+                             asked, most));
 }
 
 comm::Launch launchOf(const Job &job) {
@@ -371,14 +418,20 @@ Job prepareJob(const RunOptions &options) {
   openInitialValues(job, rankZero);
   boundThreads(job);
   openData(job);
+  if (job.trains())
+    compareData(job);
+  remarkOnRate(job);
+  remarkOnLastBatch(job);
   checkOutputs(job);
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
   if (manifest.calls > 1 && job.trains())
     checkFlushes(job);
-  if (job.saves)
+  if (job.saves) {
     refuseForeign(options.save, job.steps);
+    refuseOthersSaves(options.save, job.checkpoint ? job.checkpoint->store.place : "");
+  }
   return job;
 }
 

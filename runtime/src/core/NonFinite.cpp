@@ -48,6 +48,11 @@ private:
   std::map<uintptr_t, uintptr_t> ranges;
 };
 
+/// One number that is NaN, of finite ones: mostly a mean of nothing.
+bool isLoneNaN(const HostBytes &bytes) {
+  return bytes.size() == sizeof(float) && std::isnan(*reinterpret_cast<const float *>(bytes.data()));
+}
+
 bool holdsNonFinite(const HostBytes &bytes) {
   auto *values = reinterpret_cast<const float *>(bytes.data());
   return !std::all_of(values, values + bytes.size() / sizeof *values, [](float value) { return std::isfinite(value); });
@@ -101,11 +106,26 @@ std::string describeNaN(const WeightStore &store) {
   return "";
 }
 
+std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, uint64_t count) {
+  std::vector<std::byte> scratch;
+  for (const format::Input &input : manifest.inputs) {
+    if (!input.microbatched || !rows.dataset->has(input.name))
+      continue;
+    auto elements = static_cast<uint64_t>(elementCount(std::vector<int64_t>(input.shape.begin() + 1, input.shape.end())));
+    for (uint64_t i = 0; i < count; ++i) {
+      uint64_t row = rows.order->at(rows.position + i);
+      if (uint64_t at = firstNaN(input.type, rows.dataset->row(input, row, scratch), elements); at < elements)
+        return core::format("row {} of the data for \"{}\" holds NaN (element {})", row, format::printable(input.name), at);
+    }
+  }
+  return "";
+}
+
 std::string Session::firstNonFinite() const {
   // What later steps have written into, in part or whole, says nothing of the step that wrote before them.
   Overwritten gone;
   size_t first = last->steps.size();
-  std::string name;
+  std::string name, hint;
   for (size_t i = last->steps.size(); i-- > 0;) {
     const Step &step = last->steps[i];
     bool local = step.op == Op::Kernel || step.op == Op::Call;
@@ -113,6 +133,7 @@ std::string Session::firstNonFinite() const {
       if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) && holdsNonFinite({*device, at, buffer.bytes()})) {
         first = i;
         name = buffer.name;
+        hint = isLoneNaN({*device, at, buffer.bytes()}) ? "; a mean of nothing is NaN, as of labels that are all ignored" : "";
       }
     });
     forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) { gone.add(at, buffer.bytes()); });
@@ -124,7 +145,7 @@ std::string Session::firstNonFinite() const {
   bool known = provenance >= 0 && static_cast<size_t>(provenance) < bundle.provenance.size();
   std::string what = known ? "the output of " + bundle.provenance[static_cast<size_t>(provenance)]
                            : core::format("\"{}\", which {} wrote", name, kernelOf(step, program));
-  return core::format("{} ({}), microbatch {}", what, step.id, step.microbatch);
+  return core::format("{} ({}), microbatch {}{}", what, step.id, step.microbatch, hint);
 }
 
 } // namespace par::core

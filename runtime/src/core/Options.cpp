@@ -157,7 +157,7 @@ const std::vector<Flag> &flags() {
          o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
        }},
       {"--weights", "F", "a .safetensors file, its index.json, or a checkpoint; repeat for shards", LIST(weights)},
-      {"--init", "", "start from train.init", MARK(init)},
+      {"--init", "", "start from train.init; beside --weights what the files lack", MARK(init)},
       {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", NAMED("--resume", "a folder", resume)},
       {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},
       {"--epochs", "E", "train for E passes over the data", COUNT("--epochs", epochs, 1)},
@@ -210,7 +210,6 @@ void checkTogether(const RunOptions &options) {
     if (a && !b)
       refuse(Message::flagNeeds, nameA, nameB);
   };
-  exclude(options.init, !options.weights.empty(), "--init", "--weights");
   // "auto" may find nothing, and then begins as these say.
   bool goesOn = !options.resume.empty() && options.resume != "auto";
   exclude(goesOn, options.init, "--resume DIR", "--init");

@@ -142,6 +142,16 @@ void refuseForeign(const std::string &folder, uint64_t last) {
   }
 }
 
+void refuseOthersSaves(const std::string &folder, const std::string &from) {
+  std::vector<ListedSave> saves = listSaves(folder);
+  auto goesOn = [&](const ListedSave &save) {
+    std::error_code error;
+    return !from.empty() && fs::equivalent(folder + "/" + save.name, from, error);
+  };
+  if (!saves.empty() && std::none_of(saves.begin(), saves.end(), goesOn))
+    throw Failure::at(folder, Message::savesHere, saves.back().step);
+}
+
 void syncFolder(const std::string &path) {
   int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool good = descriptor >= 0 && fsync(descriptor) == 0;

@@ -218,6 +218,8 @@ RunPosition readPosition(const Entries &index) {
   if (order != "shuffled" && order != "sequential")
     refuse(index.place(), "\"order\" is \"" + order + "\", neither shuffled nor sequential");
   position.shuffled = order == "shuffled";
+  if (index.all().contains("data")) // saves of before say nothing of it
+    position.data = index.text("data");
   return position;
 }
 
@@ -247,6 +249,8 @@ std::string writeIndex(const SaveIndex &index) {
   json out = {{"par_checkpoint", {saveFormat, 0}}, {"run", index.run},   {"serial", index.serial},
               {"plan", index.plan},                {"step", position.step}, {"rows", position.rows},
               {"seed", position.seed},             {"order", position.shuffled ? "shuffled" : "sequential"}};
+  if (!position.data.empty())
+    out["data"] = position.data;
   for (size_t rank = 0; rank < index.files.size(); ++rank)
     out["files"][rankFile(rank)] = {{"bytes", index.files[rank].bytes}, {"header", index.files[rank].header}};
   json::object_t tensors;

@@ -82,6 +82,7 @@ private:
       session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
       position = {0, 0, job.seed, job.shuffled};
     }
+    position.data = job.dataSample;
     session.setHyper("seed", static_cast<double>(job.seed)); // a checkpoint's, if random ops of the model ask for it
     for (const auto &[key, value] : options.set)
       session.setHyper(key, value);
@@ -223,6 +224,15 @@ private:
     return store ? describeNaN(*store) : "";
   }
 
+  /// Says which row of the data of a step among the last ones brought a NaN, if one did.
+  std::string nanInData(uint64_t step) const {
+    if (!job.dataset)
+      return "";
+    RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
+    uint64_t behind = (position.step - step + 1) * manifest.batch;
+    return describeNaN(manifest, {job.dataset.get(), &order, position.rows - behind}, manifest.batch);
+  }
+
   /// Nothing but the results shows a NaN where no loss is looked at.
   void warnOfNaN() const {
     if (std::string bad = control.rank() == 0 ? nanInWeights() : ""; !bad.empty())
@@ -239,6 +249,8 @@ private:
       note = "no loss was finite before";
     if (std::string bad = nanInWeights(); !bad.empty())
       note = bad + "; " + note;
+    if (std::string bad = nanInData(summary.step); !bad.empty())
+      note = bad + "; " + note;
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
     std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
@@ -246,7 +258,8 @@ private:
     throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
                       byGradient ? "the gradient's norm" : "loss",
                       byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinates,
-                      firsts[rank].empty() ? "no longer in memory" : firsts[rank])
+                      firsts[rank].empty() ? "memory holds no other value that is not finite"
+                                           : "the first value in memory that is not finite is " + firsts[rank])
         .note(note)
         .exitsWith(exitNan);
   }

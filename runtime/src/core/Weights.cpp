@@ -291,11 +291,19 @@ bool sameShape(const Tensor &tensor, const StoredArray &array) {
                     describeArray(tensor.type, tensor.stored));
 }
 
-/// Each tensor that `wanted` picks is in the store, in its shape and type, and the same under each of its names.
-void checkStore(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
+/// What a store holds of what is wanted.
+struct StoreCheck {
+  size_t total = 0, present = 0;
+  const Tensor *missing = nullptr; ///< the first
+};
+
+/// Each tensor that `wanted` picks and that is in the store has its shape and type, and is the same under each of its names.
+StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
   checkNames(manifest, store);
-  size_t total = 0, present = 0, matching = 0;
-  const Tensor *missing = nullptr, *wrong = nullptr;
+  StoreCheck found;
+  auto &[total, present, missing] = found;
+  size_t matching = 0;
+  const Tensor *wrong = nullptr;
   for (const Tensor &tensor : manifest.tensors) {
     const StoredArray *array = store.find(tensor);
     if (tensor.kind == TensorKind::Copy || (!wanted(tensor) && !(array && isWeight(tensor))))
@@ -313,19 +321,45 @@ void checkStore(const format::Manifest &manifest, const WeightStore &store, bool
     const StoredArray &array = *store.find(*wrong);
     refuseArray(*wrong, array, array.file.empty() ? store.fileOf(array) : array.file, matching);
   }
+  return found;
+}
+
+/// All that `wanted` picks is there, too.
+void checkStore(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
+  auto [total, present, missing] = checkPresent(manifest, store, wanted);
   if (!missing)
     return;
   Failure failure = Failure::at(store.place, Message::missingTensor, missing->name, present, total);
-  if (missing->kind != TensorKind::State)
+  if (missing->kind != TensorKind::State && (present == 0 || missing->kind != TensorKind::Parameter))
     throw failure;
+  if (missing->kind != TensorKind::State)
+    throw std::move(failure).note("--init beside --weights begins what is not there by the rules of train.init");
   throw std::move(failure).note("it is of another optimizer: --weights " + store.place +
                                 " takes its weights, and states begin anew");
 }
 
 } // namespace
 
-void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
-  checkStore(manifest, store, [](const Tensor &tensor) { return isWeight(tensor) && !optionalWeight(tensor); });
+/// What files of weights are to hold.
+static bool neededWeight(const Tensor &tensor) { return isWeight(tensor) && !optionalWeight(tensor); }
+
+void checkWeights(const format::Manifest &manifest, const WeightStore &store) { checkStore(manifest, store, neededWeight); }
+
+std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore &store) {
+  auto [total, present, missing] = checkPresent(manifest, store, neededWeight);
+  if (present == 0)
+    checkStore(manifest, store, neededWeight);
+  if (!missing)
+    return "";
+  std::set<const StoredArray *> used;
+  for (const Tensor &tensor : manifest.tensors)
+    used.insert(store.find(tensor));
+  std::string others;
+  for (const auto &[name, array] : store.arrays)
+    if (!used.count(&array) && others.empty())
+      others = core::format(", and what it holds of other names (\"{}\") is not used", format::printable(name));
+  return core::format("{}: note: {} of {} weights begin by their rules, as it does not hold them (\"{}\"){}", store.place,
+                      total - present, total, missing->name, others);
 }
 
 void checkState(const format::Manifest &manifest, const WeightStore &store) {

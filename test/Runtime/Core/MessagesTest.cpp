@@ -61,7 +61,6 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--eval", "--steps", "3"}, "par-run: error: --eval and --steps exclude each other"},
       {{"a.par", "--order=random"}, "par-run: error: --order takes shuffled or sequential, not \"random\""},
       {{"a.par", "--init=yes"}, "par-run: error: --init takes no value, not \"yes\""},
-      {{"a.par", "--init", "--weights", "w"}, "par-run: error: --init and --weights exclude each other"},
       {{"a.par", "--device", "sim", "--comm", "shm"}, "par-run: error: --device sim and --comm shm exclude each other"},
       {{"a.par", "--interleavings", "3"}, "par-run: error: --interleavings needs --device sim"},
       {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
@@ -401,8 +400,8 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(run({toy, "--init"}), 1);
   expectSays("no data: give --data FILE or --text FILE (inputs: \"input_ids\" i64[2, 16], \"labels\" i64[2, 16])");
   EXPECT_EQ(data(writeFile("some", "input_ids", core::DType::I64, {4, 16})), 1);
-  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data feeds \"input_ids\"); add --data, or set "
-             "inputs.labels.value: ones");
+  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data feeds \"input_ids\"); add it to --data, or "
+             "bind it in the plan: inputs.labels.value");
   EXPECT_EQ(data(writeFile("type", "labels", core::DType::F32, {4, 16})), 1);
   expectSays("type.safetensors: error: array \"labels\" is f32[4, 16]; input \"labels\" takes i64 in [0, 128) or the "
              "ignored -100");
@@ -410,7 +409,7 @@ TEST_F(Mistakes, ofData) {
   expectSays("array \"labels\" is i64[4, 15]; input \"labels\" takes i64[16] a sample");
   EXPECT_EQ(data(writeFile("other", "targets", core::DType::I64, {4, 16})), 1);
   expectSays("input \"input_ids\" i64[2, 16] gets no data (--data feeds nothing; arrays of other names: targets, which "
-             "F:input=array renames); add --data");
+             "F:input=array renames); add it to --data, or bind it in the plan: inputs.input_ids.value");
   std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
   expectSays("both.safetensors: error: holds no array \"y\"; it has x");

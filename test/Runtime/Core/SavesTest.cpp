@@ -313,11 +313,11 @@ TEST_F(Saves, areCleanedUpByTheNextOwner) {
     fs::create_directory(save + "/" + name);
   fs::copy_file(save + "/1/index.json", save + "/99999999999999999999999999/index.json");
   EXPECT_EQ(core::newestCheckpoint(save), save + "/2");
-  trains(save);
+  ASSERT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
   std::set<std::string> left;
   for (const auto &item : fs::directory_iterator(save))
     left.insert(item.path().filename());
-  EXPECT_EQ(left, (std::set<std::string>{".lock", "1", "2", "2.old", "007.tmp", "7.notes.tmp", "notes.tmp",
+  EXPECT_EQ(left, (std::set<std::string>{".lock", "2", "3", "2.old", "007.tmp", "7.notes.tmp", "notes.tmp",
                                          "99999999999999999999999999"}));
 }
 
@@ -355,13 +355,39 @@ TEST_F(Saves, takeTheirNameAtOnce) {
 
 // The newest is known by its index: cp -r and touch change times, and a later run in the same folder may be at fewer steps.
 TEST_F(Saves, areOrderedByTheirIndex) {
-  trains(save, "5");
+  auto goOn = [&](const std::string &from, const std::string &steps) {
+    return runTwo({"--resume", from, "--save", save, "--save-every", "1", "--keep", "9", "--steps", steps});
+  };
+  ASSERT_EQ(goOn(save, "5"), 0) << err;
   fs::last_write_time(save + "/4/index.json", fs::file_time_type::clock::now() + std::chrono::hours(1));
   EXPECT_EQ(core::newestCheckpoint(save), save + "/5");
   fs::copy(save, folder / "copy", fs::copy_options::recursive);
   EXPECT_EQ(core::newestCheckpoint(folder / "copy"), (folder / "copy") + "/5");
-  trains(save, "3");
+  ASSERT_EQ(goOn(save + "/2", "3"), 0) << err;
   EXPECT_EQ(core::newestCheckpoint(save), save + "/3");
+}
+
+// A run that goes on from none of a folder's saves, or from a copy that lies elsewhere, takes the place of none.
+TEST_F(Saves, ofAnotherRunAreNotReplaced) {
+  fs::copy(save + "/2", folder / "elsewhere", fs::copy_options::recursive);
+  for (const std::vector<std::string> &start : {std::vector<std::string>{"--init"}, {"--resume", folder / "elsewhere"}}) {
+    std::vector<std::string> flags{"--save", save, "--steps", "9", "--save-every", "1"};
+    flags.insert(flags.begin(), start.begin(), start.end());
+    EXPECT_EQ(runTwo(flags), 1);
+    EXPECT_EQ(err, save + ": error: holds saves, the newest of step 2, that this run does not go on from and would replace or "
+                          "delete: --resume auto goes on from it, or give --save another folder\n");
+  }
+  EXPECT_TRUE(fs::exists(save + "/1/index.json") && fs::exists(save + "/2/index.json") && !fs::exists(save + "/3"));
+}
+
+// The order of rows is that of the data: of other data it goes on at another row.
+TEST_F(Saves, tellOtherData) {
+  ASSERT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << err;
+  EXPECT_EQ(out.find("warning"), std::string::npos) << out;
+  writeFile(folder / "text", fileText(folder / "text") + "and more");
+  ASSERT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << err;
+  std::string said = save + "/2: warning: was trained on other data; training goes on behind the 8 rows that it took, in an order of these ";
+  EXPECT_NE(out.find(said), std::string::npos) << out;
 }
 
 // A broken save that is further than all others is not passed over in silence; an older one is nobody's concern.

@@ -128,10 +128,27 @@ TEST_F(Training, keepsTheNewestAndResumesThemByItself) {
 
 TEST_F(Training, keepsItsOwnSavesBesideThoseOfALongerRun) {
   std::string one = write(toy::training(1), "one"), save = folder / "ckpt";
-  for (const char *steps : {"9", "3"})
-    ASSERT_EQ(run(command(one, {"--init", "--steps", steps, "--save", save, "--save-every", "1"})), 0) << err;
+  auto trains = [&](const std::vector<std::string> &start, const std::string &steps) {
+    std::vector<std::string> flags{"--steps", steps, "--save", save, "--save-every", "1"};
+    flags.insert(flags.begin(), start.begin(), start.end());
+    return run(command(one, flags));
+  };
+  ASSERT_EQ(trains({"--init", "--keep", "9"}, "9"), 0) << err;
+  ASSERT_EQ(trains({"--resume", save + "/1"}, "3"), 0) << err;
   EXPECT_EQ(core::newestCheckpoint(save), save + "/3");
   EXPECT_FALSE(std::filesystem::exists(save + "/9"));
+}
+
+// A rate that is set is that of every step: what the plan says of it is lost, which is said.
+TEST_F(Training, tellsWhatARateTakesThePlaceOf) {
+  format::Bundle bundle = toy::training(1);
+  bundle.manifest.lr = format::LrSchedule{format::LrSchedule::Cosine, 0.5, 0, 3, 20};
+  std::string one = write(bundle, "one");
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "1", "--set", "lr=0.25"})), 0) << err;
+  std::string said = "one.par: warning: --set lr is the rate of every step, without the plan's 3 steps of warm-up and cosine to 0 at step 20";
+  EXPECT_NE(out.find(said), std::string::npos) << out;
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "1"})), 0) << err;
+  EXPECT_EQ(out.find("warning"), std::string::npos) << out;
 }
 
 TEST_F(Training, writesMetricsAndTraces) {
@@ -303,7 +320,7 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
     writeArray(writer, 0, bad);
   }
   EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("step 1: error: loss is NaN on rank 1 (dp 1): first non-finite value is the output of squares/Update "
+  expectSays("step 1: error: loss is NaN on rank 1 (dp 1): the first value in memory that is not finite is the output of squares/Update "
              "(all/update:1), microbatch 0");
   expectSays("note: " + (folder / "bad.safetensors") + " holds NaN in \"w\" (element 60); no loss was finite before; nothing "
              "was saved");
@@ -312,11 +329,11 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
              " holds NaN in \"w\" (element 60)");
   bundle.programs[0].blocks[1].instructions[1].provenance = -1;
   EXPECT_EQ(run(command(write(bundle, "no-node"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("on rank 1 (dp 1): first non-finite value is \"w\", which sgd wrote (all/update:1), microbatch 0");
+  expectSays("on rank 1 (dp 1): the first value in memory that is not finite is \"w\", which sgd wrote (all/update:1), microbatch 0");
   format::Bundle alone = toy::training(1);
   alone.manifest.mesh.clear(), alone.manifest.ranks[0].coordinate.clear();
   EXPECT_EQ(run(command(write(alone, "one"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("step 1: error: loss is NaN on rank 0 (one rank): first non-finite value is ");
+  expectSays("step 1: error: loss is NaN on rank 0 (one rank): the first value in memory that is not finite is ");
   EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9", "--save", folder / "ckpt", "--save-every", "1"})), 5);
   expectSays("note: the last finite loss was ");
   expectSays("; the last saved state is in " + (folder / "ckpt/1") + "; try --resume " + (folder / "ckpt/1"));

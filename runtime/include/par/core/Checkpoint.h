@@ -15,6 +15,7 @@ struct RunPosition {
   uint64_t rows = 0;      ///< rows of the data order consumed
   uint64_t seed = 0;
   bool shuffled = true;
+  std::string data = {};  ///< what tells the files of its data from others; "" where that is not known
 };
 
 /// Writes the checkpoints of one job; every rank has one.

@@ -15,7 +15,8 @@ struct Job {
   std::optional<WeightStore> weights; ///< absent with --init and --resume
   std::optional<Checkpoint> checkpoint;
   std::shared_ptr<SaveFolder> saves;    ///< of --save, where rank 0 runs
-  std::string remark; ///< what opening these has to tell the user; "" for nothing
+  std::string remark; ///< what opening these has to tell the user, by lines; "" for nothing
+  std::string dataSample; ///< what tells the data of this job from others
   uint64_t seed = 0;
   std::shared_ptr<sim::World> world; ///< of --device sim
   bool shuffled = true;
@@ -24,6 +25,8 @@ struct Job {
 
   /// What it runs on: the bundle's device, unless --device names another.
   std::string device() const;
+  /// Adds a line to `remark`.
+  void tell(const std::string &line) { remark += (remark.empty() ? "" : "\n") + line; }
   bool trains() const { return !options.eval && !predicts(); }
   /// Asked for results, or the bundle gives nothing else.
   bool predicts() const;

@@ -77,7 +77,7 @@ struct MessageText {
   M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
   M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \
   /* data */                                                                                                           \
-  M(inputWithoutData, "input \"{}\" {} gets no data ({}); add --data, or set inputs.{}.value: ones")                   \
+  M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")    \
   M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
   M(arrayShape, "array \"{}\" is {}; input \"{}\" takes {} a sample")                                                  \
   M(arrayMissing, "holds no array \"{}\"; it has {}")                                                                  \
@@ -105,12 +105,14 @@ struct MessageText {
   M(saveLocked, "{} writes its saves here; wait for it or end it, or give --save another folder")                       \
   M(saveLockedElsewhere, "{} writes its saves here, or died, which cannot be seen on a file system without locks; if " \
                          "it died, remove {}")                                                                         \
+  M(savesHere, "holds saves, the newest of step {}, that this run does not go on from and would replace or delete: "   \
+               "--resume auto goes on from it, or give --save another folder")                                             \
   M(noSaveHere, "{} has the name of a save and is none; --save would take its place: move it, or give another folder")    \
   M(flagsDiffer, "rank {} was started with {}, rank 0 with {}; all ranks of a job take the same")                      \
   M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                    \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
-  M(lossIsNan, "{} is {} on rank {} ({}): first non-finite value is {}")                                        \
+  M(lossIsNan, "{} is {} on rank {} ({}): {}")                                                                         \
   M(evalIsNan, "loss is {} in {} of {} batches, first in batch {} of {} samples")                                      \
   M(weightsAreNaN, "the results are NaN where they depend on it: {}")                                                  \
   M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                 \

@@ -48,6 +48,9 @@ std::optional<uint64_t> stepOfName(const std::string &name);
 /// Throws Failure if `folder` holds something that is no save under a name that one of the steps up to `last` may get: a
 /// file, or a folder with other files than saves have.
 void refuseForeign(const std::string &folder, uint64_t last);
+/// Throws Failure if `folder` holds saves and `from`, the one that a job goes on from (empty: none), is not among them: it would
+/// delete them, or take their names, as it makes its own.
+void refuseOthersSaves(const std::string &folder, const std::string &from);
 
 /// Waits until what a folder lists is on the disk; throws Failure.
 void syncFolder(const std::string &path);

@@ -27,6 +27,9 @@ struct StepRows {
   bool operator==(const StepRows &) const = default;
 };
 
+/// "row 9 of the data for "x" holds NaN (element 17)" for the first of `count` rows that does; "" if none does.
+std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, uint64_t count);
+
 /// What the arena held, for --check-arena and the last line.
 struct ArenaUse {
   uint64_t bound = 0;    ///< bytes that the program declares
