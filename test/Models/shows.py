@@ -140,7 +140,7 @@ def check_kills(runs, claims, title, bundle):
     saves = runs.work / f"saves-{bundle.stem}"
     train = [runs.binaries / "par-run", bundle, "--init", "--text", ROOT / "README.md", "--save", saves]
     ranks = len(json.loads((bundle / "manifest.json").read_text())["ranks"])
-    endless = " ".join(map(str, [ranks, *train, "--steps", "1000000", "--save-every", "5"]))
+    endless = " ".join(map(str, [ranks, *train, "--resume", "auto", "--steps", "1000000", "--save-every", "5"]))
     done = subprocess.run([runs.binaries / "runtime-Comm-tests", "--gtest_filter=Failures.ParRunRandomTrials"], capture_output=True,
                           text=True, timeout=1500, env={**os.environ, "PAR_LONG": "1", "PAR_KILLS": endless})
     counts = re.search(r"(\d+) ranks killed or stopped; the slowest job had ended after (\S+) s", done.stdout)
