@@ -1,6 +1,6 @@
 #include "par/core/Job.h"
 
-#include "ContentSample.h"
+#include "JobRemarks.h"
 #include "OutputPlaces.h"
 #include "par/comm/Ending.h"
 #include "par/core/Export.h"
@@ -199,24 +199,6 @@ void openData(Job &job) {
       throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
-/// What tells the data from others: samples of its files, in their order.
-std::string sampleOfData(const RunOptions &options) {
-  std::string samples;
-  for (const std::string &spec : options.data)
-    samples += (samples.empty() ? "" : " ") + sampleOf(spec.substr(0, spec.find(':')));
-  return options.text.empty() ? samples : sampleOf(options.text);
-}
-
-/// A job goes on with the row behind the last one of its save: of other data that is another row.
-void compareData(Job &job) {
-  job.dataSample = sampleOfData(job.options);
-  std::string saved = job.checkpoint ? job.checkpoint->position.data : "";
-  if (job.dataset && !saved.empty() && saved != job.dataSample)
-    job.tell(job.checkpoint->store.place +
-             format(": warning: was trained on other data; training goes on behind the {} rows that it took, in an order of these {}",
-                    job.checkpoint->position.rows, job.rowsOf(job.dataset.get())));
-}
-
 /// Hours of training must not end in a file that cannot be written.
 void checkFolder(const std::string &path) {
   std::error_code ignored;
@@ -241,28 +223,6 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, error.message());
   if (access(folder.c_str(), W_OK) != 0)
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
-}
-
-/// The last batch is filled up with the first samples: what is of a whole batch is of these, too.
-void remarkOnLastBatch(Job &job) {
-  const format::Manifest &manifest = job.bundle.manifest;
-  uint64_t rows = job.dataset && job.isSampled() ? job.rowsOf(job.dataset.get()) : 0, left = rows % manifest.batch;
-  auto whole = std::find_if(manifest.outputs.begin(), manifest.outputs.end(), [](const format::Output &output) { return !output.microbatched; });
-  if (job.predicts() && left != 0 && whole != manifest.outputs.end())
-    job.tell(job.name + format(": warning: \"{}\" is of a batch, and the last one is {} of the {} samples with {} of the first ones, which "
-                               "fill it up",
-                               format::printable(whole->name), left, rows, manifest.batch - left));
-}
-
-/// A rate that is set is that of every step.
-void remarkOnRate(Job &job) {
-  const auto &plan = job.bundle.manifest.lr;
-  if (!job.trains() || !job.options.set.count("lr") || !plan || (plan->warmup == 0 && plan->decay == format::LrSchedule::Constant))
-    return;
-  std::string lost = plan->warmup ? format("{} steps of warm-up", plan->warmup) : "";
-  if (plan->decay != format::LrSchedule::Constant)
-    lost += format("{}{} to {} at step {}", lost.empty() ? "" : " and ", format::toString(plan->decay), plan->floor, plan->steps);
-  job.tell(job.name + ": warning: --set lr is the rate of every step, without the plan's " + lost);
 }
 
 /// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads takes.
@@ -418,10 +378,7 @@ Job prepareJob(const RunOptions &options) {
   openInitialValues(job, rankZero);
   boundThreads(job);
   openData(job);
-  if (job.trains())
-    compareData(job);
-  remarkOnRate(job);
-  remarkOnLastBatch(job);
+  remarkOnJob(job);
   checkOutputs(job);
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
