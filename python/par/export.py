@@ -55,6 +55,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _restore(torch, before)  # the file's statistics are those of before
         with experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
             program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
+        _check_dynamic(program.model.graph, dims)
         _make_distinct(program.model.graph)
         used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
         _check(module, program, used)
@@ -181,6 +182,16 @@ def _dynamic_dims(names, values, dynamic):
                             notes=[f'give an example whose "{symbol}" is 2 or more; any size then trains'])
             dims[name][dim] = symbol
     return dims
+
+
+def _check_dynamic(graph, dims):
+    """torch.export makes a dim that was asked to be open as fixed as what it meets, without a word."""
+    for value in graph.inputs:
+        for dim, symbol in ((dims or {}).get(value.name) or {}).items():
+            if value.shape is not None and isinstance(value.shape[dim], int):
+                raise Error(f'dim {dim} of "{value.name}", which dynamic calls "{symbol}", came out as {value.shape[dim]}: forward '
+                            f"needs it to be that, or meets it with a dim that is fixed", code=2,
+                            notes=[f'if other inputs have "{symbol}" too, say so for each of them in dynamic'])
 
 
 def _dynamic_shapes(torch, dims):
