@@ -222,6 +222,17 @@ private:
       nest.sorting = findSorting(nest.op);
   }
 
+  /// Whether all that the nest reads and writes along the loop follows one by one or stays: a vector is one access.
+  static bool isDense(const Nest &nest, unsigned loop) {
+    bool writes = !llvm::is_contained(nest.resultLoops, loop) || loop == nest.resultLoops.back();
+    return writes && llvm::all_of(nest.reads, [&](const Read &read) {
+             std::optional<int64_t> stride = strideAlong(read.address, loop);
+             return stride == 0 || stride == 1;
+           });
+  }
+
+  /// The loop that large tensors are read along; of a product [m, k] x [k, n] that is n, though the larger operand may lie along k,
+  /// for along k the other one would be gathered.
   unsigned chooseInnermost(const Nest &nest) {
     SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
     if (std::optional<unsigned> whole = nest.wholeLoop())
@@ -229,8 +240,14 @@ private:
     unsigned best = nest.isReduction() ? nest.reducedLoops.back()
                     : sizes.empty()    ? 0
                                        : nest.resultLoops.back();
+    constexpr int64_t vector = 4;
+    bool someDense = llvm::any_of(llvm::seq<unsigned>(0, sizes.size()), [&](unsigned loop) {
+      return sizes[loop] >= vector && isDense(nest, loop);
+    });
     int64_t bestScore = 0;
     for (unsigned loop = 0; loop < sizes.size(); ++loop) {
+      if (someDense && !isDense(nest, loop))
+        continue;
       // Large tensors count for more than what is read once a row.
       bool last = !nest.resultLoops.empty() && loop == nest.resultLoops.back();
       int64_t score = last ? ShapedType::getNumElements(shapeOf(nest.value())) : 0;

@@ -57,6 +57,35 @@ RowEmitter::Pending RowEmitter::computeRow() {
   return pending;
 }
 
+bool RowEmitter::sharesReads() const {
+  if (plan.nests.size() != 1 || plan.rows.empty())
+    return false;
+  const Nest &nest = plan.nests.front();
+  bool adds = nest.isReduction() && !nest.positional && !nest.wholeLoop() && nest.place == Place::Result && !isSingle(nest) &&
+              llvm::is_contained(nest.resultLoops, nest.innermost);
+  unsigned last = nest.rowLoop(plan.rows.size() - 1);
+  return adds && nest.loops[last] > 1 && nest.innermost != last &&
+         llvm::any_of(nest.reads, [&](const Read &read) { return strideAlong(read.address, last) == 0; });
+}
+
+void RowEmitter::emitRowsTogether(ArrayRef<Value> lastIndices) {
+  const Nest &nest = plan.nests.front();
+  SmallVector<unsigned> order = loopOrder(nest);
+  auto forEachRow = [&](function_ref<void()> act) {
+    for (Value index : lastIndices) {
+      elements.memo = ElementEmitter::Memo();
+      elements.dims[nest.rowLoop(plan.rows.size() - 1)] = index;
+      act();
+    }
+  };
+  rowIndices.push_back(lastIndices.front());
+  elements.memo = ElementEmitter::Memo();
+  bindLoops(nest);
+  rowIndices.pop_back();
+  forEachRow([&] { emitStart(nest, 0); });
+  forEach(nest, order, 0, [&] { forEachRow([&] { accumulateElement(nest); }); });
+}
+
 void RowEmitter::storeRow(const Pending &pending) {
   for (auto &[nest, value] : pending) {
     bindLoops(*nest);

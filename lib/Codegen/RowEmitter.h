@@ -20,6 +20,12 @@ public:
   /// Values of one element a row stay in elements.registers; their stores come last, so that every read of a
   /// tied argument in this row precedes them.
   void emitRow() { storeRow(computeRow()); }
+  /// The same for several rows at once, indices of the last row loop, each element in the order in which a row alone adds it up:
+  /// what all of them read is read once. Only where sharesReads().
+  void emitRowsTogether(llvm::ArrayRef<mlir::Value> lastIndices);
+  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in the last
+  /// row loop alone read the same of one operand.
+  bool sharesReads() const;
   using Pending = llvm::SmallVector<std::pair<const Nest *, mlir::Value>>;
   Pending computeRow();
   void storeRow(const Pending &pending);

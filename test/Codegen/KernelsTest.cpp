@@ -165,6 +165,35 @@ TEST(Kernels, Movement) {
     })");
 }
 
+// Several rows of a product are made together, and those that are left one by one: each row count from below a block on, in what
+// no library multiplies, with each of the four forms of operands.
+TEST(Kernels, ProductsInBlocksOfRows) {
+  std::string text;
+  int number = 0;
+  for (const char *element : {"f64", "i64"})
+    for (int rows : {1, 3, 4, 5, 11})
+      for (bool left : {false, true})
+        for (bool right : {false, true}) {
+          auto type = [&](int a, int b) { return llvm::formatv("tensor<{0}x{1}x{2}>", a, b, element).str(); };
+          std::string a = left ? type(6, rows) : type(rows, 6), b = right ? type(19, 6) : type(6, 19), c = type(rows, 19);
+          text += llvm::formatv("par.kernel @dot{0}(%a: {1}, %b: {2}) -> {3} attributes {{implementation = \"generated\"} {{\n"
+                                "  %0 = par.dot %a, %b contracting [{4}] x [{5}] : ({1}, {2}) -> {3}\n  par.return %0 : {3}\n}\n",
+                                number++, a, b, c, left ? 0 : 1, right ? 1 : 0);
+        }
+  // Rows of two dims, and what both operands read along the last one.
+  text += R"(
+    par.kernel @batch(%a: tensor<3x7x5xf64>, %b: tensor<3x5x9xf64>) -> tensor<3x7x9xf64> attributes {implementation = "generated"} {
+      %0 = par.dot %a, %b contracting [2] x [1] batching [0] x [0] : (tensor<3x7x5xf64>, tensor<3x5x9xf64>) -> tensor<3x7x9xf64>
+      par.return %0 : tensor<3x7x9xf64>
+    }
+    par.kernel @merged(%a: tensor<3x7x5xf64>, %b: tensor<5x9xf64>) -> tensor<3x7x9xf64> attributes {implementation = "generated"} {
+      %n = par.negate %a : tensor<3x7x5xf64>
+      %0 = par.dot %n, %b contracting [2] x [0] : (tensor<3x7x5xf64>, tensor<5x9xf64>) -> tensor<3x7x9xf64>
+      par.return %0 : tensor<3x7x9xf64>
+    })";
+  runAll(text);
+}
+
 TEST(Kernels, Reductions) {
   runAll(R"(
     par.kernel @rows(%a: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) attributes {implementation = "generated"} {
