@@ -262,6 +262,26 @@ static ModuleNames findModuleNames(StepOp step) {
   return names;
 }
 
+/// The units of each stage, in the order in which they begin.
+class StageUnits {
+public:
+  explicit StageUnits(size_t stages) : shown(stages), seen(stages) {}
+
+  /// Of a unit that a cut goes through it is said where the later part begins: `layers.0 from layers.0.blocks.1`.
+  void add(int64_t stage, const std::string &unit, StringRef module) {
+    if (unit.empty() || !seen[stage].insert(unit).second)
+      return;
+    bool isCut = llvm::any_of(ArrayRef(seen).take_front(stage), [&](const auto &before) { return before.contains(unit); });
+    StringRef part = module.drop_front(std::min(module.find(unit), module.size()));
+    shown[stage].push_back(isCut && part.size() > unit.size() ? unit + " from " + part.str() : unit);
+  }
+  std::string of(size_t stage) const { return llvm::join(shown[stage], ", "); }
+
+private:
+  std::vector<std::vector<std::string>> shown;
+  std::vector<llvm::StringSet<>> seen;
+};
+
 void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
   size_t count = llvm::range_size(module.getOps<StageOp>());
   auto steps = module.getOps<StepOp>();
@@ -269,7 +289,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
     return;
   StepOp step = *steps.begin();
   ModuleNames names = findModuleNames(step);
-  std::vector<std::vector<std::string>> units(count);
+  StageUnits units(count);
   std::vector<double> work(count, 0);
   step.walk([&](Operation *op) {
     std::optional<int64_t> stage = getStage(op);
@@ -277,8 +297,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
     if (!stage || !from)
       return;
     std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, names);
-    if (!unit.empty() && !llvm::is_contained(units[*stage], unit))
-      units[*stage].push_back(unit);
+    units.add(*stage, unit, from->module);
     work[*stage] += double(flopsOf(op));
   });
   double all = 0;
@@ -286,7 +305,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
     all += each;
   os << "stages  ";
   for (size_t stage = 0; stage < count; ++stage) {
-    os << (stage ? "   " : "") << stage << ": " << llvm::join(units[stage], ", ") << " ("
+    os << (stage ? "   " : "") << stage << ": " << units.of(stage) << " ("
        << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %"
        << (stage ? ")" : " of the work)");
   }
