@@ -103,6 +103,7 @@ void buildImportPipeline(OpPassManager &manager, const CarryStatePassOptions &ca
   manager.addPass(createCarryStatePass(carry));
   manager.addPass(createIgnoreCutPositionsPass());
   manager.addPass(createUnfoldDimsPass());
+  manager.addPass(createSplitMergedDimsPass());
   manager.addPass(createCheckImportPass());
 }
 

@@ -88,6 +88,29 @@ def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
   }];
 }
 
+def SplitMergedDimsPass : Pass<"par-split-merged-dims", "::mlir::ModuleOp"> {
+  let summary = "leaves dims apart that a reshape joins and another one takes apart again";
+  let description = [{
+    Expects: Import's step.
+    Leaves: where a reshape joins dims, a transpose moves them, and a reshape behind it takes them apart again (heads that
+    torch.nn.MultiheadAttention joins with the batch), a reshape that joins none and one transpose. A head can then be cut
+    though the batch before it is not. Elements are the same.
+    Fails: never.
+
+    Example:
+    ```
+    %0 = par.reshape %x : tensor<5x2x12xf32> to tensor<5x6x4xf32>
+    %1 = par.transpose %0 [1, 0, 2] : tensor<5x6x4xf32> to tensor<6x5x4xf32>
+    %2 = par.reshape %1 : tensor<6x5x4xf32> to tensor<2x3x5x4xf32>
+    ```
+    becomes
+    ```
+    %0 = par.reshape %x : tensor<5x2x12xf32> to tensor<5x2x3x4xf32>
+    %1 = par.transpose %0 [1, 2, 0, 3] : tensor<5x2x3x4xf32> to tensor<2x3x5x4xf32>
+    ```
+  }];
+}
+
 def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
   let summary = "makes variables of outputs that are inputs of the next call";
   let description = [{
