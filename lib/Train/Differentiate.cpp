@@ -141,9 +141,25 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   return success();
 }
 
+/// One line for all parameters that no gradient reaches: a module that is detached has many.
+static void warnOfUntrained(ArrayRef<VariableOp> idle) {
+  if (idle.empty())
+    return;
+  constexpr size_t shown = 3;
+  std::string names;
+  for (VariableOp variable : idle.take_front(shown))
+    names += (names.empty() ? "\"" : ", \"") + variable.getSymName().str() + "\"";
+  if (idle.size() > shown)
+    names += " and " + std::to_string(idle.size() - shown) + " more";
+  bool one = idle.size() == 1;
+  VariableOp first = idle.front();
+  first.emitWarning() << names << (one ? " is" : " are") << " not trained: the loss does not depend on " << (one ? "it" : "them");
+}
+
 /// One gradient a parameter, in the order of the variables.
 LogicalResult ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
   bool some = false;
+  SmallVector<VariableOp> idle;
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getKind() != VariableKind::parameter)
       continue;
@@ -158,9 +174,9 @@ LogicalResult ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
     if (sum)
       GradientOp::create(builder, variable.getLoc(), sum, /*rows=*/Value(), variable.getSymName());
     else
-      variable.emitWarning() << "@" << variable.getSymName()
-                             << " is not trained: the loss does not depend on it";
+      idle.push_back(variable);
   }
+  warnOfUntrained(idle);
   return some ? success()
               : LogicalResult(step.emitError() << "the loss depends on parameters only through steps (rounding, comparing, "
                                                   "choosing), whose gradient is 0: nothing can be trained");

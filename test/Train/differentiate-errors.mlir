@@ -30,7 +30,7 @@ par.step @eval() -> tensor<f32> {
 
 // -----
 
-// expected-warning @below {{@w is not trained: the loss does not depend on it}}
+// expected-warning @below {{"w" is not trained: the loss does not depend on it}}
 par.variable @w parameter : tensor<f32>
 // expected-error @below {{the loss depends on parameters only through steps (rounding, comparing, choosing), whose gradient is 0: nothing can be trained}}
 par.step @eval() -> tensor<f32> {
@@ -59,8 +59,11 @@ par.step @eval() -> tensor<f32> {
 // -----
 
 par.variable @w parameter : tensor<f32>
-// expected-warning @below {{@idle is not trained: the loss does not depend on it}}
+// expected-warning @below {{"idle", "more", "others" and 1 more are not trained: the loss does not depend on them}}
 par.variable @idle parameter : tensor<f32>
+par.variable @more parameter : tensor<f32>
+par.variable @others parameter : tensor<f32>
+par.variable @last parameter : tensor<f32>
 par.step @eval() -> tensor<f32> {
   %w = par.read @w : tensor<f32>
   par.return %w : tensor<f32>
