@@ -139,7 +139,7 @@ const std::vector<Flag> &flags() {
       {"--interleavings", "N", "with --device sim: orders in which each run of an entry is played; default 20",
        COUNT("--interleavings", interleavings, 1)},
       {"--sim-seed", "S", "with --device sim: the seed of these orders; default 1", COUNT("--sim-seed", simSeed, 0)},
-      {"--threads", "N", "threads of each rank", [](RunOptions &o, const std::string &v) { o.threads = threadCount(v); }},
+      {"--threads", "N", "threads of each rank (default: 1)", [](RunOptions &o, const std::string &v) { o.threads = threadCount(v); }},
       {"--rank", "R", "this process's rank, with --world and --master", COUNT("--rank", rank, 0)},
       {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
       {"--master", "HOST:PORT", "where rank 0 listens", TEXT(master)},
