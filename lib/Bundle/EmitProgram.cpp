@@ -55,10 +55,19 @@ static format::Index indexOf(SlotIndex index) {
   return index == SlotIndex::mb ? format::Index::Mb : format::Index::Ver;
 }
 
+/// A name that an operand can be written by ("r predict.input.my_input~3"): a graph may call its tensors as it likes.
+std::string ProgramEmitter::nameOf(BufferOp buffer) const {
+  std::string name = buffer.getSymName().str();
+  for (char &c : name)
+    if (static_cast<unsigned char>(c) < 0x80 && (!llvm::isPrint(c) || c == ' ' || c == '@' || c == '"')) // other scripts stay
+      c = '_';
+  return name == buffer.getSymName() ? name : name + "~" + std::to_string(out.buffers.size());
+}
+
 void ProgramEmitter::emitBuffers() {
   for (BufferOp buffer : program.getOps<BufferOp>()) {
     format::Buffer made;
-    made.name = buffer.getSymName();
+    made.name = nameOf(buffer);
     made.space = isOnHost(buffer) ? format::Space::Host : format::Space::Dev;
     made.kind = kindOf(buffer.getKind());
     made.type = dtypeOf(buffer.getTensorType().getElementType());
@@ -123,7 +132,7 @@ format::Operand ProgramEmitter::part(format::Access access, BufferOp buffer, uin
   format::Operand made = operand(access, buffer);
   if (offset == 0 && type.getNumElements() == buffer.getTensorType().getNumElements())
     return made;
-  std::string name = (buffer.getSymName() + "." + Twine(offset) + "." + Twine(getBytes(type))).str();
+  std::string name = (out.buffers[made.buffer].name + "." + Twine(offset) + "." + Twine(getBytes(type))).str();
   uint32_t known = out.findBuffer(name);
   if (known == format::kNone) {
     format::Buffer alias = out.buffers[made.buffer];

@@ -42,6 +42,7 @@ public:
   mlir::FailureOr<format::Program> emit();
 
 private:
+  std::string nameOf(BufferOp buffer) const;
   void emitBuffers();
   mlir::LogicalResult emitBlock(BlockOp block);
   void emitEntry(EntryOp entry);

@@ -128,9 +128,6 @@ LogicalResult GraphImporter::bindDims() {
     for (const onnx::Dim &dim : input.shape) {
       if (dim.size >= 0)
         continue;
-      if (dim.symbol.empty())
-        return error() << "input \"" << input.name << "\" has a dim without size and without name; export it with a "
-                       << "name, so that the plan can say dims.NAME";
       if (!DimExpression(dim.symbol, dims, unbound).evaluate())
         return error() << "dim \"" << dim.symbol << "\" of input \"" << input.name
                        << "\" is no sum of products of names and numbers";

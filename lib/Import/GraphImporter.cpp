@@ -251,10 +251,33 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
                                         : " is not supported yet");
 }
 
+/// Names that a node reads, or a body in it.
+static void collectReads(const onnx::Node &node, llvm::StringSet<> &names) {
+  names.insert_range(node.inputs);
+  for (const onnx::Attribute &attribute : node.attributes)
+    if (attribute.graph) {
+      for (const onnx::Node &inner : attribute.graph->nodes)
+        collectReads(inner, names);
+      for (const onnx::ValueInfo &output : attribute.graph->outputs)
+        names.insert(output.name);
+    }
+}
+
+/// What no output of the graph depends on is not looked at: whatever it is, it changes nothing.
 LogicalResult GraphImporter::importNodes() {
+  llvm::StringSet<> live;
+  for (const onnx::ValueInfo &output : model.outputs)
+    live.insert(output.name);
+  auto isLive = [&](const onnx::Node &node) {
+    return node.outputs.empty() || // which is wrong, and said
+           llvm::any_of(node.outputs, [&](const std::string &output) { return live.contains(output); });
+  };
+  for (const onnx::Node &node : llvm::reverse(model.nodes))
+    if (isLive(node))
+      collectReads(node, live);
   std::vector<std::string> paths = nodePaths(model);
   for (auto [node, path] : llvm::zip(model.nodes, paths))
-    if (failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
+    if (isLive(node) && failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
       return failure();
   return success();
 }

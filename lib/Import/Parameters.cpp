@@ -159,8 +159,11 @@ ParameterTable classifyParameters(const onnx::Model &model) {
     initializers.insert(tensor.name);
     marked |= marks.lookup(tensor.name) == "PARAMETER";
   }
+  llvm::StringSet<> structural = marked ? llvm::StringSet<>() : structuralValues(model);
+  auto isNamed = [](StringRef name) { return name.ends_with(".weight") || name.ends_with(".bias"); };
   for (const onnx::Tensor &tensor : model.initializers) {
-    bool guess = tensor.elements() > 1 && !table.statistics.contains(tensor.name);
+    bool guess = (tensor.elements() > 1 || (tensor.elements() == 1 && isNamed(tensor.name))) &&
+                 !table.statistics.contains(tensor.name) && !structural.contains(tensor.name);
     if (onnx::isFloat(tensor.type) && (marked ? marks.lookup(tensor.name) == "PARAMETER" : guess))
       table.trainable.insert(tensor.name);
   }

@@ -12,7 +12,8 @@ namespace par {
 /// What the initializers of a model are: trained, kept, or known.
 struct ParameterTable {
   /// Initializers that are trained by default: what the exporter marked as PARAMETER; in files without such marks
-  /// every float initializer of more than one element that is not a batch-norm statistic.
+  /// every float initializer of more than one element, or with the name of a module's weight or bias, that is no batch norm's
+  /// statistic and says no shape.
   llvm::StringSet<> trainable;
   /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode.
   llvm::StringSet<> moved;
@@ -37,6 +38,9 @@ bool isRenamed(llvm::StringRef initializer);
 /// where a product has one on its right. They are known from the bias that the product's result meets, or as the only
 /// product of a module without other nodes; an initializer of which neither tells is not in the map.
 llvm::StringMap<std::string> transposedWeights(const onnx::Model &model);
+
+/// Values that nothing but shapes depend on: scales of Resize, floats that become sizes.
+llvm::StringSet<> structuralValues(const onnx::Model &model);
 
 ParameterTable classifyParameters(const onnx::Model &model);
 

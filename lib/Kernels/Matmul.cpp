@@ -229,8 +229,9 @@ static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
     std::swap(lhs, rhs);
     call = chooseCall(space);
   }
-  if (!call)
-    return std::nullopt;
+  auto isEmpty = [](int64_t size) { return size == 0; };
+  if (!call || isEmpty(call->m) || isEmpty(call->n) || isEmpty(call->k) || llvm::any_of(call->batch, isEmpty))
+    return std::nullopt; // libraries take none of these
   call->lhs = lhs, call->rhs = rhs;
   call->operandType = elementOf(body->lhs);
   call->resultType = elementOf(value);

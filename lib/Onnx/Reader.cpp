@@ -285,6 +285,20 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
     model.functions.push_back(convert(function, model));
 }
 
+/// Dims that the exporter left open without a name (as skl2onnx does) get one, by which a plan can speak of them: dim 0 is the
+/// batch, dim 1 of "image" image_dim1.
+void nameOpenDims(std::vector<ValueInfo> &values) {
+  for (ValueInfo &value : values)
+    for (size_t i = 0; i < value.shape.size(); ++i) {
+      Dim &dim = value.shape[i];
+      if (dim.size >= 0 || !dim.symbol.empty())
+        continue;
+      dim.symbol = i == 0 ? "batch" : value.name + "_dim" + std::to_string(i);
+      for (char &c : dim.symbol)
+        c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    }
+}
+
 void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
   if (graph.sparse_initializer_size())
     fail("has sparse initializers, which are not supported");
@@ -301,6 +315,8 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
   }
   for (const auto &info : graph.output())
     model.outputs.push_back(convert(info));
+  nameOpenDims(model.inputs);
+  nameOpenDims(model.outputs);
   for (const auto &info : graph.value_info())
     model.valueInfo.push_back(convert(info));
   for (const auto &node : graph.node())

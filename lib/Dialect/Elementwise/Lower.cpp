@@ -64,8 +64,11 @@ Value lowerElement(OrOp, Element e) { return e.make<arith::OrIOp>(e[0], e[1]); }
 Value lowerElement(XorOp, Element e) { return e.make<arith::XOrIOp>(e[0], e[1]); }
 Value lowerElement(PowerOp, Element e) { return e.make<math::PowFOp>(e[0], e[1]); }
 Value lowerElement(RemainderOp, Element e) {
-  if (!e.isFloat())
-    return e.make<arith::RemSIOp>(e[0], e[1]);
+  if (!e.isFloat()) { // by 0 and by -1 it is 0, where the instruction would trap
+    auto is = [&](int64_t value) { return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e[1], e.number(value)); };
+    Value special = e.make<arith::OrIOp>(is(0), is(-1));
+    return e.make<arith::RemSIOp>(e[0], e.make<arith::SelectOp>(special, e.number(1), e[1]));
+  }
   // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
   Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
   Value rest =

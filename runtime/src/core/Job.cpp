@@ -107,7 +107,7 @@ void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, co
   if (missing.size() > shown)
     names += core::format(" and {} more", missing.size() - shown);
   std::move(model.files.begin(), model.files.end(), std::back_inserter(store.files));
-  remark = store.place + ": note: holds no " + names + "; as in " + model.place;
+  remark += (remark.empty() ? "" : "\n") + store.place + ": note: holds no " + names + "; as in " + model.place;
 }
 
 WeightStore openWeights(const RunOptions &options, const format::Manifest &manifest, const std::string &bundle,
@@ -136,6 +136,7 @@ WeightStore openWeights(const RunOptions &options, const format::Manifest &manif
   }
   WeightStore store = openSafetensors(paths);
   store.transposeFor(manifest);
+  remark = describeUnused(manifest, store);
   takeBuffersOfModel(store, manifest, bundle, remark);
   check(store);
   return store;

@@ -351,15 +351,26 @@ std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore
     checkStore(manifest, store, neededWeight);
   if (!missing)
     return "";
-  std::set<const StoredArray *> used;
-  for (const Tensor &tensor : manifest.tensors)
-    used.insert(store.find(tensor));
-  std::string others;
+  return core::format("{}: note: {} of {} weights begin by their rules, as it does not hold them (\"{}\")", store.place,
+                      total - present, total, missing->name);
+}
+
+std::string describeUnused(const format::Manifest &manifest, const WeightStore &store) {
+  std::set<std::string> known; // under every name that one may have
+  for (const Tensor &tensor : manifest.tensors) {
+    known.insert(tensor.name);
+    known.insert(tensor.aliases.begin(), tensor.aliases.end());
+    known.insert(tensor.transposed.begin(), tensor.transposed.end());
+  }
+  size_t count = 0;
+  std::string first;
   for (const auto &[name, array] : store.arrays)
-    if (!used.count(&array) && others.empty())
-      others = core::format(", and what it holds of other names (\"{}\") is not used", format::printable(name));
-  return core::format("{}: note: {} of {} weights begin by their rules, as it does not hold them (\"{}\"){}", store.place,
-                      total - present, total, missing->name, others);
+    if (!known.count(name) && count++ == 0)
+      first = name;
+  if (count == 0)
+    return "";
+  return core::format("{}: note: \"{}\"{} {} no weight of the bundle and {} not used", store.place, format::printable(first),
+                      count > 1 ? core::format(" and {} more", count - 1) : "", count > 1 ? "are" : "is", count > 1 ? "are" : "is");
 }
 
 void checkState(const format::Manifest &manifest, const WeightStore &store) {

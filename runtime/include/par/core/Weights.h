@@ -119,9 +119,12 @@ void checkNames(const format::Manifest &manifest, const WeightStore &store);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
-/// The same where weights that the store lacks begin by their rules, unless it lacks all: says how many these are, and what it holds
-/// that is no weight of the bundle; "" where it has each.
+/// The same where weights that the store lacks begin by their rules, unless it lacks all: says how many these are; "" where it has
+/// each.
 std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore &store);
+/// Says what the store holds that the bundle has no place for: an exporter may have folded it into others (a batch norm), or made a
+/// constant of it, which then stays as in the model file. "" where there is none.
+std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
 /// What a checkpoint has of the manifest's weights for another optimizer, as a sentence; "" for nothing.
