@@ -83,6 +83,11 @@ LogicalResult importReduceMean(NodeImporter &importer) {
 
 Term square(Term x) { return x * x; }
 Term same(Term x) { return x; }
+/// A length, whose gradient at 0 is 0 as PyTorch has it, not 0 / 0: a row of zeros, padding for example, ends no training.
+Term length(Term squares) {
+  Term isZero = squares.compare(Predicate::eq, squares.splat(0));
+  return isZero.select(squares.splat(0), sqrt(isZero.select(squares.splat(1), squares)));
+}
 
 /// after(sum of before(x)). Along no dims at all the functions are applied all the same.
 template <Term (*before)(Term), Term (*after)(Term)>
@@ -129,7 +134,7 @@ void addReduceImports(ImportTable &table) {
   table["ReduceMean"] = importReduceMean;
   table["ReduceSumSquare"] = importSumOf<square, same>;
   table["ReduceL1"] = importSumOf<absolute, same>;
-  table["ReduceL2"] = importSumOf<square, sqrt>;
+  table["ReduceL2"] = importSumOf<square, length>;
   table["ReduceLogSum"] = importSumOf<same, log>;
   table["ReduceLogSumExp"] = importReduceLogSumExp;
 }

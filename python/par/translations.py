@@ -1,5 +1,5 @@
 """ONNX for operators of PyTorch that torch.onnx.export translates wrongly, or not at all."""
-from . import attention, images
+from . import attention, images, stable
 from .exporter import like
 
 
@@ -16,6 +16,13 @@ def table(torch):
             aten.upsample_bicubic2d.vec: images.resize("aten_upsample_bicubic2d_vec"),
             aten.upsample_trilinear3d.vec: images.resize("aten_upsample_trilinear3d_vec"),
             aten.pad.default: images.pad,
+            aten.log_sigmoid.default: stable.log_sigmoid,
+            aten.binary_cross_entropy_with_logits.default: stable.bce_with_logits,
+            aten.binary_cross_entropy.default: stable.bce,
+            aten.logaddexp.default: stable.logaddexp,
+            aten.std.correction: stable.std,
+            aten.atan2.default: stable.atan2,
+            aten.scatter_reduce.two: stable.scatter_reduce,
             aten.grid_sampler.default: images.grid_sample,
             aten.grid_sampler_2d.default: images.grid_sample}
 
@@ -32,9 +39,6 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     return out, mean, variance, mean, variance
 
 
-REDUCTIONS = ("none", "mean", "sum")
-
-
 def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
     """Cross entropy whose targets are smoothed or probabilities; the exporter drops label_smoothing without a word.
 
@@ -45,7 +49,7 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
 
     rank, probabilities = len(input.shape), target.dtype.is_floating_point()
     if not probabilities and label_smoothing == 0:
-        loss, _ = op.SoftmaxCrossEntropyLoss(input, target, weight, reduction=REDUCTIONS[reduction],
+        loss, _ = op.SoftmaxCrossEntropyLoss(input, target, weight, reduction=stable.REDUCTIONS[reduction],
                                              ignore_index=ignore_index)
         return loss
     dim = min(rank - 1, 1)
@@ -76,7 +80,7 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
 
 def _reduce(op, losses, total, reduction):
     """None, the sum over `total`, or the sum."""
-    if REDUCTIONS[reduction] == "none":
+    if stable.REDUCTIONS[reduction] == "none":
         return losses
     summed = op.ReduceSum(losses, keepdims=0)
-    return summed if REDUCTIONS[reduction] == "sum" else op.Div(summed, total)
+    return summed if stable.REDUCTIONS[reduction] == "sum" else op.Div(summed, total)

@@ -413,6 +413,27 @@ class Exporter(unittest.TestCase):
         made = {name: node.op_type for node in model.graph.node for name in node.output}
         self.assertEqual([made[node.input[0]] for node in held], ["Exp"])
 
+    def test_functions_that_the_exporter_writes_otherwise(self):
+        import numpy
+        import torch
+        import torch.nn.functional as F
+        from onnx.reference import ReferenceEvaluator
+
+        x = torch.tensor([[-200.0, -89.0, -3.0, 0.0, 3.0, 200.0]] * 2)
+        place, y = torch.tensor([[0, 0, 1, 1, 2, 5]] * 2), torch.tensor([[1.0, 0, 1, 0, 1, 0]] * 2)
+        for function in (F.logsigmoid, lambda h: torch.logaddexp(h, h.flip(1)), lambda h: torch.atan2(h * 0, -h.abs() - 1),
+                         lambda h: F.binary_cross_entropy_with_logits(h, y, weight=y + 1, pos_weight=y + 2, reduction="sum"),
+                         lambda h: F.binary_cross_entropy(torch.sigmoid(h), y), lambda h: h.std(1),
+                         lambda h: h.scatter_reduce(1, place, h * 2, "mean", include_self=False),
+                         lambda h: h.scatter_reduce(1, place, h * 2, "mean"), lambda h: h.scatter_reduce(1, place, h * 2, "amax")):
+            class Net(torch.nn.Module):
+                def forward(self, input):
+                    return function(input)
+
+            model, _ = self.exported(Net(), {"input": x})
+            (found,) = ReferenceEvaluator(model).run(None, {"input": x.numpy()})
+            numpy.testing.assert_allclose(found, function(x).numpy(), rtol=1e-6)
+
     def test_names_hooks_on_gradients(self):
         import torch
 

@@ -1,3 +1,4 @@
+#include "par/Dialect/Splat.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
@@ -66,10 +67,13 @@ std::pair<Term, Term> ofDivide(Term ct, Term, Term y, Term z) {
 /// z = x - y trunc(x / y).
 std::pair<Term, Term> ofRemainder(Term ct, Term x, Term y, Term z) { return {ct, -(ct * ((x - z) / y))}; }
 
-/// Where both are equal the right one gets the cotangent: max(x, 0) has PyTorch's derivative of relu, 0 at 0.
+/// Where both are equal each gets half of the cotangent, as PyTorch has it.
 std::pair<Term, Term> byChoice(Predicate chosen, Term ct, Term x, Term y) {
   Term left = x.compare(chosen, y), zero = ct.splat(0);
-  return {left.select(ct, zero), left.select(zero, ct)};
+  if (readSplat(x) || readSplat(y)) // of a bound the bounded has no share where it meets it, as ReLU has at 0
+    return {left.select(ct, zero), left.select(zero, ct)};
+  Term equal = x.compare(Predicate::eq, y), half = ct * 0.5;
+  return {left.select(ct, equal.select(half, zero)), left.select(zero, equal.select(half, ct))};
 }
 std::pair<Term, Term> ofMaximum(Term ct, Term x, Term y, Term) { return byChoice(Predicate::gt, ct, x, y); }
 std::pair<Term, Term> ofMinimum(Term ct, Term x, Term y, Term) { return byChoice(Predicate::lt, ct, x, y); }
