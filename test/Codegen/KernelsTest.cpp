@@ -35,7 +35,7 @@ TEST(Kernels, Elementwise) {
 
 TEST(Kernels, Integers) {
   std::string text;
-  for (std::string op : {"add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor"})
+  for (std::string op : {"add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor"})
     text += binary(op, "tensor<5x7xi64>");
   runAll(text + unary("negate", "tensor<9xi64>") + R"(
     par.kernel @masks(%a: tensor<5x7xf32>, %b: tensor<5x7xf32>, %m: tensor<5x7xi1>)
