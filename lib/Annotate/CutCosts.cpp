@@ -12,19 +12,25 @@ using namespace mlir;
 
 namespace par {
 
-std::vector<OpGroup> groupByModule(ArrayRef<Operation *> ops) {
+/// Groups of consecutive ops that are of one place of the model.
+static std::vector<OpGroup> groupBy(ArrayRef<Operation *> ops, llvm::function_ref<StringRef(const Provenance &)> placeOf) {
   std::vector<OpGroup> groups;
   std::string last;
   for (Operation *op : ops) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
-    // Constants and what a pass made have no module of their own: they stay with their neighbours.
-    std::string module = from ? from->module.str() : last;
-    if (groups.empty() || module != last)
+    // Constants and what a pass made have no place of their own: they stay with their neighbours.
+    std::string place = from ? placeOf(*from).str() : last;
+    if (groups.empty() || place != last)
       groups.emplace_back();
     groups.back().push_back(op);
-    last = module;
+    last = place;
   }
   return groups;
+}
+
+std::vector<OpGroup> groupForCuts(ArrayRef<Operation *> ops, size_t fewest) {
+  std::vector<OpGroup> modules = groupBy(ops, [](const Provenance &from) { return from.module; });
+  return modules.size() >= fewest ? modules : groupBy(ops, [](const Provenance &from) { return from.path; });
 }
 
 static int64_t bytesOf(Value value) { return getByteSize(value.getType()); }

@@ -7,12 +7,12 @@
 
 namespace par {
 
-/// Ops that stay together: neighbours of one module.
+/// Ops that stay together: neighbours of one module, or of one node.
 using OpGroup = llvm::SmallVector<mlir::Operation *>;
 
-/// Groups of consecutive ops of one module, in order: intervals of a topological order, so that their graph
-/// is one of forward edges only. `ops` are the ops that are to be on a stage.
-std::vector<OpGroup> groupByModule(llvm::ArrayRef<mlir::Operation *> ops);
+/// Groups of consecutive ops of one module, in order: intervals of a topological order, so that their graph is one of forward edges
+/// only; of one node where that makes fewer than `fewest` (a file without modules). `ops` are the ops that are to be on a stage.
+std::vector<OpGroup> groupForCuts(llvm::ArrayRef<mlir::Operation *> ops, size_t fewest);
 
 /// Nodes: the groups with their time, what their weights with gradients and optimizer states take, and what
 /// they save; values: what crosses groups, weights of several groups among them. Figures are of one rank and

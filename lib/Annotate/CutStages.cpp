@@ -166,7 +166,7 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
 
 /// Solves for the cut whose estimated step is shortest.
 LogicalResult Cutter::hintByCost() {
-  std::vector<OpGroup> groups = groupByModule(ops);
+  std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
   joinTail(groups);
   auto fail = [&](llvm::Error reason) -> LogicalResult {
     return error(model.plan.pipeline.cuts.origin) << "no cut into " << *model.plan.pipeline.stages

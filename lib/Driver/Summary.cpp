@@ -265,21 +265,25 @@ static ModuleNames findModuleNames(StepOp step) {
 /// The units of each stage, in the order in which they begin.
 class StageUnits {
 public:
-  explicit StageUnits(size_t stages) : shown(stages), seen(stages) {}
+  explicit StageUnits(size_t stages) : shown(stages), seen(stages), begins(stages) {}
 
   /// Of a unit that a cut goes through it is said where the later part begins: `layers.0 from layers.0.blocks.1`.
-  void add(int64_t stage, const std::string &unit, StringRef module) {
+  void add(int64_t stage, const std::string &unit, StringRef module, StringRef node) {
+    if (begins[stage].empty())
+      begins[stage] = "from " + node.str();
     if (unit.empty() || !seen[stage].insert(unit).second)
       return;
     bool isCut = llvm::any_of(ArrayRef(seen).take_front(stage), [&](const auto &before) { return before.contains(unit); });
     StringRef part = module.drop_front(std::min(module.find(unit), module.size()));
     shown[stage].push_back(isCut && part.size() > unit.size() ? unit + " from " + part.str() : unit);
   }
-  std::string of(size_t stage) const { return llvm::join(shown[stage], ", "); }
+  /// Of a file without modules, the node that begins the stage.
+  std::string of(size_t stage) const { return shown[stage].empty() ? begins[stage] : llvm::join(shown[stage], ", "); }
 
 private:
   std::vector<std::vector<std::string>> shown;
   std::vector<llvm::StringSet<>> seen;
+  std::vector<std::string> begins;
 };
 
 void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
@@ -297,7 +301,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
     if (!stage || !from)
       return;
     std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, names);
-    units.add(*stage, unit, from->module);
+    units.add(*stage, unit, from->module, from->path);
     work[*stage] += double(flopsOf(op));
   });
   double all = 0;
