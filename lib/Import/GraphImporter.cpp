@@ -49,24 +49,13 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
 }
 
 /// Names that nodes read, in their bodies too: a body sees the values around it.
-void GraphImporter::noteUses(ArrayRef<onnx::Node> nodes) {
-  for (const onnx::Node &node : nodes) {
-    for (const std::string &input : node.inputs)
-      used.insert(input);
-    for (const onnx::Attribute &attribute : node.attributes)
-      if (attribute.graph) {
-        noteUses(attribute.graph->nodes);
-        for (const onnx::ValueInfo &output : attribute.graph->outputs)
-          used.insert(output.name);
-      }
-  }
-}
-
 LogicalResult GraphImporter::checkModel() {
   llvm::StringSet<> defined;
-  noteUses(model.nodes);
+  for (const onnx::Node &node : model.nodes)
+    collectReads(node, used);
   for (const onnx::Function &function : model.functions) {
-    noteUses(function.nodes);
+    for (const onnx::Node &node : function.nodes)
+      collectReads(node, used);
     for (const std::string &output : function.outputs)
       used.insert(output);
   }
@@ -249,18 +238,6 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
                           << (microsoft ? " (written by ONNX Runtime's optimiser) is not supported; compile the "
                                           "exporter's own file"
                                         : " is not supported yet");
-}
-
-/// Names that a node reads, or a body in it.
-static void collectReads(const onnx::Node &node, llvm::StringSet<> &names) {
-  names.insert_range(node.inputs);
-  for (const onnx::Attribute &attribute : node.attributes)
-    if (attribute.graph) {
-      for (const onnx::Node &inner : attribute.graph->nodes)
-        collectReads(inner, names);
-      for (const onnx::ValueInfo &output : attribute.graph->outputs)
-        names.insert(output.name);
-    }
 }
 
 /// What no output of the graph depends on is not looked at: whatever it is, it changes nothing.

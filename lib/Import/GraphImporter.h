@@ -221,7 +221,6 @@ private:
   mlir::LogicalResult importUnsigned(NodeImporter &importer, ImportFunction function);
   /// Adds what an output is to the step's results.
   mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
-  void noteUses(llvm::ArrayRef<onnx::Node> nodes);
   mlir::LogicalResult foldNode(const onnx::Node &node, mlir::Location loc, bool &folded);
   mlir::LogicalResult finish();
   mlir::Location locationOf(const onnx::ValueInfo &output);

@@ -39,6 +39,10 @@ bool isRenamed(llvm::StringRef initializer);
 /// product of a module without other nodes; an initializer of which neither tells is not in the map.
 llvm::StringMap<std::string> transposedWeights(const onnx::Model &model);
 
+/// Adds the names that a node reads, or a body in it; of a body, its outputs too.
+void collectReads(const onnx::Node &node, llvm::StringSet<> &names);
+void collectReads(const onnx::Graph &body, llvm::StringSet<> &names);
+
 /// Values that nothing but shapes depend on: scales of Resize, floats that become sizes.
 llvm::StringSet<> structuralValues(const onnx::Model &model);
 

@@ -26,19 +26,21 @@ bool isStructural(const onnx::Node &node, size_t operand) {
   });
 }
 
-/// What a node's bodies see of the graph around them.
-void collectUses(const onnx::Graph &graph, llvm::StringSet<> &uses) {
-  for (const onnx::Node &node : graph.nodes) {
-    uses.insert_range(node.inputs);
-    for (const onnx::Attribute &attribute : node.attributes)
-      if (attribute.graph)
-        collectUses(*attribute.graph, uses);
-  }
-  for (const onnx::ValueInfo &output : graph.outputs)
-    uses.insert(output.name);
+} // namespace
+
+void collectReads(const onnx::Node &node, llvm::StringSet<> &names) {
+  names.insert_range(node.inputs);
+  for (const onnx::Attribute &attribute : node.attributes)
+    if (attribute.graph)
+      collectReads(*attribute.graph, names);
 }
 
-} // namespace
+void collectReads(const onnx::Graph &body, llvm::StringSet<> &names) {
+  for (const onnx::Node &node : body.nodes)
+    collectReads(node, names);
+  for (const onnx::ValueInfo &output : body.outputs)
+    names.insert(output.name);
+}
 
 llvm::StringSet<> structuralValues(const onnx::Model &model) {
   llvm::StringSet<> structural, others; // used so, used otherwise
@@ -52,7 +54,7 @@ llvm::StringSet<> structuralValues(const onnx::Model &model) {
       (known || isStructural(node, operand) ? structural : others).insert(input);
     for (const onnx::Attribute &attribute : node.attributes)
       if (attribute.graph)
-        collectUses(*attribute.graph, others);
+        collectReads(*attribute.graph, others);
   }
   for (StringRef name : others.keys())
     structural.erase(name);

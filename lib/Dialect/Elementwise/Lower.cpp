@@ -45,17 +45,27 @@ struct Element {
 Value lowerElement(AddOp, Element e) { return e.arithmetic<arith::AddFOp, arith::AddIOp>(); }
 Value lowerElement(SubtractOp, Element e) { return e.arithmetic<arith::SubFOp, arith::SubIOp>(); }
 Value lowerElement(MultiplyOp, Element e) { return e.arithmetic<arith::MulFOp, arith::MulIOp>(); }
-/// Integers: 0 where y is 0, as padding may be, and no overflow; the instruction would trap.
+
+/// An integer divisor as the instructions take it: 1 where it is 0 or -1, by which they may trap.
+struct Divisor {
+  Value zero, minusOne, safe;
+
+  explicit Divisor(const Element &e) {
+    auto is = [&](int64_t value) {
+      return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.args[1], e.number(value));
+    };
+    zero = is(0), minusOne = is(-1);
+    safe = e.make<arith::SelectOp>(e.make<arith::OrIOp>(zero, minusOne), e.number(1), e.args[1]);
+  }
+};
+
+/// Integers: 0 where y is 0, as padding may be, and no overflow.
 Value lowerElement(DivideOp, Element e) {
   if (e.isFloat())
     return e.make<arith::DivFOp>(e[0], e[1]);
-  auto is = [&](int64_t value) {
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e[1], e.number(value));
-  };
-  Value zero = is(0), minusOne = is(-1), special = e.make<arith::OrIOp>(zero, minusOne);
-  Value quotient = e.make<arith::DivSIOp>(e[0], e.make<arith::SelectOp>(special, e.number(1), e[1]));
-  Value negative = e.make<arith::SubIOp>(e.number(0), e[0]);
-  return e.make<arith::SelectOp>(zero, e.number(0), e.make<arith::SelectOp>(minusOne, negative, quotient));
+  Divisor by(e);
+  Value quotient = e.make<arith::DivSIOp>(e[0], by.safe), negative = e.make<arith::SubIOp>(e.number(0), e[0]);
+  return e.make<arith::SelectOp>(by.zero, e.number(0), e.make<arith::SelectOp>(by.minusOne, negative, quotient));
 }
 Value lowerElement(MaximumOp, Element e) { return e.choose<arith::MaximumFOp, arith::MaxSIOp>(e[0], e[1]); }
 Value lowerElement(MinimumOp, Element e) { return e.choose<arith::MinimumFOp, arith::MinSIOp>(e[0], e[1]); }
@@ -64,11 +74,8 @@ Value lowerElement(OrOp, Element e) { return e.make<arith::OrIOp>(e[0], e[1]); }
 Value lowerElement(XorOp, Element e) { return e.make<arith::XOrIOp>(e[0], e[1]); }
 Value lowerElement(PowerOp, Element e) { return e.make<math::PowFOp>(e[0], e[1]); }
 Value lowerElement(RemainderOp, Element e) {
-  if (!e.isFloat()) { // by 0 and by -1 it is 0, where the instruction would trap
-    auto is = [&](int64_t value) { return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e[1], e.number(value)); };
-    Value special = e.make<arith::OrIOp>(is(0), is(-1));
-    return e.make<arith::RemSIOp>(e[0], e.make<arith::SelectOp>(special, e.number(1), e[1]));
-  }
+  if (!e.isFloat()) // by 0 and by -1 it is 0
+    return e.make<arith::RemSIOp>(e[0], Divisor(e).safe);
   // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
   Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
   Value rest =
