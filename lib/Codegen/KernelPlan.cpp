@@ -15,6 +15,8 @@ namespace par::codegen {
 
 /// Elements that are worth a tile of their own.
 static constexpr int64_t tileWork = 32 << 10;
+/// Blocks of rows of which tiles are made whole: fewer would leave threads idle.
+static constexpr int64_t manyBlocks = 8;
 /// Elements along a dim that a vector meets as quickly as an index finds one of them.
 static constexpr int64_t fewElements = 16;
 /// So many elements are sorted no faster than each is held against each, in vectors.
@@ -65,6 +67,21 @@ uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
     if (!llvm::is_contained(nest.rowDims, dim))
       bytes *= size;
   return bytes;
+}
+
+bool KernelPlan::isSingle(const Nest &nest) const {
+  return bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
+}
+
+bool KernelPlan::rowsShareReads() const {
+  if (nests.size() != 1 || rows.empty())
+    return false;
+  const Nest &nest = nests.front();
+  bool adds = nest.isReduction() && !nest.positional && !nest.wholeLoop() && nest.place == Place::Result && !isSingle(nest) &&
+              llvm::is_contained(nest.resultLoops, nest.innermost);
+  unsigned last = nest.rowLoop(rows.size() - 1);
+  return adds && nest.loops[last] > 1 && nest.innermost != last &&
+         llvm::any_of(nest.reads, [&](const Read &read) { return strideAlong(read.address, last) == 0; });
 }
 
 AffineExpr simplifyAddress(AffineExpr address) {
@@ -350,6 +367,8 @@ private:
       work += nest.steps();
     int64_t many = std::clamp<int64_t>(work / tileWork, 1, std::max<int64_t>(all, 1));
     out.tileRows = std::max<int64_t>((all + many - 1) / many, 1); // of no row at all: one tile
+    if (all >= manyBlocks * KernelPlan::blockRows && out.tileLoop + 1 == out.rows.size() && out.rowsShareReads())
+      out.tileRows = llvm::alignTo(out.tileRows, KernelPlan::blockRows);
     out.tiles = std::max<int64_t>((all + out.tileRows - 1) / out.tileRows, 1);
   }
 

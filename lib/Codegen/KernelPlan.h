@@ -84,6 +84,12 @@ struct KernelPlan {
 
   /// Bytes of the part of a nest's value that one row has.
   uint64_t bytesPerRow(const Nest &nest) const;
+  /// A row has one element of the nest's value.
+  bool isSingle(const Nest &nest) const;
+  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in the last
+  /// row loop alone read the same of one operand: so many of them together read it once.
+  bool rowsShareReads() const;
+  static constexpr int64_t blockRows = 4;
 };
 
 /// Bytes of an element in memory; booleans take one.

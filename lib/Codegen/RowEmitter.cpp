@@ -18,15 +18,11 @@ SmallVector<Value> RowEmitter::loop(Value from, Value to, Value step, ValueRange
   return llvm::to_vector(ValueRange(loop.getResults()));
 }
 
-bool RowEmitter::isSingle(const Nest &nest) const {
-  return plan.bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
-}
-
 RowEmitter::Pending RowEmitter::computeRow() {
   ElementEmitter::Memo rowMemo;
   Pending pending;
   for (const Nest &nest : plan.nests) {
-    bool single = isSingle(nest);
+    bool single = plan.isSingle(nest);
     bool straight = single && !nest.isReduction();
     // What one nest knows of an index is right for the next if the same loops are rows in both.
     bool shares = straight && hasRowsInOrder(nest);
@@ -55,17 +51,6 @@ RowEmitter::Pending RowEmitter::computeRow() {
       rowMemo = std::move(elements.memo);
   }
   return pending;
-}
-
-bool RowEmitter::sharesReads() const {
-  if (plan.nests.size() != 1 || plan.rows.empty())
-    return false;
-  const Nest &nest = plan.nests.front();
-  bool adds = nest.isReduction() && !nest.positional && !nest.wholeLoop() && nest.place == Place::Result && !isSingle(nest) &&
-              llvm::is_contained(nest.resultLoops, nest.innermost);
-  unsigned last = nest.rowLoop(plan.rows.size() - 1);
-  return adds && nest.loops[last] > 1 && nest.innermost != last &&
-         llvm::any_of(nest.reads, [&](const Read &read) { return strideAlong(read.address, last) == 0; });
 }
 
 void RowEmitter::emitRowsTogether(ArrayRef<Value> lastIndices) {

@@ -21,16 +21,11 @@ public:
   /// tied argument in this row precedes them.
   void emitRow() { storeRow(computeRow()); }
   /// The same for several rows at once, indices of the last row loop, each element in the order in which a row alone adds it up:
-  /// what all of them read is read once. Only where sharesReads().
+  /// what all of them read is read once. Only where the plan's rows share reads.
   void emitRowsTogether(llvm::ArrayRef<mlir::Value> lastIndices);
-  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in the last
-  /// row loop alone read the same of one operand.
-  bool sharesReads() const;
   using Pending = llvm::SmallVector<std::pair<const Nest *, mlir::Value>>;
   Pending computeRow();
   void storeRow(const Pending &pending);
-  /// A row has one element of the nest's value.
-  bool isSingle(const Nest &nest) const;
   bool hasRowsInOrder(const Nest &nest);
   /// Row loops of the nest get the rows' indices; the others are set as their loops are opened.
   void bindLoops(const Nest &nest);

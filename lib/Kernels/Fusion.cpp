@@ -32,7 +32,7 @@ private:
     SmallVector<int64_t> space;
     int depth = 0;
     bool open = false;   ///< others may join
-    bool inlined = true; ///< only elementwise ops and movements: can be computed where it is read
+    bool inlined = true; ///< all of its ops can be computed where they are read
     bool elementwise = false; ///< only elementwise ops, on `space`
     /// The group's rows are these dims of `space`, which its reductions keep; none: they are leading dims.
     SmallVector<int64_t> kept{};
@@ -75,6 +75,11 @@ static Pattern patternOf(Operation *op) {
     return kept == 0 ? Pattern::Sum : Pattern::Rows;
   }
   return isa<DecomposableOpInterface>(op) ? Pattern::Rows : Pattern::Movement;
+}
+
+/// Whether each element can be computed where it is read: a product's is not worth it.
+static bool isComputedAnywhere(Operation *op, Pattern pattern) {
+  return (pattern == Pattern::Elementwise || pattern == Pattern::Movement) && !isa<DotOp>(op);
 }
 
 /// The dims that the op's loops run over.
@@ -166,8 +171,10 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
       return user == op || groupOf.lookup(user) == group;
     });
   });
+  // A product reads each element over and over, and in an order of its own.
+  bool reordered = isa<DotOp>(op) && llvm::any_of(group->ops, [](Operation *other) { return isa<PatchesOp, TransposeOp>(other); });
   if (pattern == Pattern::Movement || pattern == Pattern::Sum)
-    return onlyHere;
+    return onlyHere && !reordered;
   return sharesRows(space, state.space);
 }
 
@@ -241,7 +248,7 @@ void Fuser::visit(Operation *op) {
     states[group] = {SmallVector<int64_t>(space),
                      depth + 1,
                      pattern != Pattern::Sum || !kept.empty(),
-                     pattern == Pattern::Elementwise || pattern == Pattern::Movement,
+                     isComputedAnywhere(op, pattern),
                      pattern == Pattern::Elementwise,
                      kept};
     return;
@@ -257,7 +264,7 @@ void Fuser::visit(Operation *op) {
   if (shares && state.kept.empty())
     state.kept = kept;
   state.open = pattern != Pattern::Sum || shares;
-  state.inlined &= pattern == Pattern::Elementwise || pattern == Pattern::Movement;
+  state.inlined &= isComputedAnywhere(op, pattern);
   state.elementwise &= pattern == Pattern::Elementwise;
 }
 

@@ -92,7 +92,9 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createExpandProductsPass());
+  manager.addPass(createExpandConvolutionsPass());
   if (device == "cuda") {
+    manager.addPass(createSeparateStridesPass());
     manager.addPass(createJoinPadsPass());
     manager.addPass(createKeepHeadsPass());
   }

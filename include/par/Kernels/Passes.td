@@ -35,6 +35,49 @@ def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
   }];
 }
 
+def ExpandConvolutionsPass : Pass<"par-expand-convolutions", "::mlir::ModuleOp"> {
+  let summary = "makes products of convolutions that no library computes";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: convolutions and their gradients only in formats
+    that a library of the device has: those of float64 are products of a filter and of windows side by side, as a
+    generated kernel runs through products in the order of memory, and through windows element by element.
+    Fails: never.
+
+    ```
+    %2 = par.convolution %0, %1 strides [1] low [1] high [1] dilations [1]
+      : (tensor<2x3x8xf64>, tensor<4x3x3xf64>) -> tensor<2x4x8xf64>
+    ```
+    becomes a par.patches of tensor<2x3x8x3xf64>, turned so that the windows come last, and
+    ```
+    %5 = par.dot %3, %4 contracting [3] x [2] batching [0, 1] x [0, 1]
+      : (tensor<2x1x4x9xf64>, tensor<2x1x9x8xf64>) -> tensor<2x1x4x8xf64>
+    ```
+  }];
+}
+
+def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
+  let summary = "takes elements that strided windows of one element see out of convolutions";
+  let description = [{
+    Expects: blocks of tensor ops for cuda (after par-expand-convolutions). Leaves: convolutions and their gradients whose
+    windows of one element see every element, of what a par.patches takes out or a par.fold_patches puts back: of the
+    gradient with strides every engine of cuDNN takes up to 100 times as long (bench/README.md, "One GPU").
+    Fails: never.
+
+    ```
+    %2 = par.convolution %0, %1 strides [2] low [0] high [0] dilations [1]
+      : (tensor<2x3x8xf32>, tensor<4x3x1xf32>) -> tensor<2x4x4xf32>
+    ```
+    becomes
+    ```
+    %2 = par.patches %0 window [1] strides [2] low [0] high [0] dilations [1] value 0.0 : f32
+      : tensor<2x3x8xf32> to tensor<2x3x4x1xf32>
+    %3 = par.reshape %2 : tensor<2x3x4x1xf32> to tensor<2x3x4xf32>
+    %4 = par.convolution %3, %1 strides [1] low [0] high [0] dilations [1]
+      : (tensor<2x3x4xf32>, tensor<4x3x1xf32>) -> tensor<2x4x4xf32>
+    ```
+  }];
+}
+
 def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   let summary = "adds the products of a sum one by one to what the sum's buffer holds";
   let description = [{

@@ -44,7 +44,7 @@ private:
     unsigned bounds = target.getNumArguments() - 2;
     Value from = tiled ? Value(target.getArgument(bounds)) : elements.constant(0),
           to = tiled ? Value(target.getArgument(bounds + 1)) : elements.constant(plan.rowLoops[dim]);
-    if (dim + 1 == plan.rows.size() && row.sharesReads())
+    if (dim + 1 == plan.rows.size() && plan.rowsShareReads())
       from = emitBlocks(from, to);
     row.loop(from, to, elements.constant(1), {}, [&](Value index, ValueRange) {
       row.rowIndices.push_back(index);
@@ -57,20 +57,18 @@ private:
   /// Rows in blocks, for each of which what they share comes from memory once; gives the first row that is left.
   Value emitBlocks(Value from, Value to) {
     ElementEmitter &elements = row.elements;
-    Value rows = arith::SubIOp::create(elements.builder, elements.loc, to, from), size = elements.constant(blockRows);
+    Value rows = arith::SubIOp::create(elements.builder, elements.loc, to, from), size = elements.constant(KernelPlan::blockRows);
     Value left = arith::RemSIOp::create(elements.builder, elements.loc, rows, size);
     Value end = arith::SubIOp::create(elements.builder, elements.loc, to, left);
     row.loop(from, end, size, {}, [&](Value index, ValueRange) {
       SmallVector<Value> indices;
-      for (int64_t i = 0; i < blockRows; ++i)
+      for (int64_t i = 0; i < KernelPlan::blockRows; ++i)
         indices.push_back(arith::AddIOp::create(elements.builder, elements.loc, index, elements.constant(i)));
       row.emitRowsTogether(indices);
       return SmallVector<Value>();
     });
     return end;
   }
-
-  static constexpr int64_t blockRows = 4;
 
   const KernelPlan &plan;
   LLVM::LLVMFuncOp target;

@@ -89,6 +89,16 @@ std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_
   return single(entry, imm[0], std::min(ceilDiv(elements, threads), largestY), threads);
 }
 
+std::optional<CudaLaunch> maxPoolGrad(std::string_view entry, Immediates imm) {
+  std::optional<CudaLaunch> launch = byPlanes(entry, imm, 1);
+  uint64_t input = imm[1] * imm[2] * imm[3], output = imm[7] * imm[8] * imm[9];
+  if (launch && poolKeepsPlaces(input, output)) {
+    launch->storage[0].grid[1] = 1;
+    launch->storage[0].shared = uint32_t(output * sizeof(uint16_t));
+  }
+  return launch;
+}
+
 constexpr std::string_view entries[] = {
 #define PAR_CUDA_ENTRY(NAME) #NAME,
 #define PAR_CUDA_REDUCTION(TYPE) "par_reduce_" #TYPE,
@@ -131,7 +141,7 @@ std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint
   if (name == "max_pool")
     return byPlanes(entry, imm, 7);
   if (name == "max_pool_grad")
-    return byPlanes(entry, imm, 1);
+    return maxPoolGrad(entry, imm);
   return byRows(entry, imm[0], imm[1]);
 }
 

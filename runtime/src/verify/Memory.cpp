@@ -143,6 +143,8 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   // A reduction in place is a use: its sum is finished.
   bool anew = program.blocks[run.block].instructions[n].operands[access.operand].access == Access::Write;
+  // Zeros behind a parameter's last row, where shards are padded, are no update of it.
+  bool fills = program.blocks[run.block].instructions[n].op == Op::Fill;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
     Cell &cell = cells[at];
@@ -155,7 +157,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
       return found;
     cell.root = access.touch == Touch::Lose ? kNone : access.root;
     cell.index = indexOf(access, run);
-    if (cell.updater != &run)
+    if (cell.updater != &run && !fills)
       cell.updater = &run, ++cell.updates;
     cell.definition = uint32_t(definitions.size() - 1);
     cell.name = name;

@@ -60,17 +60,32 @@ __device__ inline bool isFirst(const Pool &p, const float *x, int at, float own,
   });
 }
 
-/// The sum of ct over the windows whose first largest element is (i0, i1, i2), in their order.
-__device__ inline float gathered(const Pool &p, const float *ct, const float *x, int i0, int i1, int i2) {
-  int at = (i0 * p.dim[1].in + i1) * p.dim[2].in + i2;
-  float own = x[at], sum = 0;
+/// Where in the plane the first largest element of a window is, or its last NaN; a window without elements is nowhere.
+__device__ inline unsigned findFirst(const Pool &p, const float *x, int y0, int y1, int y2) {
+  float top = 0;
+  int place = -1;
+  forWindow(p, y0, y1, y2, [&](int at) {
+    float value = x[at];
+    bool larger = place < 0 || value > top || value != value;
+    top = larger ? value : top;
+    place = larger ? at : place;
+    return true;
+  });
+  return unsigned(place);
+}
+
+/// The sum of ct over the windows that `isOf(window of the plane, its coordinates)` says are the element's own, in their order.
+template <typename IsOf>
+__device__ inline float gathered(const Pool &p, const float *ct, int i0, int i1, int i2, IsOf isOf) {
+  float sum = 0;
   for (int y0 = p.dim[0].firstWindow(i0); y0 <= p.dim[0].lastWindow(i0); ++y0)
     for (int y1 = p.dim[1].firstWindow(i1); y1 <= p.dim[1].lastWindow(i1); ++y1)
       for (int y2 = p.dim[2].firstWindow(i2); y2 <= p.dim[2].lastWindow(i2); ++y2) {
         if (!p.isDense() && (p.dim[0].tap(y0, i0) < 0 || p.dim[1].tap(y1, i1) < 0 || p.dim[2].tap(y2, i2) < 0))
           continue;
-        if (isFirst(p, x, at, own, y0, y1, y2))
-          sum += ct[(unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2];
+        unsigned window = (unsigned(y0) * p.dim[1].out + y1) * p.dim[2].out + y2;
+        if (isOf(window, y0, y1, y2))
+          sum += ct[window];
       }
   return sum;
 }
@@ -111,16 +126,30 @@ par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
   }
 }
 
-/// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU.
+/// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU. A plane's windows are
+/// looked through once where one block has room for what they find.
 PAR_ENTRY(256)
 par_max_pool_grad(const float *dy, const float *x, const float *, float *dx, PAR_POOL_PARAMETERS) {
   using namespace par::cuda;
+  PAR_DYNAMIC_SHARED(uint16_t, places);
   const Pool p = PAR_POOL;
-  uint64_t input = blockIdx.x * uint64_t(p.inputPlane()), output = blockIdx.x * uint64_t(p.outputPlane());
-  unsigned size = p.inputPlane(), step = gridDim.y * blockDim.x;
-  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += step) {
+  const float *from = x + blockIdx.x * uint64_t(p.inputPlane()), *ct = dy + blockIdx.x * uint64_t(p.outputPlane());
+  float *to = dx + blockIdx.x * uint64_t(p.inputPlane());
+  unsigned size = p.inputPlane(), windows = p.outputPlane();
+  const bool keeps = poolKeepsPlaces(size, windows);
+  for (unsigned i = threadIdx.x; keeps && i < windows; i += blockDim.x) {
+    unsigned row = i / unsigned(p.dim[2].out);
+    places[i] = uint16_t(findFirst(p, from, int(row / p.dim[1].out), int(row % p.dim[1].out), int(i % p.dim[2].out)));
+  }
+  __syncthreads();
+  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < size; i += gridDim.y * blockDim.x) {
     unsigned row = i / unsigned(p.dim[2].in);
-    dx[input + i] = gathered(p, dy + output, x + input, int(row / p.dim[1].in), int(row % p.dim[1].in),
-                             int(i % p.dim[2].in));
+    int i0 = int(row / p.dim[1].in), i1 = int(row % p.dim[1].in), i2 = int(i % p.dim[2].in);
+    if (keeps) {
+      to[i] = gathered(p, ct, i0, i1, i2, [&](unsigned window, int, int, int) { return places[window] == i; });
+      continue;
+    }
+    float own = from[i];
+    to[i] = gathered(p, ct, i0, i1, i2, [&](unsigned, int y0, int y1, int y2) { return isFirst(p, from, int(i), own, y0, y1, y2); });
   }
 }
