@@ -3,7 +3,8 @@
 
     torch_side.py NAME FOLDER export      model.onnx, data.safetensors, and what `first` writes
     torch_side.py NAME FOLDER first       first.json: first loss and norm of its gradient
-    torch_side.py NAME FOLDER exact       exact.json: the same in float64, and in float32 with sums in another order
+    torch_side.py NAME FOLDER exact       exact.json: the same in float64
+    torch_side.py NAME FOLDER reordered   reordered.json: the same in float32 with sums in another order
     torch_side.py NAME FOLDER nudge       nudged-weights.safetensors: the last bit of every weight is another
     torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64
     torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
@@ -87,13 +88,17 @@ def double(recipe, folder):
 
 
 def exact(recipe, folder):
-    """Float64; and as float32 with channels last, whose kernels add in another order, a sample of what rounding may do."""
-    batch = first_batch(recipe, data(recipe))
-    found = loss_and_norm(build(recipe).double(), doubles(batch))
-    last = {name: values.contiguous(memory_format=torch.channels_last) if values.ndim == 4 else values
-            for name, values in batch.items()}
-    found["reordered"] = loss_and_norm(build(recipe).to(memory_format=torch.channels_last), last)
+    """In float64."""
+    found = loss_and_norm(build(recipe).double(), doubles(first_batch(recipe, data(recipe))))
     (folder / "exact.json").write_text(json.dumps(found))
+
+
+def reordered(recipe, folder):
+    """As float32 with channels last, whose kernels add in another order, a sample of what rounding may do."""
+    last = {name: values.contiguous(memory_format=torch.channels_last) if values.ndim == 4 else values
+            for name, values in first_batch(recipe, data(recipe)).items()}
+    found = loss_and_norm(build(recipe).to(memory_format=torch.channels_last), last)
+    (folder / "reordered.json").write_text(json.dumps(found))
 
 
 def nudge(recipe, folder):
@@ -123,7 +128,7 @@ def eager(recipe, folder):
 
 def main():
     name, folder, what = sys.argv[1:]
-    parts = {"export": export, "first": first, "exact": exact, "nudge": nudge, "double": double, "eager": eager}
+    parts = {"export": export, "first": first, "exact": exact, "reordered": reordered, "nudge": nudge, "double": double, "eager": eager}
     parts[what](find(name), pathlib.Path(folder))
 
 
