@@ -35,7 +35,7 @@ Term expm1Below(Term x) {
   return 2.0 * t / (1.0 - t);
 }
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
-Term softplus(Term x) { return maximum(x, 0) + log(1.0 + exp(negativeSize(x))); }
+Term softplus(Term x) { return maximum(x, 0) + log1p(exp(negativeSize(x))); }
 
 /// 0 up to `bound`, x above. NaN stays: it is no less than anything.
 Term zeroUpTo(Term x, double bound) { return x.compare(Predicate::le, bound).select(x.splat(0), x); }

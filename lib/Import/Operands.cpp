@@ -91,6 +91,12 @@ Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
 
 Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
 
+Term log1p(Term x) {
+  // What is infinite has lost nothing, and hands nothing back that is no number.
+  Term small = x.compare(Predicate::lt, 1).select(x, x.splat(0)), rounded = 1.0 + small;
+  return log(1.0 + x) + (small - (rounded - 1.0)) / rounded;
+}
+
 Term absolute(Term x) { return x.with(AbsOp::create(x.getBuilder(), x.getLoc(), x)); }
 
 } // namespace par

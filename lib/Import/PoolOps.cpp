@@ -142,6 +142,9 @@ LogicalResult importAveragePool(NodeImporter &importer) {
     if (failed(own))
       return failure();
     asked = *own;
+  } else if (pad == "VALID") { // what the ceiling added is no padding
+    asked.low.assign(asked.rank(), 0);
+    asked.high.assign(asked.rank(), 0);
   }
   FailureOr<Value> shares = buildShares(importer, *pool, asked, include);
   if (failed(shares))
