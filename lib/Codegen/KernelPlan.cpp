@@ -73,6 +73,16 @@ bool KernelPlan::isSingle(const Nest &nest) const {
   return bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
 }
 
+std::optional<size_t> KernelPlan::rowsAcross() const {
+  if (rows.size() < 2 || rowLoops.back() < square ||
+      llvm::any_of(nests, [&](const Nest &nest) { return nest.isReduction() || !isSingle(nest); }))
+    return std::nullopt;
+  for (size_t row = 0; row + 1 < rows.size(); ++row)
+    if (rowLoops[row] >= square && llvm::any_of(nests, [&](const Nest &nest) { return nest.innermost == nest.rowLoop(row); }))
+      return row;
+  return std::nullopt;
+}
+
 bool KernelPlan::rowsShareReads() const {
   if (nests.size() != 1 || rows.empty())
     return false;

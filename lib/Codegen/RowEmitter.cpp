@@ -126,6 +126,15 @@ Value RowEmitter::reduceToRegister(const Nest &nest, size_t number, Value value)
   })[0];
 }
 
+void RowEmitter::openParts(Value from, Value to, bool whole, function_ref<void(Value, Value)> body) {
+  Value side = elements.constant(KernelPlan::square);
+  loop(from, to, side, {}, [&](Value begin, ValueRange) {
+    Value end = arith::AddIOp::create(elements.builder, elements.loc, begin, side);
+    body(begin, whole ? end : arith::MinSIOp::create(elements.builder, elements.loc, end, to).getResult());
+    return SmallVector<Value>();
+  });
+}
+
 void RowEmitter::emitElements(const Nest &nest, size_t number) {
   SmallVector<unsigned> free = nest.freeLoops();
   if (number == free.size()) {

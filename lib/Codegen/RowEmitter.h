@@ -39,6 +39,8 @@ public:
   mlir::Value reduceToRegister(const Nest &nest, size_t number, mlir::Value value);
   /// The result's loops from free loop `number` on, the element in the middle.
   void emitElements(const Nest &nest, size_t number);
+  /// A loop over parts of [from, to), as long as a square's side but for the last unless they are `whole`; `body` gets their bounds.
+  void openParts(mlir::Value from, mlir::Value to, bool whole, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   void emitStart(const Nest &nest, size_t number);
   /// Reduced loops outside, the result's inside, the innermost one last.
   llvm::SmallVector<unsigned> loopOrder(const Nest &nest);

@@ -194,6 +194,36 @@ TEST(Kernels, ProductsInBlocksOfRows) {
   runAll(text);
 }
 
+// What is read along one loop and written along another goes in squares of both: of whole ones, and of what is left, with loops
+// between the two, several results, and in tiles that end within a square (66 x 70 x 33 elements are five).
+TEST(Kernels, TranspositionsInSquares) {
+  runAll(R"(
+    par.kernel @wide(%a: tensor<64x96xf32>) -> tensor<96x64xf32> attributes {implementation = "generated"} {
+      %0 = par.transpose %a [1, 0] : tensor<64x96xf32> to tensor<96x64xf32>
+      %1 = par.add %0, %0 : tensor<96x64xf32>
+      par.return %1 : tensor<96x64xf32>
+    }
+    par.kernel @left(%a: tensor<2x37x41xf32>, %b: tensor<37xf32>) -> tensor<2x41x37xf32> attributes {implementation = "generated"} {
+      %0 = par.transpose %a [0, 2, 1] : tensor<2x37x41xf32> to tensor<2x41x37xf32>
+      %1 = par.broadcast_in_dim %b dims [2] : tensor<37xf32> to tensor<2x41x37xf32>
+      %2 = par.add %0, %1 : tensor<2x41x37xf32>
+      par.return %2 : tensor<2x41x37xf32>
+    }
+    par.kernel @between(%a: tensor<33x5x66xf32>) -> tensor<66x5x33xf32> attributes {implementation = "generated"} {
+      %0 = par.transpose %a [2, 1, 0] : tensor<33x5x66xf32> to tensor<66x5x33xf32>
+      %1 = par.exp %0 : tensor<66x5x33xf32>
+      par.return %1 : tensor<66x5x33xf32>
+    }
+    par.kernel @tiles(%a: tensor<33x66x70xf32>, %b: tensor<66x70x33xf32>) -> (tensor<66x70x33xf32>, tensor<66x70x33xf32>)
+        attributes {implementation = "generated"} {
+      %0 = par.transpose %a [1, 2, 0] : tensor<33x66x70xf32> to tensor<66x70x33xf32>
+      %1 = par.add %0, %b : tensor<66x70x33xf32>
+      %2 = par.multiply %0, %b : tensor<66x70x33xf32>
+      par.return %1, %2 : tensor<66x70x33xf32>, tensor<66x70x33xf32>
+    }
+  )");
+}
+
 TEST(Kernels, Reductions) {
   runAll(R"(
     par.kernel @rows(%a: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) attributes {implementation = "generated"} {

@@ -22,6 +22,7 @@ public:
       : plan(plan), target(target), row(function, plan, buffers, target) {}
 
   void emit() {
+    across = plan.rowsAcross();
     ElementEmitter &elements = row.elements;
     elements.builder.setInsertionPointToStart(target.addEntryBlock(elements.builder));
     elements.bindImmediates();
@@ -44,6 +45,10 @@ private:
     unsigned bounds = target.getNumArguments() - 2;
     Value from = tiled ? Value(target.getArgument(bounds)) : elements.constant(0),
           to = tiled ? Value(target.getArgument(bounds + 1)) : elements.constant(plan.rowLoops[dim]);
+    if (across && dim == *across)
+      return emitSquares(dim, from, to, !tiled && plan.rowLoops[dim] % KernelPlan::square == 0);
+    if (across && dim + 1 == plan.rows.size())
+      return emitSquare(from, to, plan.rowLoops[dim] % KernelPlan::square == 0);
     if (dim + 1 == plan.rows.size() && plan.rowsShareReads())
       from = emitBlocks(from, to);
     row.loop(from, to, elements.constant(1), {}, [&](Value index, ValueRange) {
@@ -51,6 +56,32 @@ private:
       emitRows(dim + 1);
       row.rowIndices.pop_back();
       return SmallVector<Value>();
+    });
+  }
+
+  /// Parts of the row loop `dim`; its indices come within those of the last one.
+  void emitSquares(size_t dim, Value from, Value to, bool whole) {
+    row.openParts(from, to, whole, [&](Value begin, Value end) {
+      top = begin;
+      bottom = end;
+      row.rowIndices.push_back(begin);
+      emitRows(dim + 1);
+      row.rowIndices.pop_back();
+    });
+  }
+  void emitSquare(Value from, Value to, bool whole) {
+    Value one = row.elements.constant(1);
+    row.openParts(from, to, whole, [&](Value left, Value right) {
+      row.loop(top, bottom, one, {}, [&](Value outer, ValueRange) {
+        row.rowIndices[*across] = outer;
+        row.loop(left, right, one, {}, [&](Value inner, ValueRange) {
+          row.rowIndices.push_back(inner);
+          row.emitRow();
+          row.rowIndices.pop_back();
+          return SmallVector<Value>();
+        });
+        return SmallVector<Value>();
+      });
     });
   }
 
@@ -73,6 +104,9 @@ private:
   const KernelPlan &plan;
   LLVM::LLVMFuncOp target;
   RowEmitter row;
+  /// The row loop that goes in squares with the last one, and the bounds of its part.
+  std::optional<size_t> across;
+  Value top, bottom;
 };
 
 } // namespace
