@@ -73,12 +73,23 @@ bool KernelPlan::isSingle(const Nest &nest) const {
   return bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
 }
 
+/// Whether the nest reads a tensor of about its result's size one by one along row loop `row`, and far apart along the last.
+static bool readsAcross(const Nest &nest, size_t row, size_t last) {
+  int64_t elements = ShapedType::getNumElements(shapeOf(nest.value()));
+  return llvm::any_of(nest.reads, [&](const Read &read) {
+    std::optional<int64_t> far = strideAlong(read.address, nest.rowLoop(last));
+    return far && std::abs(*far) > 1 && strideAlong(read.address, nest.rowLoop(row)) == 1 &&
+           2 * ShapedType::getNumElements(shapeOf(read.source)) >= elements;
+  });
+}
+
 std::optional<size_t> KernelPlan::rowsAcross() const {
   if (rows.size() < 2 || rowLoops.back() < square ||
       llvm::any_of(nests, [&](const Nest &nest) { return nest.isReduction() || !isSingle(nest); }))
     return std::nullopt;
   for (size_t row = 0; row + 1 < rows.size(); ++row)
-    if (rowLoops[row] >= square && llvm::any_of(nests, [&](const Nest &nest) { return nest.innermost == nest.rowLoop(row); }))
+    if (rowLoops[row] >= square &&
+        llvm::any_of(nests, [&](const Nest &nest) { return readsAcross(nest, row, rows.size() - 1); }))
       return row;
   return std::nullopt;
 }

@@ -90,8 +90,8 @@ struct KernelPlan {
   /// row loop alone read the same of one operand: so many of them together read it once.
   bool rowsShareReads() const;
   static constexpr int64_t blockRows = 4;
-  /// The row loop along which most is read one by one, where rows are single elements that are written one by one along the last:
-  /// a transposition. In squares of both loops what is read down a column stays in the nearest cache until its neighbours are read.
+  /// The row loop along which something large is read one by one, where rows are single elements that are written one by one along
+  /// the last: a transposition. In squares of both loops what is read down a column stays in the nearest cache until its neighbours are read.
   std::optional<size_t> rowsAcross() const;
   static constexpr int64_t square = 32;
 };
