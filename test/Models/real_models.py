@@ -20,7 +20,7 @@ ten times as far as it goes from itself by the last bits of its images or weight
 order of additions may change in ten steps; many nets of images, and T5, amplify it, and there a plan may lie from one rank ten
 times as far as one rank lies from itself where the last bit of every number of its images (of its weights) is flipped. That
 could hide a fault, so such a plan takes two steps in float64 too, where its losses are one rank's to 1e-9 (to two units of
-float32's last place where the model itself computes its loss in that).
+float32's last place where the model itself rounds to that: losses of OPT, norms of T5).
 
 A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more than 3
 are a failure. Exit status 0: all hold.
@@ -52,7 +52,7 @@ MOST_REFUSED = 3
 MOST_RATIO = 1.5
 BOUND, PLAN_BOUND, NUDGES = 1e-5, 2e-5, 10
 DOUBLE_STEPS, DOUBLE_BOUND = 2, 1e-9
-SINGLE_LOSS_BOUND = 2.5e-7  # two units in the last place of a loss that the model itself rounds to float32
+SINGLE_BOUND = 2.5e-7  # two units in the last place of float32, where the model itself rounds to that
 FIRST_DOUBLE_BOUNDS = {"loss": 1e-9, "norm": 1e-6}  # the norm is written in float32
 METRICS = {"loss": "loss", "norm": "grad_norm"}
 
@@ -200,12 +200,12 @@ class Trial:
 
     def double(self, name, folder, plan, text, alone):
         """The same plan beside one rank in float64, where what amplifies the order of additions cannot hide anything."""
-        single = torch_side(name, folder, "double")["loss"] == "float32"
+        single = torch_side(name, folder, "double")["single"]
         found = self.losses(folder / "f64", plan, text, steps=DOUBLE_STEPS)
         if alone not in self.doubled:
             self.doubled[alone] = self.losses(folder / "f64", f"alone-{plan}", alone, steps=DOUBLE_STEPS)
         self.row[f"{plan}_f64"] = distance = max(map(apart, found, self.doubled[alone]))
-        bound = SINGLE_LOSS_BOUND if single else DOUBLE_BOUND
+        bound = SINGLE_BOUND if single else DOUBLE_BOUND
         if not distance <= bound:
             self.row["failed"][f"{plan}_f64"] = f"{plan}: losses in float64 {distance:.1e} from one rank's, bound {bound:.0e}"
 

@@ -6,8 +6,8 @@
     torch_side.py NAME FOLDER exact       exact.json: the same in float64
     torch_side.py NAME FOLDER reordered   reordered.json: the same in float32 with sums in another order
     torch_side.py NAME FOLDER nudge       nudged-weights.safetensors: the last bit of every weight is another
-    torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64; double.json: its
-                                          loss's format, for some models have float32 there whatever they compute in
+    torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64; double.json: whether
+                                          it rounds to float32 by itself, as losses of OPT and norms of T5 do
     torch_side.py NAME FOLDER eager       eager.json: a step's time and peak memory, one thread
 
 NAME@plans is the recipe as the plans run it.
@@ -79,15 +79,17 @@ def doubles(arrays):
 
 def double(recipe, folder):
     import_wrappers()
+    import onnx
     import par
     from safetensors.torch import save_file
     (folder / "f64").mkdir(exist_ok=True)
     arrays = doubles(data(recipe))
     par.export(build(recipe).double(), first_batch(recipe, arrays), folder / "f64/model.onnx")
     save_file(arrays, str(folder / "f64/data.safetensors"))
-    with torch.no_grad():
-        loss = build(recipe).double()(**first_batch(recipe, arrays))
-    (folder / "double.json").write_text(json.dumps({"loss": str(loss.dtype).removeprefix("torch.")}))
+    graph = onnx.load(folder / "f64/model.onnx", load_external_data=False).graph
+    single = any(node.op_type == "Cast" and attribute.name == "to" and attribute.i == onnx.TensorProto.FLOAT
+                 for node in graph.node for attribute in node.attribute)
+    (folder / "double.json").write_text(json.dumps({"single": single}))
 
 
 def exact(recipe, folder):
