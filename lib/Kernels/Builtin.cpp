@@ -1,6 +1,7 @@
 #include "AttentionCall.h"
 #include "CallBuilder.h"
 #include "Values.h"
+#include "par/Dialect/Windows.h"
 
 using namespace mlir;
 
@@ -215,9 +216,9 @@ static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window,
 }
 
 template <typename Op>
-static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, Value input, Value filter,
-                                                      Value output, ConvertOp narrowing) {
-  ArrayRef<int64_t> in = shapeOf(input), window = shapeOf(filter), out = shapeOf(output);
+static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, ConvertOp narrowing) {
+  ConvolutionSides sides = sidesOf(op);
+  ArrayRef<int64_t> in = shapeOf(sides.input), window = shapeOf(sides.filter), out = shapeOf(sides.output);
   SmallVector<int64_t> sizes{in[0], int64_t(op.getGroups()), window[1], window[0]};
   if (!appendWindows(op, in.drop_front(2), window.drop_front(2), out.drop_front(2), sizes))
     return std::nullopt;
@@ -225,15 +226,13 @@ static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, St
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionOp op, ConvertOp narrowing = {}) {
-  return describeConvolution(kernel, op, "convolution", op.getOperand(), op.getFilter(), op.getResult(), narrowing);
+  return describeConvolution(kernel, op, "convolution", narrowing);
 }
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionInputGradOp op, ConvertOp narrowing = {}) {
-  return describeConvolution(kernel, op, "convolution_input_grad", op.getResult(), op.getFilter(), op.getCotangent(),
-                             narrowing);
+  return describeConvolution(kernel, op, "convolution_input_grad", narrowing);
 }
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGradOp op, ConvertOp narrowing = {}) {
-  return describeConvolution(kernel, op, "convolution_filter_grad", op.getOperand(), op.getResult(), op.getCotangent(),
-                             narrowing);
+  return describeConvolution(kernel, op, "convolution_filter_grad", narrowing);
 }
 
 /// The narrowing of a gradient, or of what a convolution gives.

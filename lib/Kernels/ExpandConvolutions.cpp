@@ -1,6 +1,5 @@
-#include "Values.h"
+#include "Convolutions.h"
 #include "par/Dialect/Term.h"
-#include "par/Dialect/Windows.h"
 #include "par/Kernels/Passes.h"
 
 using namespace mlir;
@@ -17,31 +16,32 @@ namespace {
 /// summed over is one dim, and so are the columns, which a generated kernel runs along.
 class Products {
 public:
-  Products(Operation *op, ArrayRef<int64_t> input, ArrayRef<int64_t> filter, ArrayRef<int64_t> output, Windows windows)
-      : builder(op), loc(op->getLoc()), windows(std::move(windows)), input(input), filter(filter), output(output),
-        images(input[0]), channels(filter[1]), groups(input[1] / channels), outputs(filter[0] / groups),
-        places(ShapedType::getNumElements(output.drop_front(2))), elements(channels * this->windows.elements()) {}
+  Products(Operation *op, const ConvolutionSides &sides, Windows windows)
+      : builder(op), loc(op->getLoc()), windows(std::move(windows)), input(shapeOf(sides.input)), filter(shapeOf(sides.filter)),
+        output(shapeOf(sides.output)), images(input[0]), channels(filter[1]), groups(input[1] / channels),
+        outputs(filter[0] / groups), places(ShapedType::getNumElements(output.drop_front(2))),
+        elements(channels * this->windows.elements()) {}
 
   /// A row of the filter for each output channel, a column for each window.
-  Value forward(Value operand, Value weights) {
-    Value made = buildDot(builder, loc, spread(weights), patches(operand, /*elementsLast=*/false), {3}, {2}, {0, 1}, {0, 1});
-    return buildReshape(builder, loc, made, output);
+  Value of(ConvolutionOp op) {
+    Value windowed = patches(op.getOperand(), /*elementsLast=*/false);
+    return buildReshape(builder, loc, buildDot(builder, loc, spread(op.getFilter()), windowed, {3}, {2}, {0, 1}, {0, 1}), output);
   }
 
   /// The gradient of every window, added where it came from.
-  Value inputGrad(Value cotangent, Value weights) {
-    Term made(builder, loc, buildDot(builder, loc, spread(weights), split(cotangent), {2}, {2}, {0, 1}, {0, 1}));
+  Value of(ConvolutionInputGradOp op) {
+    Term made(builder, loc,
+              buildDot(builder, loc, spread(op.getFilter()), split(op.getCotangent()), {2}, {2}, {0, 1}, {0, 1}));
     int64_t leading = images * groups * channels;
     Term turned = made.reshape({leading, windows.elements(), places}).transpose({0, 2, 1});
-    Value windowed = turned.reshape(windowedShape());
-    auto type = RankedTensorType::get(input, made.getType().getElementType());
-    return FoldPatchesOp::create(builder, loc, type, windowed, windows.strides, windows.low, windows.high, windows.dilations);
+    return FoldPatchesOp::create(builder, loc, op.getType(), turned.reshape(windowedShape()), windows.strides, windows.low,
+                                 windows.high, windows.dilations);
   }
 
   /// Sums over images and windows; a row for each output channel, a column for each element of a window.
-  Value filterGrad(Value operand, Value cotangent) {
-    Value made = buildDot(builder, loc, split(cotangent), patches(operand, /*elementsLast=*/true), {0, 3}, {0, 2}, {1}, {1});
-    return buildReshape(builder, loc, made, filter);
+  Value of(ConvolutionFilterGradOp op) {
+    Value windowed = patches(op.getOperand(), /*elementsLast=*/true);
+    return buildReshape(builder, loc, buildDot(builder, loc, split(op.getCotangent()), windowed, {0, 3}, {0, 2}, {1}, {1}), filter);
   }
 
 private:
@@ -80,38 +80,14 @@ private:
 
 } // namespace
 
-/// The library of neither device has convolutions of float64.
-static bool expands(Operation *op) { return getElementTypeOrSelf(op->getResult(0).getType()).isF64(); }
-
-static Value expand(ConvolutionOp op) {
-  ArrayRef<int64_t> filter = shapeOf(op.getFilter());
-  Products products(op, shapeOf(op.getOperand()), filter, shapeOf(op.getResult()), Windows::of(op, filter.drop_front(2)));
-  return products.forward(op.getOperand(), op.getFilter());
-}
-static Value expand(ConvolutionInputGradOp op) {
-  ArrayRef<int64_t> filter = shapeOf(op.getFilter());
-  Products products(op, shapeOf(op.getResult()), filter, shapeOf(op.getCotangent()), Windows::of(op, filter.drop_front(2)));
-  return products.inputGrad(op.getCotangent(), op.getFilter());
-}
-static Value expand(ConvolutionFilterGradOp op) {
-  ArrayRef<int64_t> filter = shapeOf(op.getResult());
-  Products products(op, shapeOf(op.getOperand()), filter, shapeOf(op.getCotangent()), Windows::of(op, filter.drop_front(2)));
-  return products.filterGrad(op.getOperand(), op.getCotangent());
-}
-
 namespace {
 struct ExpandConvolutionsPass : impl::ExpandConvolutionsPassBase<ExpandConvolutionsPass> {
   void runOnOperation() override {
-    for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      for (BlockOp block : program.getOps<BlockOp>())
-        for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
-          llvm::TypeSwitch<Operation *>(&op).Case<ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp>(
-              [](auto convolution) {
-                if (!expands(convolution))
-                  return;
-                convolution.replaceAllUsesWith(expand(convolution));
-                convolution->erase();
-              });
+    rebuildConvolutions(getOperation(), [](auto convolution) {
+      // The library of neither device has convolutions of float64.
+      bool expands = convolution.getType().getElementType().isF64();
+      return expands ? Products(convolution, sidesOf(convolution), windowsOf(convolution)).of(convolution) : Value();
+    });
   }
 };
 } // namespace

@@ -1,5 +1,4 @@
-#include "Values.h"
-#include "par/Dialect/Windows.h"
+#include "Convolutions.h"
 #include "par/Kernels/Passes.h"
 
 using namespace mlir;
@@ -23,58 +22,36 @@ static Value takeSeen(OpBuilder &builder, Location loc, Value operand, const Win
 
 /// The op on windows that see every element.
 template <typename Op>
-static Op buildDense(OpBuilder &builder, Op op, RankedTensorType type, ValueRange operands) {
+static Value buildDense(OpBuilder &builder, Op op, RankedTensorType type, ValueRange operands) {
   SmallVector<int64_t> ones(op.getStrides().size(), 1), zeros(ones.size(), 0);
   return Op::create(builder, op.getLoc(), type, operands[0], operands[1], ones, zeros, zeros, ones, op.getGroups());
 }
 
-static bool separate(ConvolutionOp op) {
-  Windows windows = Windows::of(op, shapeOf(op.getFilter()).drop_front(2));
-  if (!skipsElements(windows))
-    return false;
-  OpBuilder builder(op);
+/// The convolution, or the gradient of its filter, of the elements that it sees.
+template <typename Op>
+static Value separate(OpBuilder &builder, Op op, const Windows &windows) {
   Value seen = takeSeen(builder, op.getLoc(), op.getOperand(), windows);
-  op.replaceAllUsesWith(buildDense(builder, op, op.getType(), {seen, op.getFilter()}).getResult());
-  return true;
+  return buildDense(builder, op, op.getType(), {seen, op->getOperand(1)});
 }
 
-static bool separate(ConvolutionFilterGradOp op) {
-  Windows windows = Windows::of(op, shapeOf(op.getResult()).drop_front(2));
-  if (!skipsElements(windows))
-    return false;
-  OpBuilder builder(op);
-  Value seen = takeSeen(builder, op.getLoc(), op.getOperand(), windows);
-  op.replaceAllUsesWith(buildDense(builder, op, op.getType(), {seen, op.getCotangent()}).getResult());
-  return true;
-}
-
-static bool separate(ConvolutionInputGradOp op) {
-  Windows windows = Windows::of(op, shapeOf(op.getFilter()).drop_front(2));
-  if (!skipsElements(windows))
-    return false;
-  OpBuilder builder(op);
+/// The gradient of those elements, put back where they were.
+static Value separate(OpBuilder &builder, ConvolutionInputGradOp op, const Windows &windows) {
   SmallVector<int64_t> seen(shapeOf(op.getResult()).take_front(2));
   llvm::append_range(seen, shapeOf(op.getCotangent()).drop_front(2));
-  Value made = buildDense(builder, op, op.getType().clone(seen), {op.getCotangent(), op.getFilter()});
+  Value made = buildDense(builder, op, op.getType().clone(seen), op->getOperands());
   llvm::append_range(seen, windows.size);
-  Value windowed = buildReshape(builder, op.getLoc(), made, seen);
-  op.replaceAllUsesWith(FoldPatchesOp::create(builder, op.getLoc(), op.getType(), windowed, windows.strides, windows.low,
-                                              windows.high, windows.dilations)
-                            .getResult());
-  return true;
+  return FoldPatchesOp::create(builder, op.getLoc(), op.getType(), buildReshape(builder, op.getLoc(), made, seen), windows.strides,
+                               windows.low, windows.high, windows.dilations);
 }
 
 namespace {
 struct SeparateStridesPass : impl::SeparateStridesPassBase<SeparateStridesPass> {
   void runOnOperation() override {
-    for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      for (BlockOp block : program.getOps<BlockOp>())
-        for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
-          llvm::TypeSwitch<Operation *>(&op).Case<ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp>(
-              [](auto convolution) {
-                if (separate(convolution))
-                  convolution->erase();
-              });
+    rebuildConvolutions(getOperation(), [](auto convolution) {
+      Windows windows = windowsOf(convolution);
+      OpBuilder builder(convolution);
+      return skipsElements(windows) ? separate(builder, convolution, windows) : Value();
+    });
   }
 };
 } // namespace

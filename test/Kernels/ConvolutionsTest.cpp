@@ -130,7 +130,9 @@ TEST_F(Convolutions, SkipNoElementsOfTheirOwn) {
       return false;
     Value filter = isa<par::ConvolutionFilterGradOp>(op) ? op->getResult(0) : op->getOperand(1);
     ArrayRef<int64_t> window = cast<RankedTensorType>(filter.getType()).getShape().drop_front(2);
-    return llvm::all_of(window, [](int64_t size) { return size == 1; }) && llvm::any_of(op->getAttrOfType<DenseI64ArrayAttr>("strides").asArrayRef(), [](int64_t stride) { return stride > 1; });
+    ArrayRef<int64_t> strides = op->getAttrOfType<DenseI64ArrayAttr>("strides").asArrayRef();
+    return llvm::all_of(window, [](int64_t size) { return size == 1; }) &&
+           llvm::any_of(strides, [](int64_t stride) { return stride > 1; });
   });
 }
 

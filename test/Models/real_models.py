@@ -114,8 +114,8 @@ class Trial:
         """Steps on one rank and one thread, the first of which is compared, and the others timed."""
         reference = torch_side(self.recipe.name, self.folder, "first")
         plan = plans.one(self.facts["batch_norm"])
-        bundle, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plan)
-        found = par_side.measure(self.binaries, self.folder, bundle, TIMED + 1)
+        self.one, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plan)
+        found = par_side.measure(self.binaries, self.folder, self.one, TIMED + 1)
         first = found["lines"][0]
         self.row.update(step_s=found["cpu_s"], peak_mib=found["peak_mib"], loss=first["loss"])
         self.row["norm"] = first.get("grad_norm") or math.nan
@@ -147,8 +147,7 @@ class Trial:
     def first_nudged(self, what, found):
         """How far the first step goes by the last bits of its images, or of its weights where it reads symbols."""
         flags, data = self.nudging(self.recipe.name, self.folder)
-        bundle, _ = par_side.compile_model(self.binaries, self.folder, "one", plans.one(self.facts["batch_norm"]))
-        return apart(par_side.run_steps(self.binaries, self.folder, bundle, 1, *flags, data=data)[0][METRICS[what]], found)
+        return apart(par_side.run_steps(self.binaries, self.folder, self.one, 1, *flags, data=data)[0][METRICS[what]], found)
 
     def first_double(self, what):
         """The first step in float64."""

@@ -33,6 +33,14 @@ struct Windows {
   bool isInside(int64_t dim, int64_t length) const;
 };
 
+/// The three tensors of a convolution, whichever of them its forms make of the others.
+struct ConvolutionSides {
+  mlir::Value input, filter, output;
+};
+inline ConvolutionSides sidesOf(ConvolutionOp op) { return {op.getOperand(), op.getFilter(), op.getResult()}; }
+inline ConvolutionSides sidesOf(ConvolutionInputGradOp op) { return {op.getResult(), op.getFilter(), op.getCotangent()}; }
+inline ConvolutionSides sidesOf(ConvolutionFilterGradOp op) { return {op.getOperand(), op.getResult(), op.getCotangent()}; }
+
 /// Every window of `operand` as dims of its own; `value` lies outside.
 mlir::Value buildPatches(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, const Windows &windows,
                          mlir::TypedAttr value);

@@ -160,7 +160,7 @@ void ThreadEmitter::emitTeamRow() {
   for (const Nest &nest : plan.nests) {
     elements.memo.clear();
     row.bindLoops(nest);
-    if (!row.plan.isSingle(nest)) {
+    if (!plan.isSingle(nest)) {
       emitNest(nest);
       sync();
       continue;

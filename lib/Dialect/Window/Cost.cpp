@@ -8,21 +8,14 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// One multiplication and one addition for every output, input channel of its group and element of the window.
-int64_t countFlops(Value filter, Value output) {
-  ArrayRef<int64_t> shape = typeOf(filter).getShape();
-  return 2 * typeOf(output).getNumElements() * (typeOf(filter).getNumElements() / std::max<int64_t>(shape[0], 1));
-}
-
 /// A library call of its own.
 template <typename Op>
 struct ConvolutionCost : CostOpInterface::ExternalModel<ConvolutionCost<Op>, Op> {
+  /// One multiplication and one addition for every output, input channel of its group and element of the window.
   int64_t getFlops(Operation *op) const {
-    if (auto grad = dyn_cast<ConvolutionInputGradOp>(op))
-      return countFlops(grad.getFilter(), grad.getCotangent());
-    if (auto grad = dyn_cast<ConvolutionFilterGradOp>(op))
-      return countFlops(grad.getResult(), grad.getCotangent());
-    return countFlops(cast<ConvolutionOp>(op).getFilter(), op->getResult(0));
+    ConvolutionSides sides = sidesOf(cast<Op>(op));
+    RankedTensorType filter = typeOf(sides.filter);
+    return 2 * typeOf(sides.output).getNumElements() * (filter.getNumElements() / std::max<int64_t>(filter.getDimSize(0), 1));
   }
   bool isFusable(Operation *) const { return false; }
 };

@@ -54,8 +54,9 @@ static LogicalResult verifyCounts(Operation *op, const Windows &windows, ArrayRe
 
 /// [N, C, s...] by [O, C / groups, k...] gives [N, O, x...].
 template <typename Op>
-static LogicalResult verifyConvolution(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> filter,
-                                       ArrayRef<int64_t> output) {
+static LogicalResult verifyConvolution(Op op) {
+  ConvolutionSides sides = sidesOf(op);
+  ArrayRef<int64_t> input = shapeOf(sides.input), filter = shapeOf(sides.filter), output = shapeOf(sides.output);
   int64_t groups = op.getGroups();
   if (input.size() < 3 || input.size() != filter.size() || input.size() != output.size())
     return op.emitOpError() << "ranks are " << input.size() << ", " << filter.size() << " and " << output.size()
@@ -71,15 +72,9 @@ static LogicalResult verifyConvolution(Op op, ArrayRef<int64_t> input, ArrayRef<
   return verifyCounts(op, windows, input.drop_front(2), output.drop_front(2));
 }
 
-LogicalResult ConvolutionOp::verify() {
-  return verifyConvolution(*this, shapeOf(getOperand()), shapeOf(getFilter()), shapeOf(getResult()));
-}
-LogicalResult ConvolutionInputGradOp::verify() {
-  return verifyConvolution(*this, shapeOf(getResult()), shapeOf(getFilter()), shapeOf(getCotangent()));
-}
-LogicalResult ConvolutionFilterGradOp::verify() {
-  return verifyConvolution(*this, shapeOf(getOperand()), shapeOf(getResult()), shapeOf(getCotangent()));
-}
+LogicalResult ConvolutionOp::verify() { return verifyConvolution(*this); }
+LogicalResult ConvolutionInputGradOp::verify() { return verifyConvolution(*this); }
+LogicalResult ConvolutionFilterGradOp::verify() { return verifyConvolution(*this); }
 
 /// Leading dims are equal, and the trailing ones of `output` count the windows over those of `input`.
 static LogicalResult verifyPool(Operation *op, const Windows &windows, ArrayRef<int64_t> input,
