@@ -2,7 +2,7 @@
 import math
 
 from .errors import Error
-from .exporter import like, theirs
+from .exporter import FLOAT, like, theirs
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -41,6 +41,50 @@ def logaddexp(self, other):
     return op.Add(op.Max(self, other), _log1p_exp(op, op.Sub(self, other)))
 
 
+def logaddexp2(self, other):
+    """max(a, b) + log2(1 + 2^-|a - b|)."""
+    from onnxscript import opset20 as op
+
+    rate = like(op, math.log(2), self)
+    apart = op.Mul(op.Sub(self, other), rate)
+    return op.Add(op.Max(self, other), op.Div(_log1p_exp(op, apart), rate))
+
+
+def logcumsumexp(self, dim):
+    """Each place's sum over those up to it, where the exporter's is -inf 88 below the largest of all: n x n numbers a row,
+    since the largest so far differs from place to place."""
+    from onnxscript import opset20 as op
+
+    rank = len(self.shape)
+    if rank == 0:
+        return op.Identity(self)
+    dim %= rank
+    one, length = op.Constant(value_ints=[1]), op.Shape(self, start=dim, end=dim + 1)
+    square = op.Expand(like(op, 1, self), op.Concat(length, length, axis=0))
+    behind = op.Equal(op.Trilu(square, upper=0), like(op, 0, self))
+    shape = op.Concat(length, length, op.Constant(value_ints=[1] * (rank - 1 - dim)), axis=0) if dim < rank - 1 else None
+    behind = op.Reshape(behind, shape) if shape is not None else behind
+    pairs = op.Where(behind, like(op, -math.inf, self), op.Unsqueeze(self, op.Constant(value_ints=[dim])))
+    return op.ReduceLogSumExp(pairs, op.Add(one, op.Constant(value_ints=[dim])), keepdims=0)
+
+
+def vector_norm(self, ord=2.0, dim=None, keepdim=False, dtype=-1):
+    """The root of a sum of powers, whose gradient is 0 where all are zero, not infinity times 0."""
+    from onnxscript import opset20 as op
+
+    if ord in (0, 1, 2, math.inf, -math.inf):
+        return theirs("aten_linalg_vector_norm")(self, ord, dim, keepdim, dtype)
+    self = self if dtype in (-1, None) else op.Cast(self, to=dtype)
+    zero, one = like(op, 0, self), like(op, 1, self)
+
+    def power(base, exponent):
+        some = op.Greater(base, zero)
+        return op.Where(some, op.Pow(op.Where(some, base, one), like(op, exponent, self)), zero)
+
+    axes = None if dim is None or len(self.shape) == 0 else op.Constant(value_ints=[dim] if isinstance(dim, int) else list(dim))
+    return power(op.ReduceSum(power(op.Abs(self), ord), axes, keepdims=int(keepdim)), 1 / ord)
+
+
 def std(self, dim=None, correction=None, keepdim=False):
     """The root of the variance, whose gradient is 0 where all are equal, not 0 / 0."""
     from onnxscript import opset20 as op
@@ -60,6 +104,25 @@ def atan2(self, other):
     below = op.Less(op.Reciprocal(self), zero)
     flat = op.Where(below, like(op, -math.pi, self), like(op, math.pi, self))
     return op.Where(behind, flat, theirs("aten_atan2")(self, other))
+
+
+def angle(self):
+    """pi of what is negative, whose gradient is 0; the exporter's division has none at 0."""
+    from onnxscript import opset20 as op
+
+    if not self.dtype.is_floating_point():
+        self = op.Cast(self, to=FLOAT)
+    zero = like(op, 0, self)
+    return op.Where(op.Less(self, zero), like(op, math.pi, self), op.Where(op.IsNaN(self), self, zero))
+
+
+def sinc(self):
+    """sin(pi x) / (pi x), which is 1 at 0."""
+    from onnxscript import opset20 as op
+
+    middle, one = op.Equal(self, like(op, 0, self)), like(op, 1, self)
+    turned = op.Mul(op.Where(middle, one, self), like(op, math.pi, self))
+    return op.Where(middle, one, op.Div(op.Sin(turned), turned))
 
 
 def scatter_reduce(self, dim, index, src, reduce, include_self=True):

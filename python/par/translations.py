@@ -1,5 +1,5 @@
 """ONNX for operators of PyTorch that torch.onnx.export translates wrongly, or not at all."""
-from . import attention, images, stable
+from . import attention, bends, images, stable
 from .exporter import like
 
 
@@ -20,8 +20,17 @@ def table(torch):
             aten.binary_cross_entropy_with_logits.default: stable.bce_with_logits,
             aten.binary_cross_entropy.default: stable.bce,
             aten.logaddexp.default: stable.logaddexp,
+            aten.logaddexp2.default: stable.logaddexp2,
+            aten.logcumsumexp.default: stable.logcumsumexp,
             aten.std.correction: stable.std,
+            aten.linalg_vector_norm.default: stable.vector_norm,
             aten.atan2.default: stable.atan2,
+            aten.angle.default: stable.angle,
+            aten.sinc.default: stable.sinc,
+            aten.hardtanh.default: bends.hardtanh,
+            aten.relu6.default: bends.relu6,
+            aten.max.dim: bends.extreme("ArgMax", "aten_max_dim"),
+            aten.min.dim: bends.extreme("ArgMin", "aten_min_dim"),
             aten.scatter_reduce.two: stable.scatter_reduce,
             aten.grid_sampler.default: images.grid_sample,
             aten.grid_sampler_2d.default: images.grid_sample}
@@ -30,10 +39,14 @@ def table(torch):
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Training batch norm, for which the exporter has no translation.
 
-    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones.
+    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones, and a weight and a bias are its inputs
+    also where the module has none.
     """
     from onnxscript import opset20 as op
 
+    channels = op.Shape(running_mean)
+    weight = op.Expand(like(op, 1, input), channels) if weight is None else weight
+    bias = op.Expand(like(op, 0, input), channels) if bias is None else bias
     out, mean, variance = op.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=eps,
                                                 momentum=1.0 - momentum, training_mode=1)
     return out, mean, variance, mean, variance

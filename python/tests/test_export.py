@@ -424,6 +424,9 @@ class Exporter(unittest.TestCase):
         for function in (F.logsigmoid, lambda h: torch.logaddexp(h, h.flip(1)), lambda h: torch.atan2(h * 0, -h.abs() - 1),
                          lambda h: F.binary_cross_entropy_with_logits(h, y, weight=y + 1, pos_weight=y + 2, reduction="sum"),
                          lambda h: F.binary_cross_entropy(torch.sigmoid(h), y), lambda h: h.std(1),
+                         lambda h: torch.logaddexp2(h, h.flip(1)), lambda h: torch.logcumsumexp(h, 1),
+                         lambda h: torch.logcumsumexp(h, 0), torch.angle, torch.sinc, lambda h: (h * 0).norm(p=3, dim=1), F.relu6,
+                         lambda h: F.hardtanh(h, -3, 2), lambda h: h.max(1).values, lambda h: h.min(0, keepdim=True).values,
                          lambda h: h.scatter_reduce(1, place, h * 2, "mean", include_self=False),
                          lambda h: h.scatter_reduce(1, place, h * 2, "mean"), lambda h: h.scatter_reduce(1, place, h * 2, "amax")):
             class Net(torch.nn.Module):

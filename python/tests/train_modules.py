@@ -226,15 +226,37 @@ def without_gradient():
     return Made(forward, map=nn.Linear(6, 8), other=nn.Linear(6, 8), head=nn.Linear(8, 5))
 
 
+def bending():
+    """What has no derivative, at the places where it has none: `at` is 0 and has a gradient."""
+    def forward(m, x, y):
+        h = m.map(x)
+        at = h - h.detach()
+        bends = (F.relu6(at), F.relu6(at + 6), F.hardtanh(at - 1), F.hardtanh(3 * h, -1, 2), at.max(1, keepdim=True).values,
+                 at.min(1, keepdim=True).values, h.max(1, keepdim=True).values, at.norm(p=3, dim=1, keepdim=True),
+                 h.norm(p=1.5, dim=1, keepdim=True), torch.sinc(at), torch.sinc(h), torch.angle(h) * h,
+                 torch.logaddexp2(40 * h, at), torch.logcumsumexp(40 * h, 1))
+        return F.cross_entropy(m.head(torch.cat(bends, 1)), y)
+    return Made(forward, map=nn.Linear(6, 8), head=nn.Linear(77, 5))
+
+
+def plain_norm():
+    """Batch norm without weights; in eval mode as well."""
+    m = Frozen(lambda m, x, y: F.cross_entropy(m.head(m.other(m.norm(m.map(x)).relu())), y), map=nn.Linear(6, 8),
+               other=nn.BatchNorm1d(8, affine=False), norm=nn.BatchNorm1d(8, affine=False), head=nn.Linear(8, 5))
+    return m.train()
+
+
 IMAGE = vectors(3, 8, 8)
 MODULES = {
     "frozen": (frozen, symbols()),
     "frozen_norm": (frozen_norm, IMAGE),
+    "plain_norm": (plain_norm, vectors(6)),
     "padding": (lambda: embeddings(padding_idx=4), symbols()),
     "padding_untied": (lambda: embeddings(False, "sgd", padding_idx=-3), symbols()),
     "frequency": (lambda: embeddings(False, scale_grad_by_freq=True), symbols(vocabulary=8)),
     "frequency_padding": (lambda: embeddings(optimizer="sgd", scale_grad_by_freq=True, padding_idx=2), symbols(vocabulary=8)),
     "no_grad": (without_gradient, vectors(6)),
+    "bends": (bending, vectors(6)),
     "lstm": (sequence(lambda: nn.LSTM(12, 10, batch_first=True), 10), symbols()),
     "lstm_deep": (sequence(lambda: nn.LSTM(12, 10, 2, batch_first=True, bidirectional=True), 20), symbols()),
     "gru": (sequence(lambda: nn.GRU(12, 10, batch_first=True), 10), symbols()),

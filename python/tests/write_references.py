@@ -16,7 +16,7 @@ import train_modules
 from safetensors.torch import save_file
 from train_architectures import STEPS, doubled, optimizer_of, par, rate, torch_losses
 
-NAMES = ("frozen", "frozen_norm", "frequency_padding", "padding", "no_grad", "mixtral", "gpt_oss", "deepseek_v3")
+NAMES = ("frozen", "frozen_norm", "frequency_padding", "padding", "no_grad", "bends", "mixtral", "gpt_oss", "deepseek_v3")
 
 
 def write(name, folder):
