@@ -28,26 +28,28 @@ struct View {
       : dims(tensor.all<int64_t>(dnnDims)), strides(tensor.all<int64_t>(dnnStrides)),
         type(tensor.one<int>(dnnDataType)), data(addressOf.at(tensor.one<int64_t>(dnnId))) {}
 
-  /// Dims of size 1 stand for all.
+  /// From one element along a dim to the next; dims of size 1 stand for all.
+  int64_t step(size_t dim) const { return dims[dim] == 1 ? 0 : strides[dim]; }
+
   int64_t place(const Dims &index) const {
     int64_t offset = 0;
     for (size_t d = 0; d < dims.size(); ++d)
-      offset += dims[d] == 1 ? 0 : index[d] * strides[d];
+      offset += index[d] * step(d);
     return offset;
   }
-  float load(const Dims &index) const {
-    int64_t at = place(index);
+  float load(const Dims &index) const { return at(place(index)); }
+  float at(int64_t offset) const {
     switch (type) {
     case bf16:
-      return kernels::fromBF16(static_cast<const uint16_t *>(data)[at]);
+      return kernels::fromBF16(static_cast<const uint16_t *>(data)[offset]);
     case f16:
-      return kernels::fromF16(static_cast<const uint16_t *>(data)[at]);
+      return kernels::fromF16(static_cast<const uint16_t *>(data)[offset]);
     case i32:
-      return static_cast<float>(static_cast<const int32_t *>(data)[at]);
+      return static_cast<float>(static_cast<const int32_t *>(data)[offset]);
     case boolean:
-      return static_cast<const uint8_t *>(data)[at];
+      return static_cast<const uint8_t *>(data)[offset];
     default:
-      return static_cast<const float *>(data)[at];
+      return static_cast<const float *>(data)[offset];
     }
   }
   void store(const Dims &index, float value) const {
@@ -117,8 +119,9 @@ std::function<void()> multiply(const DnnDescriptor &d, const std::map<int64_t, v
     int64_t shared = a.dims[1] / b.dims[1];
     each(c.dims, [&](const Dims &at) {
       float sum = 0;
+      int64_t left = a.place({at[0], at[1], at[2], 0}), right = b.place({at[0], at[1] / shared, 0, at[3]});
       for (int64_t k = 0; k < a.dims[3]; ++k)
-        sum += a.load({at[0], at[1], at[2], k}) * b.load({at[0], at[1] / shared, k, at[3]});
+        sum += a.at(left + k * a.step(3)) * b.at(right + k * b.step(2));
       c.store(at, sum);
     });
   };
