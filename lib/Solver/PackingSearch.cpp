@@ -5,6 +5,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
+#include <optional>
 
 using namespace par;
 
@@ -24,8 +25,8 @@ public:
       fillTable();
   }
 
-  /// Places all items in this order.
-  Packing place(llvm::ArrayRef<unsigned> order, Fit fit) {
+  /// Places all items in this order; nothing where one would end above the limit.
+  std::optional<Packing> place(llvm::ArrayRef<unsigned> order, Fit fit, int64_t limit) {
     Packing packing;
     packing.offsets.assign(boxes.size(), 0);
     placed.clear();
@@ -33,6 +34,8 @@ public:
       int64_t offset = placeOne(item, fit);
       packing.offsets[item] = offset;
       packing.arena = std::max(packing.arena, offset + boxes[item].size);
+      if (packing.arena > limit)
+        return std::nullopt;
     }
     return packing;
   }
@@ -133,7 +136,7 @@ public:
 
   Packing run() {
     tryGreedyOrders();
-    // One placement compares each pair once; 2^27 comparisons are about half a second.
+    // One placement compares each pair at most once; 2^27 comparisons are about half a second.
     uint64_t tries = (uint64_t(1) << 27) / (uint64_t(count) * count + 1);
     for (uint64_t i = std::min<uint64_t>(tries, 4000); i > 0 && best.arena > best.lowerBound; --i)
       improveOnce();
@@ -163,11 +166,11 @@ private:
 
   /// Keeps the order if its arena is no larger.
   bool accept(llvm::ArrayRef<unsigned> order, Fit fit) {
-    Packing packing = placer.place(order, fit);
-    if (packing.arena > best.arena)
+    std::optional<Packing> packing = placer.place(order, fit, best.arena);
+    if (!packing)
       return false;
-    packing.lowerBound = best.lowerBound;
-    best = std::move(packing);
+    packing->lowerBound = best.lowerBound;
+    best = std::move(*packing);
     bestOrder.assign(order.begin(), order.end());
     bestFit = fit;
     return true;
