@@ -73,8 +73,13 @@ public:
   /// that ONNX does not have.
   llvm::FailureOr<mlir::Value> constant(mlir::Type element, llvm::ArrayRef<int64_t> shape, std::vector<double> values,
                                         llvm::StringRef suffix);
-  /// If the model is trained and input i is a variable: a training step gives it the value `next`.
+  /// If the model is trained and input i is a variable, or what nodes before this one have moved one to: a training step gives
+  /// it the value `next`, in place of theirs.
   void update(size_t i, mlir::Value next);
+  /// The value that they give it; null where there are none.
+  mlir::Value updated(size_t i);
+  /// `result` is handed on to the next node that moves the variable behind input i: PyTorch calls one module several times.
+  void handOn(size_t i, mlir::Value result);
   /// In how many groups of consecutive samples a batch has statistics of its own.
   int64_t batchNormGroups() const;
   /// Whether the model is to be trained.
@@ -129,6 +134,7 @@ public:
   mlir::LogicalResult unsupported(const llvm::Twine &what);
 
 private:
+  VariableOp movedVariable(size_t i);
   llvm::FailureOr<mlir::Value> readShared(llvm::StringRef name, VariableKind kind, mlir::DenseElementsAttr value,
                                           llvm::StringRef need);
   llvm::FailureOr<mlir::Value> readRandom(llvm::StringRef name, VariableKind kind, float value);
@@ -266,6 +272,8 @@ private:
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
   RandomState random;                  ///< null until a random op asks
   mlir::Value training;                ///< null until an op asks for the mode
+  llvm::DenseMap<mlir::Value, VariableOp> handedOn; ///< what stands for a moved variable, by the node that moved it last
+  llvm::DenseMap<VariableOp, WriteOp> moves;        ///< its one write
   llvm::DenseMap<mlir::Value, bool> reached; ///< of values that were asked for: what hasGradient says
   llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;

@@ -75,15 +75,37 @@ FailureOr<Value> NodeImporter::constant(Type element, ArrayRef<int64_t> shape, s
   return error() << "op " << node.opType << " of " << element << " is not supported yet";
 }
 
-void NodeImporter::update(size_t i, Value next) {
+VariableOp NodeImporter::movedVariable(size_t i) {
   const GraphValue *input = value(i);
-  auto read = input && input->computed ? input->computed.getDefiningOp<ReadOp>() : ReadOp();
-  auto variable = read ? graph.module->lookupSymbol<VariableOp>(read.getVariable()) : VariableOp();
-  if (!graph.options.train || !variable || next.getType() != read.getType())
+  if (!graph.options.train || !input || !input->computed)
+    return {};
+  if (VariableOp variable = graph.handedOn.lookup(input->computed))
+    return variable;
+  auto read = input->computed.getDefiningOp<ReadOp>();
+  return read ? graph.module->lookupSymbol<VariableOp>(read.getVariable()) : VariableOp();
+}
+
+void NodeImporter::update(size_t i, Value next) {
+  VariableOp variable = movedVariable(i);
+  if (!variable || next.getType() != variable.getTensorType())
     return;
   // Files do not always tell what is trained from what is only moved.
   variable.setKind(VariableKind::buffer);
-  WriteOp::create(builder, loc, next, read.getVariable());
+  WriteOp &write = graph.moves[variable];
+  if (write)
+    write.erase();
+  write = WriteOp::create(builder, loc, next, variable.getSymName());
+}
+
+Value NodeImporter::updated(size_t i) {
+  VariableOp variable = movedVariable(i);
+  WriteOp write = variable ? graph.moves.lookup(variable) : WriteOp();
+  return write ? write->getOperand(0) : Value();
+}
+
+void NodeImporter::handOn(size_t i, Value result) {
+  if (VariableOp variable = movedVariable(i))
+    graph.handedOn[result] = variable;
 }
 
 int64_t NodeImporter::batchNormGroups() const { return graph.options.batchNormGroups; }

@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 namespace par {
 
@@ -23,7 +24,7 @@ static llvm::StringMap<std::string> exporterMarks(const onnx::Model &model) {
   return marks;
 }
 
-/// The first segment that all trained names share (`model.` of a wrapping module), with its dot; else "".
+/// The first segment that all names share (`model.` of a wrapping module), with its dot; else "".
 static std::string wrapperPrefix(const llvm::StringSet<> &names) {
   std::string prefix;
   for (StringRef name : names.keys()) {
@@ -89,17 +90,36 @@ static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::S
   return true;
 }
 
+/// What par.export says of tied parameters: `{"tok.weight": "head.weight"}`, a further name and the initializer's. A text that
+/// is none says nothing.
+static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
+  llvm::StringMap<std::string> ties;
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(onnx::lookup(model.metadata, "par.tied"));
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return ties;
+  }
+  if (const llvm::json::Object *object = parsed->getAsObject())
+    for (const auto &[name, owner] : *object)
+      if (std::optional<StringRef> text = owner.getAsString())
+        ties[name] = text->str();
+  return ties;
+}
+
 /// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
-/// initializer: such a name belongs to the initializer of the same last segment that a node of its module
-/// reads, if the initializer is read at home too (the weight of a convolution into which a batch norm
+/// initializer: where par.export does not say whose it is, such a name belongs to the initializer of the same last segment that a
+/// node of its module reads, if the initializer is read at home too (the weight of a convolution into which a batch norm
 /// was folded is read in the batch norm's module alone).
 static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
+  llvm::StringMap<std::string> said = saidTies(model);
   for (const onnx::SignatureEntry &entry : model.signature) {
     if (entry.kind != "PARAMETER" || initializers.contains(entry.target))
       continue;
     auto [module, leaf] = StringRef(entry.target).rsplit('.');
-    std::string owner;
-    for (const std::string &name : readIn(model, module, initializers))
+    std::string owner = said.lookup(entry.target);
+    if (!initializers.contains(owner))
+      owner.clear();
+    for (const std::string &name : owner.empty() ? readIn(model, module, initializers) : std::vector<std::string>())
       if (StringRef(name).rsplit('.').second == leaf && isReadAtHome(model, name, initializers))
         owner = name;
     if (owner.empty()) {
@@ -133,7 +153,10 @@ static void findPassedOn(const onnx::Model &model, const llvm::StringSet<> &init
 
 /// What a user of the wrapped module calls its parameters and statistics.
 static void nameWithoutWrapper(ParameterTable &table) {
-  std::string prefix = table.wrapper = wrapperPrefix(table.trainable);
+  llvm::StringSet<> names = table.trainable;
+  for (const auto &[alias, owner] : table.tied)
+    names.insert(alias);
+  std::string prefix = table.wrapper = wrapperPrefix(names);
   if (prefix.empty())
     return;
   llvm::StringSet<> kept = table.trainable;

@@ -106,8 +106,12 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
   // What is kept is PyTorch's: its moving variance is the unbiased one, ONNX's result is not.
   double count = double(countElements(norm.shape())) / double(norm.shape()[1] * groups);
   Term unbiased = statistics.variance * (count / std::max(count - 1, 1.0));
-  importer.update(3, moved(norm.mean, statistics.mean).convert(element));
-  importer.update(4, moved(norm.variance, unbiased).convert(element));
+  auto update = [&](size_t i, Term given, Term now) {
+    Value earlier = importer.updated(i); // of a module that is called again
+    importer.update(i, moved(earlier ? wide(termOf(importer, earlier)) : given, now).convert(element));
+  };
+  update(3, norm.mean, statistics.mean);
+  update(4, norm.variance, unbiased);
   return BatchNormResults{result.convert(element),
                           importer.isUsed(1) ? Value(moved(norm.mean, statistics.mean)) : Value(),
                           importer.isUsed(2) ? Value(moved(norm.variance, statistics.variance)) : Value()};
@@ -148,9 +152,12 @@ LogicalResult importBatchNorm(NodeImporter &importer) {
                                                                        : normByGiven(importer, norm, element);
   if (failed(results))
     return failure();
-  for (auto [i, result] : llvm::enumerate(*results))
+  for (auto [i, result] : llvm::enumerate(*results)) {
     if (result && failed(importer.bind(result, i)))
       return failure();
+    if (result && i > 0)
+      importer.handOn(i + 2, result);
+  }
   return success();
 }
 

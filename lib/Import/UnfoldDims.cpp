@@ -260,8 +260,8 @@ private:
   SymbolTable &symbols;
 };
 
-/// Every slice of the folded value becomes one part of the unfolded one.
-void replaceSlices(const Cut &cut, Value unfolded) {
+/// Every slice of the folded value becomes one part of the unfolded one, also where a later cut is of such a slice.
+void replaceSlices(const Cut &cut, Value unfolded, MutableArrayRef<Cut> later) {
   if (ReshapeOp split = cut.split) { // row-major order is the same
     split->setOperand(0, unfolded);
     return;
@@ -278,6 +278,9 @@ void replaceSlices(const Cut &cut, Value unfolded) {
     Value part = SliceOp::create(builder, slice.getLoc(), type.clone(shape), unfolded, starts, limits, strides);
     Value folded = par::buildReshape(builder, slice.getLoc(), part, tensorType(slice).getShape());
     slice.replaceAllUsesWith(folded);
+    for (Cut &other : later)
+      if (other.value == slice.getResult())
+        other.value = folded;
     slice.erase();
     for (Operation *next : llvm::make_early_inc_range(folded.getUsers()))
       if (isa<ReshapeOp>(next)) // two reshapes are one
@@ -310,12 +313,12 @@ struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
       if (std::optional<Cut> cut = findCut(slice))
         cuts.push_back(*cut);
     });
-    for (const Cut &cut : cuts) {
+    for (auto [index, cut] : llvm::enumerate(cuts)) {
       Unfolder unfolder(cut.parts, symbols);
       // The last dim of a value that nothing but a variable's own dim stands behind.
       if (isa_and_present<ReadOp>(cut.value.getDefiningOp()) || !unfolder.can(cut.value, cut.dim))
         continue;
-      replaceSlices(cut, unfolder.build(cut.value, cut.dim));
+      replaceSlices(cut, unfolder.build(cut.value, cut.dim), MutableArrayRef(cuts).drop_front(index + 1));
       eraseUnused(cut.value);
     }
   }

@@ -66,6 +66,16 @@ static bool addresses(RankedTensorType type, const ShardingRule &rule) {
          });
 }
 
+/// The value with `neutral` where dim is padding. Of a square, what is squared is masked: a sum of squares stays one, which a
+/// builtin adds in double precision.
+static Value mask(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size, const Axes &axes, double neutral) {
+  auto square = value.getDefiningOp<MultiplyOp>();
+  if (neutral != 0 || !square || square.getLhs() != square.getRhs())
+    return buildMask(builder, loc, value, dim, size, axes, neutral);
+  Value masked = buildMask(builder, loc, square.getLhs(), dim, size, axes, neutral);
+  return MultiplyOp::create(builder, loc, value.getType(), masked, masked);
+}
+
 /// Padding along a factor that the op reduces must not count; what stands there must not address anything
 /// beyond a shard.
 Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType global, ArrayRef<DimFactors> dims,
@@ -78,8 +88,7 @@ Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType glob
     bool matters = addresses(global, rule) ||
                    (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Indexed);
     if (matters && global.getDimSize(dim) % mesh.getSize(axes))
-      value =
-          buildMask(builder, op->getLoc(), value, dim, global.getDimSize(dim), axes, neutralOf(factor.kind));
+      value = mask(builder, op->getLoc(), value, dim, global.getDimSize(dim), axes, neutralOf(factor.kind));
   }
   return value;
 }

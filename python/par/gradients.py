@@ -6,12 +6,13 @@ import warnings
 from .errors import Error
 
 KEY = "par.training"  # of the model's metadata; read by par-compile (docs/plan.md, 4)
+TIED = "par.tied"
 VERSION = 1
 
 
 def note(torch, module, program, used):
-    """Writes parameters without gradients and the embeddings that mask or scale theirs into the file's metadata. `used`: the
-    names of PyTorch's graph that an output depends on."""
+    """Writes parameters without gradients, the further names of tied ones and the embeddings that mask or scale theirs into the
+    file's metadata. `used`: the names of PyTorch's graph that an output depends on."""
     said = {}
     frozen = _frozen(module, program.model.graph.initializers)
     if frozen:
@@ -19,6 +20,9 @@ def note(torch, module, program, used):
     embeddings = _embeddings(torch, program, used)
     if embeddings:
         said["embeddings"] = embeddings
+    tied = _tied(module, program.model.graph.initializers)
+    if tied:
+        program.model.metadata_props[TIED] = json.dumps(tied)
     if said:
         program.model.metadata_props[KEY] = json.dumps({"version": VERSION, **said})
 
@@ -27,6 +31,15 @@ def _frozen(module, initializers):
     """Initializers that need no gradient; a tied one bears one of its names."""
     return [name for name, parameter in module.named_parameters(remove_duplicate=False)
             if not parameter.requires_grad and name in initializers]
+
+
+def _tied(module, initializers):
+    """The further names of each parameter that has several, whether a node of that module reads it or not, and the one in the file."""
+    names = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    owners = {name: next((other for other in each if other in initializers), None) for each in names.values() for name in each}
+    return {name: owner for name, owner in owners.items() if owner and name not in initializers}
 
 
 def _embeddings(torch, program, used):

@@ -99,3 +99,22 @@ par.step @predict(%x: tensor<8x64xf32>) -> tensor<8x4x1x16xf32> attributes {inpu
   %q = par.slice %1 [0, 0, 0, 0] to [8, 4, 1, 16] by [1, 1, 1, 1] : tensor<8x4x3x16xf32> to tensor<8x4x1x16xf32>
   par.return %q : tensor<8x4x1x16xf32>
 }
+
+// -----
+
+// Parts of a part, as a loop over time takes them: the outer cut unfolds, and the inner one is of what stands in its place.
+// CHECK: par.variable @w parameter : tensor<64x2x96xf32> stored tensor<64x192xf32>
+par.variable @w parameter : tensor<64x192xf32>
+par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x48xf32>, tensor<8x96xf32>) attributes {inputs = ["x"], outputs = ["sum", "b"]} {
+  %w = par.read @w : tensor<64x192xf32>
+  %0 = par.dot %x, %w contracting [1] x [0] : (tensor<8x64xf32>, tensor<64x192xf32>) -> tensor<8x192xf32>
+  %a = par.slice %0 [0, 0] to [8, 96] by [1, 1] : tensor<8x192xf32> to tensor<8x96xf32>
+  %b = par.slice %0 [0, 96] to [8, 192] by [1, 1] : tensor<8x192xf32> to tensor<8x96xf32>
+  // CHECK: %[[a:.*]] = par.reshape {{.*}} : tensor<8x1x96xf32> to tensor<8x96xf32>
+  // CHECK-DAG: par.slice %[[a]] [0, 0] to [8, 48]
+  // CHECK-DAG: par.slice %[[a]] [0, 48] to [8, 96]
+  %first = par.slice %a [0, 0] to [8, 48] by [1, 1] : tensor<8x96xf32> to tensor<8x48xf32>
+  %second = par.slice %a [0, 48] to [8, 96] by [1, 1] : tensor<8x96xf32> to tensor<8x48xf32>
+  %sum = par.add %first, %second : tensor<8x48xf32>
+  par.return %sum, %b : tensor<8x48xf32>, tensor<8x96xf32>
+}

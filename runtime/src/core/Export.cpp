@@ -60,6 +60,10 @@ void writeTransposed(Session &session, const Tensor &tensor, Write write) {
   }
 }
 
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
 
 /// A folder's path as one for a file in it: "a/b" of "b", "./b" of "b".
@@ -123,21 +127,42 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
   }
 }
 
+/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Their names
+/// without it are for reading alone: a file with both would be loaded into neither, and twice as large.
+std::string wrapperOf(const format::Manifest &manifest) {
+  std::string wrapper;
+  for (const Tensor &tensor : manifest.tensors) {
+    if (tensor.kind != format::TensorKind::Parameter || !tensor.transposed.empty())
+      continue;
+    std::string first = tensor.name.substr(0, tensor.name.find('.') + 1);
+    if (!contains(tensor.aliases, tensor.name.substr(first.size())) || (!wrapper.empty() && first != wrapper))
+      return "";
+    wrapper = first;
+  }
+  return wrapper;
+}
+
 } // namespace
 
 void exportWeights(Session &session, const std::string &path) {
   comm::Control &control = session.jobControl();
   std::vector<ArrayHeader> headers;
   std::vector<const Tensor *> tensors;
+  std::string wrapper = wrapperOf(session.manifest());
+  auto hasLonger = [&](const std::vector<std::string> &names, const std::string &name) {
+    return !wrapper.empty() && contains(names, wrapper + name);
+  };
   for (const Tensor &tensor : session.manifest().tensors) {
     if (!isExported(tensor))
       continue;
     if (tensor.transposed.empty())
       headers.push_back({tensor.name, tensor.type, tensor.stored});
     for (const std::string &alias : tensor.aliases)
-      headers.push_back({alias, tensor.type, tensor.stored});
+      if (wrapper + alias != tensor.name && !hasLonger(tensor.aliases, alias))
+        headers.push_back({alias, tensor.type, tensor.stored});
     for (const std::string &name : tensor.transposed)
-      headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
+      if (!hasLonger(tensor.transposed, name))
+        headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
     tensors.resize(headers.size(), &tensor);
   }
   PartFile part(path, control);
@@ -147,8 +172,7 @@ void exportWeights(Session &session, const std::string &path) {
   SafetensorsWriter writer(part.name(), headers, false, {{"format", "pt"}});
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
-    const std::vector<std::string> &transposed = tensors[i]->transposed;
-    if (std::find(transposed.begin(), transposed.end(), headers[i].name) != transposed.end())
+    if (contains(tensors[i]->transposed, headers[i].name))
       writeTransposed(session, *tensors[i], write);
     else
       writeOwned(session, *tensors[i], write);

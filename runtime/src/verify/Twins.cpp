@@ -111,18 +111,32 @@ static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, c
   return std::nullopt;
 }
 
+static std::set<std::string> tensorsOf(const Bundle &bundle, uint32_t rank) {
+  std::set<std::string> tensors;
+  for (const Buffer &buffer : bundle.programs[bundle.manifest.ranks[rank].role].buffers)
+    if (buffer.kind == BufferKind::State && buffer.of == kNone)
+      tensors.insert(buffer.tensor);
+  return tensors;
+}
+
 std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle,
                                                       const std::vector<uint32_t> &ranks,
                                                       const std::vector<Lineage> &lineages) {
+  std::vector<std::set<std::string>> held;
+  for (uint32_t rank : ranks)
+    held.push_back(tensorsOf(bundle, rank));
+  std::set<std::string> common = held.empty() ? std::set<std::string>() : held.front();
+  bool alike = true; // all hold the same
+  for (const std::set<std::string> &tensors : held) {
+    alike &= tensors == held.front();
+    std::erase_if(common, [&](const std::string &tensor) { return !tensors.count(tensor); });
+  }
   std::map<std::set<std::string>, size_t> seen;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    std::set<std::string> tensors;
-    for (const Buffer &buffer : bundle.programs[bundle.manifest.ranks[ranks[i]].role].buffers)
-      if (buffer.kind == BufferKind::State && buffer.of == kNone)
-        tensors.insert(buffer.tensor);
-    auto [twin, alone] = seen.emplace(std::move(tensors), i);
-    if (twin->first.empty())
-      continue; // without state nothing says that they do the same
+    // Nothing says that two do the same which hold nothing, or only what all do: stages without a parameter have the loss scale.
+    if (held[i].empty() || (!alike && held[i] == common))
+      continue;
+    auto [twin, alone] = seen.emplace(held[i], i);
     if (!alone)
       if (auto found = compare(bundle, ranks[twin->second], lineages[twin->second], ranks[i], lineages[i]))
         return found;
