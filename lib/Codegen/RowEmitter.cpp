@@ -6,6 +6,9 @@ using namespace mlir;
 
 namespace par::codegen {
 
+/// Elements that one f32 may add up one after another, and how many of a longer sum a part has.
+static constexpr int64_t longSum = 4096, partOfSum = 512;
+
 SmallVector<Value> RowEmitter::loop(Value from, Value to, Value step, ValueRange carried,
                                     function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(elements.builder, elements.loc, from, to, step, carried,
@@ -118,7 +121,50 @@ Value RowEmitter::start(const Nest &nest) {
   return elements.readElement(init->get(), applyMap(op.getMatchingIndexingMap(init), iteration));
 }
 
+/// The sum of a nest if one f32 would take so many elements one after another that small ones were lost in it.
+static std::optional<Combiner> findLongSum(const Nest &nest) {
+  int64_t count = 1;
+  for (unsigned position : nest.reducedLoops)
+    count *= nest.loops[position];
+  std::optional<Combiner> combiner = count > longSum ? findCombiner(nest.op) : std::nullopt;
+  bool adds = combiner && isa<arith::AddFOp>(combiner->op) && !combiner->op->getResult(0).getType().isF64();
+  return adds ? combiner : std::nullopt;
+}
+
+Value RowEmitter::sumInParts(const Nest &nest, const Combiner &sum, size_t number) {
+  unsigned position = nest.reducedLoops[number];
+  int64_t size = nest.loops[position];
+  bool last = number + 1 == nest.reducedLoops.size();
+  Value zero = arith::ConstantOp::create(elements.builder, elements.loc, sum.identity);
+  auto add = [&](Value before) {
+    return last ? elements.computeBody(nest.op, iteration, before)
+                : sum.combine(elements.builder, before, sumInParts(nest, sum, number + 1));
+  };
+  if (size == 1)
+    return add(zero);
+  auto part = [&](Value from, Value to) {
+    return loop(from, to, elements.constant(1), zero, [&](Value iv, ValueRange carried) {
+      elements.dims[position] = iv;
+      ElementEmitter::Memo outer = elements.memo;
+      Value next = add(carried[0]);
+      elements.memo = std::move(outer);
+      return SmallVector<Value>{next};
+    })[0];
+  };
+  Value end = elements.constant(size), step = elements.constant(partOfSum);
+  if (size <= 2 * partOfSum)
+    return part(elements.constant(0), end);
+  return loop(elements.constant(0), end, step, zero, [&](Value begin, ValueRange carried) {
+    Value next = arith::AddIOp::create(elements.builder, elements.loc, begin, step);
+    Value to = arith::MinSIOp::create(elements.builder, elements.loc, next, end);
+    return SmallVector<Value>{sum.combine(elements.builder, carried[0], part(begin, to))};
+  })[0];
+}
+
 Value RowEmitter::reduceToRegister(const Nest &nest, size_t number, Value value) {
+  if (number == 0)
+    if (std::optional<Combiner> sum = findLongSum(nest))
+      return sum->combine(elements.builder, value, sumInParts(nest, *sum, 0));
   if (number == nest.reducedLoops.size())
     return elements.computeBody(nest.op, iteration, value);
   return open(nest, nest.reducedLoops[number], value, [&](ValueRange carried) {

@@ -1,6 +1,7 @@
 #ifndef PAR_LIB_CODEGEN_ROWEMITTER_H
 #define PAR_LIB_CODEGEN_ROWEMITTER_H
 
+#include "Combiner.h"
 #include "ElementEmitter.h"
 
 namespace par::codegen {
@@ -37,6 +38,8 @@ public:
   mlir::Value start(const Nest &nest);
   /// The reduced loops from `number` on, with the value in a register.
   mlir::Value reduceToRegister(const Nest &nest, size_t number, mlir::Value value);
+  /// The same of a long sum: loops are cut into parts, each of which begins anew and is added as a whole.
+  mlir::Value sumInParts(const Nest &nest, const Combiner &sum, size_t number);
   /// The result's loops from free loop `number` on, the element in the middle.
   void emitElements(const Nest &nest, size_t number);
   /// A loop over parts of [from, to), as long as a square's side but for the last unless they are `whole`; `body` gets their bounds.

@@ -85,7 +85,12 @@ FailureOr<Value> GraphImporter::attachLoss() {
   bool classes = loss.kind == "cross_entropy";
   if (classes && type.getRank() < 2)
     return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;
-  if (classes && type.getRank() > 3)
+  if (loss.output.empty())
+    if (auto other = llvm::find_if(model.outputs, [&](auto &each) { return &each > output && onnx::isFloat(each.type); });
+        other != model.outputs.end())
+      emitWarning(fileLoc) << "train.loss is of \"" << output->name << "\", the first output of floats; for \"" << other->name
+                           << "\" or another say train.loss.output";
+  if (classes && (type.getRank() > 3 || (type.getRank() == 3 && type.getDimSize(1) == type.getDimSize(2))))
     emitWarning(fileLoc) << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
                          << ", for its classes; where they are dim 1, as PyTorch has them, permute the output in the module, or "
                             "compute the loss there (train: {})";

@@ -279,7 +279,7 @@ FailureOr<RandomState> NodeImporter::randomState() {
     FailureOr<Value> seed = readRandom("seed", VariableKind::hyper, float(graph.options.seed));
     FailureOr<Value> step = seed;
     if (!failed(seed) && graph.options.train)
-      step = readRandom("draws", VariableKind::counter, 0);
+      step = readRandom(drawsVariable, VariableKind::counter, 0);
     if (failed(step))
       return failure();
     if (!graph.options.train) {

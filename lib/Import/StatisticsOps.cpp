@@ -95,6 +95,9 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
   if (samples % groups != 0)
     return importer.error() << "a batch of " << samples << " does not divide into " << groups
                             << " groups that share statistics";
+  if (importer.trains() && countElements(norm.shape()) == norm.shape()[1] * groups)
+    return importer.error() << "normalises each channel by one number, which leaves nothing of it: PyTorch refuses that, too; more "
+                               "samples must share statistics (batch.size, batch.microbatches, batch_norm)";
   GroupStatistics statistics(norm.x, groups);
   Term factor = statistics.repeat(norm.scale) * rsqrt(statistics.variance + norm.epsilon);
   Term normed = statistics.centred * statistics.spread(factor, statistics.centred);

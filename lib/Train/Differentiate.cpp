@@ -4,6 +4,7 @@
 #include "par/Interfaces/Differentiable.h"
 #include "par/Train/Passes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -235,12 +236,38 @@ static FailureOr<StepOp> cloneForward(StepOp eval) {
   return train;
 }
 
+/// Whether a bound depends on how many steps have drawn, as Dropout's does: it is 0 where a model is evaluated.
+static bool isCounted(Value bound) {
+  SetVector<Operation *> slice;
+  (void)getBackwardSlice(bound, &slice, BackwardSliceOptions());
+  return llvm::any_of(slice, [](Operation *op) {
+    auto read = dyn_cast<ReadOp>(op);
+    return read && read.getVariable() == drawsVariable;
+  });
+}
+
+/// Whether the numbers that are drawn only meet such bounds.
+static bool actsInTrainingAlone(RandomBitsOp draws) {
+  SmallVector<Value> numbers{draws.getResult()};
+  while (!numbers.empty())
+    for (Operation *user : numbers.pop_back_val().getUsers()) {
+      auto compare = dyn_cast<CompareOp>(user);
+      if (compare ? !isCounted(compare.getRhs()) : !isa<ShiftRightOp, ConvertOp, MultiplyOp>(user))
+        return false;
+      if (!compare)
+        numbers.push_back(user->getResult(0));
+    }
+  return true;
+}
+
 /// A module that draws in training alone, in a form that is not known, would draw where it evaluates too.
 static void warnOfDraws(StepOp eval) {
-  auto draws = eval.getBlock().getOps<RandomBitsOp>();
-  if (!draws.empty())
-    (*draws.begin()).emitWarning() << "draws random numbers where it evaluates (--eval), too; evaluate a bundle of the module "
-                                      "exported after eval() if it draws in training alone";
+  for (RandomBitsOp draws : eval.getBlock().getOps<RandomBitsOp>())
+    if (!actsInTrainingAlone(draws)) {
+      draws.emitWarning() << "draws random numbers where it evaluates (--eval), too; evaluate a bundle of the module "
+                             "exported after eval() if it draws in training alone";
+      return;
+    }
 }
 
 namespace {

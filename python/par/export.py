@@ -43,7 +43,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     module = _unwrapped(torch, module)
     names, values = _named_inputs(torch, module, inputs)
     dims = _dynamic_dims(names, values, dynamic)
-    modes = {part: part.training for part in module.modules()}
+    attributes = [(vars(part), dict(vars(part))) for part in module.modules()]
     if not module.training:
         module.train()
     before = [(value, value.detach().clone()) for value in module.buffers()]
@@ -70,9 +70,11 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _move(temporary, path)
     finally:
         _remove(temporary)
-        for part, training in modes.items():
-            part.training = training
         _restore(torch, before)
+        for now, then in attributes:  # the mode, and tensors of the exporter's that forward kept on the module
+            for name in now.keys() - then.keys():
+                del now[name]
+            now.update(then)
     return str(path)
 
 

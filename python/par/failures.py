@@ -15,12 +15,15 @@ def as_error(torch, reason):
         root = root.__cause__
         chain.append(root)
     notes = [] if root is reason else [f"{type(root).__name__}: {_first_line(root)}"]
-    place = _place(torch, chain)
+    place = _place(torch, chain) or _place_of_node(torch, chain)
     if place:
         notes.append(f"{place}: this call")
     if type(root).__name__ in BY_DATA:
         notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute everything and "
                      "choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
+    if type(root).__name__ == "DispatchError":
+        notes.append("the exporter has no ONNX for that operator: write it from others there (products, sums, sort, topk, gather, "
+                     "where), or from smaller parts")
     if "complex-valued" in str(root):
         notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
                      "rotary positions do, or give the tensor its shape by view")
@@ -39,6 +42,18 @@ def _place(torch, chain):
     users = [frame for frame in frames if os.path.isfile(frame.filename) and not frame.filename.startswith(tuple(own))
              and "site-packages" not in frame.filename and frame.name == "forward"]
     return f"{users[-1].filename}:{users[-1].lineno}" if users else None
+
+
+def _place_of_node(torch, chain):
+    """The line of forward that the node of PyTorch's graph is from which the exporter could not translate."""
+    for one in chain:
+        for frame, _ in traceback.walk_tb(one.__traceback__):
+            node = frame.f_locals.get("node")
+            if isinstance(node, torch.fx.Node):
+                said = _last(re.findall(r'File "([^"]+)", line (\d+)', node.stack_trace or ""))
+                if said:
+                    return ":".join(said)
+    return None
 
 
 def _last(found):

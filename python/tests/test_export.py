@@ -228,6 +228,53 @@ class Exporter(unittest.TestCase):
             par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
         self.assertRegex(caught.exception.notes[-2], r"test_export\.py:\d+: this call$")
 
+    def test_names_the_line_of_an_operator_without_onnx(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x.cumprod(1)
+
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
+            par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
+        line = Net.forward.__code__.co_firstlineno + 1
+        self.assertRegex("\n".join(caught.exception.notes), rf"test_export\.py:{line}: this call\nthe exporter has no ONNX for that op")
+
+    def test_leaves_the_module_as_it_was(self):
+        import copy
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.map, self.kept = torch.nn.Linear(4, 3), None
+
+            def forward(self, x):
+                self.kept = self.map(x)
+                self.new = self.kept + 1
+                return self.new.sum()
+
+        module = Net().eval()
+        self.exported(module, {"x": torch.zeros(2, 4)})
+        self.assertEqual((module.kept, hasattr(module, "new"), module.training, module.map.training), (None, False, False, False))
+        copy.deepcopy(module)
+
+    def test_names_tied_parameters(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5, bias=False)
+                self.head.weight = self.table.weight
+
+            def forward(self, x):  # the head is not called
+                return torch.nn.functional.linear(self.table(x), self.table.weight).sum()
+
+        model, _ = self.exported(Net(), {"x": torch.zeros(2, 3, dtype=torch.long)})
+        self.assertEqual([i.name for i in model.graph.initializer], ["head.weight"])
+        self.assertEqual({p.key: p.value for p in model.metadata_props}, {"par.tied": '{"table.weight": "head.weight"}'})
+
     def test_says_what_to_do_about_complex_numbers(self):
         import torch
 

@@ -10,6 +10,10 @@ namespace par {
 /// name is none that a module's parameter can have.
 inline constexpr llvm::StringLiteral trainingVariable = "par.training";
 
+/// The scalar f32 counter of the steps that have drawn random numbers, 0 where a model is evaluated: what acts in training alone
+/// asks whether there was one.
+inline constexpr llvm::StringLiteral drawsVariable = "draws";
+
 /// Attribute of a step that predicts with a batch of one: of each output the dim that is the batch. Dims of size 1 are no factors
 /// of sharding rules, by which larger batches are followed from the inputs.
 inline constexpr llvm::StringLiteral batchOfOneAttr = "par.batch_of_one";

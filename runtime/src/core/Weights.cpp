@@ -286,7 +286,7 @@ bool sameShape(const Tensor &tensor, const StoredArray &array) {
   const std::vector<int64_t> &shape = array.stored ? *array.stored : array.shape;
   if (!sameShape(tensor, array))
     throw Failure::at(file, Message::wrongShape, tensor.name, describeShape(shape), describeShape(tensor.stored),
-                      matching);
+                      matching, array.stored ? "" : "; to begin it anew, a head of other classes, leave it out of the file and say --init");
   throw Failure::at(file, Message::wrongType, tensor.name, describeArray(array.type, shape),
                     describeArray(tensor.type, tensor.stored));
 }

@@ -9,6 +9,7 @@
     ir 10                         opset 20                  function local::f
     signature p_w PARAMETER w     (a line of torch.export's graph signature)
     training {"version": 1}       (what par.export notes in the model's metadata)
+    tied {"a": "b"}                (further names of initializers that par.export notes there)
 """
 import re
 import struct
@@ -143,8 +144,8 @@ def encode(lines):
         elif key == "signature":
             name, kind, target = rest.split()
             signature += f"{name}: {kind} target='{target}'\n"
-        elif key == "training":
-            model += metadata(14, "par.training", rest)
+        elif key in ("training", "tied"):
+            model += metadata(14, f"par.{key}", rest)
         elif key == "body":
             outer.append((graph, rest))
             graph = b""

@@ -70,7 +70,7 @@ struct MessageText {
   M(dataLeaves, "external data \"{}\" of {} is a link out of the model's folder")                                        \
   M(modelMissing, "no weights: {} is neither here nor beside the bundle; give --weights FILE, or --init")              \
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
-  M(wrongShape, "\"{}\" is {}, the bundle has {}; the {} others match")                                                \
+  M(wrongShape, "\"{}\" is {}, the bundle has {}; of the others {} match{}")                                           \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
   M(unusedStates, "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")  \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
