@@ -116,7 +116,7 @@ TEST_F(Saves, ofAnotherWidthAreRefused) {
   std::string other = write(wide, "other");
   for (const char *flag : {"--resume", "--weights"}) {
     EXPECT_EQ(run({other, "--comm", "inproc", "-n", "2", "--text", folder / "text", flag, save + "/2", "--steps", "3"}), 1);
-    expectSays(save + "/2/index.json: error: \"w\" is [8, 8], the bundle has [16, 4]; the ");
+    expectSays(save + "/2/index.json: error: \"w\" is [8, 8], the bundle has [16, 4]; of the others ");
   }
 }
 
