@@ -24,6 +24,8 @@ def as_error(torch, reason):
     if type(root).__name__ == "DispatchError":
         notes.append("the exporter has no ONNX for that operator: write it from others there (products, sums, sort, topk, gather, "
                      "where), or from smaller parts")
+    if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
+        notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
     if "complex-valued" in str(root):
         notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
                      "rotary positions do, or give the tensor its shape by view")

@@ -240,6 +240,21 @@ class Exporter(unittest.TestCase):
         line = Net.forward.__code__.co_firstlineno + 1
         self.assertRegex("\n".join(caught.exception.notes), rf"test_export\.py:{line}: this call\nthe exporter has no ONNX for that op")
 
+    def test_says_which_name_is_taken(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.code = torch.nn.Parameter(torch.ones(3))
+
+            def forward(self, x):
+                return x * self.code
+
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
+            par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
+        self.assertIn('PyTorch\'s graph has a "code" of its own: call that parameter, buffer or module otherwise', caught.exception.notes)
+
     def test_leaves_the_module_as_it_was(self):
         import copy
         import torch
