@@ -64,11 +64,16 @@ static std::pair<BufferOp, Value> findRows(LaunchOp launch, const SymbolTable &n
 
 llvm::DenseSet<Operation *> growBuffersOfState(ModuleOp module, const SymbolTable &kernels) {
   llvm::StringMap<RankedTensorType> wanted; // by variable: all programs hold it alike
+  SymbolTable variables(module);
+  auto isWritten = [&](BufferOp buffer) { // nothing writes a constant, no zeros behind its rows either
+    auto variable = variables.lookup<VariableOp>(*buffer.getOf());
+    return !variable || variable.getKind() != VariableKind::constant;
+  };
   for (ProgramOp program : module.getOps<ProgramOp>()) {
     SymbolTable names(program);
     program.walk([&](LaunchOp launch) {
       auto [buffer, rows] = findRows(launch, names, kernels);
-      RankedTensorType type = buffer && buffer.getOf() ? grownTo(buffer, rows) : RankedTensorType();
+      RankedTensorType type = buffer && buffer.getOf() && isWritten(buffer) ? grownTo(buffer, rows) : RankedTensorType();
       RankedTensorType &known = type ? wanted[*buffer.getOf()] : type;
       if (type && (!known || known.getDimSize(0) < type.getDimSize(0)))
         known = type;
