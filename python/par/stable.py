@@ -59,13 +59,13 @@ def logcumsumexp(self, dim):
     if rank == 0:
         return op.Identity(self)
     dim %= rank
-    one, length = op.Constant(value_ints=[1]), op.Shape(self, start=dim, end=dim + 1)
+    length = op.Shape(self, start=dim, end=dim + 1)
     square = op.Expand(like(op, 1, self), op.Concat(length, length, axis=0))
     behind = op.Equal(op.Trilu(square, upper=0), like(op, 0, self))
-    shape = op.Concat(length, length, op.Constant(value_ints=[1] * (rank - 1 - dim)), axis=0) if dim < rank - 1 else None
-    behind = op.Reshape(behind, shape) if shape is not None else behind
+    if dim < rank - 1:
+        behind = op.Reshape(behind, op.Concat(length, length, op.Constant(value_ints=[1] * (rank - 1 - dim)), axis=0))
     pairs = op.Where(behind, like(op, -math.inf, self), op.Unsqueeze(self, op.Constant(value_ints=[dim])))
-    return op.ReduceLogSumExp(pairs, op.Add(one, op.Constant(value_ints=[dim])), keepdims=0)
+    return op.ReduceLogSumExp(pairs, op.Constant(value_ints=[dim + 1]), keepdims=0)
 
 
 def vector_norm(self, ord=2.0, dim=None, keepdim=False, dtype=-1):
