@@ -39,10 +39,10 @@ static std::optional<StridedView> viewBefore(Value end, ArrayRef<OpOperand *> us
   return view;
 }
 
-/// Rows as the builtins take them; none if a row's elements do not lie side by side, or rows begin where the library's
-/// accesses of 16 bytes cannot.
+/// Rows as the builtins take them; none if a row's elements do not lie side by side, or rows of a narrow format begin where the
+/// library's accesses of 16 bytes cannot.
 static std::optional<kernels::AttentionRows> readRows(Value buffer, const std::optional<StridedView> &view) {
-  constexpr int64_t together = 8;
+  const int64_t together = getTensorType(buffer.getType()).getElementTypeBitWidth() == 16 ? 8 : 1;
   if (!view || view->sizes.size() != 4 || (view->strides[3] != 1 && view->sizes[3] != 1) || view->offset % together)
     return std::nullopt;
   int64_t whole = view->sizes[3];
@@ -225,7 +225,8 @@ template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
 
 /// The form of a builtin for the op's format.
 template <typename Op> static std::string formOf(Op op, StringRef name) {
-  return (name + (Heads(op).element.isBF16() ? "_bf16" : "_f16")).str();
+  Type element = Heads(op).element;
+  return (name + (element.isF32() ? "" : element.isBF16() ? "_bf16" : "_f16")).str();
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionOp op) {
@@ -249,9 +250,9 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AttentionGradOp op) 
 std::optional<BuiltinCall> describeAttention(KernelOp kernel) {
   for (Operation &op : kernel.getBlock()) {
     if (auto forward = dyn_cast<AttentionOp>(op))
-      return isLibraryCall(forward) ? describe(kernel, forward) : std::nullopt;
+      return isOneCall(forward, /*gpu=*/false) ? describe(kernel, forward) : std::nullopt;
     if (auto backward = dyn_cast<AttentionGradOp>(op))
-      return isLibraryCall(backward) ? describe(kernel, backward) : std::nullopt;
+      return isOneCall(backward, /*gpu=*/false) ? describe(kernel, backward) : std::nullopt;
   }
   return std::nullopt;
 }

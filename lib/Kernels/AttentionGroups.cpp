@@ -10,19 +10,22 @@ using namespace mlir;
 
 namespace par {
 
-/// Heads, in the format of 16 bits.
-static bool isHeads(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getRank() == 4 && type.getElementTypeBitWidth() == 16;
+/// Of a result, which else is lse.
+static bool isHeads(Value result) { return cast<RankedTensorType>(result.getType()).getRank() == 4; }
+
+/// All operands but lse and the mask.
+static SmallVector<Value> headsReadBy(Operation *op) {
+  if (auto grad = dyn_cast<AttentionGradOp>(op))
+    return {grad.getCotangent(), grad.getQuery(), grad.getKey(), grad.getValue(), grad.getAttended()};
+  return SmallVector<Value>(op->getOperands().take_front(3));
 }
 
 /// With the movements of what it reads.
 static std::unique_ptr<Group> readHeads(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
-  for (Value operand : op->getOperands())
-    if (isHeads(operand))
-      for (Operation *move : findReadMoves(operand, isTaken))
-        group->clones.insert(move);
+  for (Value operand : headsReadBy(op))
+    for (Operation *move : findReadMoves(operand, isTaken))
+      group->clones.insert(move);
   group->ops.push_back(op);
   group->anchor = op;
   return group;

@@ -11,11 +11,11 @@ namespace par {
 
 /// The decomposition has products, which a generated kernel would compute element by element, and no library has
 /// one call for all of it.
-static bool expands(DecomposableOpInterface composite) {
+static bool expands(DecomposableOpInterface composite, bool gpu) {
   if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
-    return !isLibraryCall(attention);
+    return !isOneCall(attention, gpu);
   auto grad = dyn_cast<AttentionGradOp>(composite.getOperation());
-  return grad && !isLibraryCall(grad);
+  return grad && !isOneCall(grad, gpu);
 }
 
 static void expand(DecomposableOpInterface composite) {
@@ -26,11 +26,13 @@ static void expand(DecomposableOpInterface composite) {
 
 namespace {
 struct ExpandProductsPass : impl::ExpandProductsPassBase<ExpandProductsPass> {
+  using ExpandProductsPassBase::ExpandProductsPassBase;
+
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       for (BlockOp block : program.getOps<BlockOp>())
         for (auto op : llvm::make_early_inc_range(block.getBody().front().getOps<DecomposableOpInterface>()))
-          if (expands(op))
+          if (expands(op, device == "cuda"))
             expand(op);
   }
 };

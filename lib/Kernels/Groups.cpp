@@ -190,8 +190,8 @@ void Former::require(Value value) {
 
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
+  arrangeAttention(block);
   if (gpu) {
-    arrangeAttention(block);
     roundRowsFirst(block);
     roundForLibrary(block);
   }

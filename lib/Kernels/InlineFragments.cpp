@@ -91,13 +91,13 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
-  manager.addPass(createExpandProductsPass());
+  manager.addPass(createExpandProductsPass({device}));
   manager.addPass(createExpandConvolutionsPass());
   if (device == "cuda") {
     manager.addPass(createSeparateStridesPass());
     manager.addPass(createJoinPadsPass());
-    manager.addPass(createKeepHeadsPass());
   }
+  manager.addPass(createKeepHeadsPass());
   manager.addPass(createChainSumsPass());
   if (device == "cuda")
     manager.addPass(createAlignRowsPass());

@@ -167,11 +167,9 @@ static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t
   return side;
 }
 
-/// A product over one dim of two tensors of bf16 or f16, each with two batching dims and a dim more.
+/// A product over one dim of two tensors of one format, each with two batching dims and a dim more.
 static bool isPerHead(DotOp dot) {
-  Type element = elementOf(dot.getLhs());
-  return (element.isBF16() || element.isF16()) && element == elementOf(dot.getRhs()) &&
-         dot.getLhs().getType().getRank() == 4 && dot.getRhs().getType().getRank() == 4 &&
+  return elementOf(dot.getLhs()) == elementOf(dot.getRhs()) && dot.getLhs().getType().getRank() == 4 && dot.getRhs().getType().getRank() == 4 &&
          dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
 }
 

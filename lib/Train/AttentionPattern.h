@@ -22,7 +22,7 @@ struct AttentionPattern {
 };
 
 /// The attention that ends in the product of probabilities and values; none if it is none, if what is between the two
-/// products is read by others, or if the products are not of bf16 or f16.
+/// products is read by others, or if the products are not of one format.
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks);
 
 } // namespace par

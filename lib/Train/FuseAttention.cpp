@@ -45,14 +45,16 @@ static RankedTensorType arrangedType(const AttentionSide &side, Type element) {
   return RankedTensorType::get(llvm::map_to_vector(side.order, [&](int64_t dim) { return shape[dim]; }), element);
 }
 
-static void fuse(DotOp values, AttentionMasks &masks) {
-  std::optional<AttentionPattern> pattern = readAttention(values, masks);
+static void fuse(DotOp values, AttentionMasks &masks, bool gpu) {
+  Type element = values.getType().getElementType();
+  std::optional<AttentionPattern> pattern;
+  if (gpu ? element.isBF16() || element.isF16() : element.isF32())
+    pattern = readAttention(values, masks);
   if (!pattern)
     return;
-  Type element = values.getType().getElementType();
   Heads heads(arrangedType(pattern->query, element), arrangedType(pattern->key, element),
               arrangedType(pattern->value, element));
-  if (!heads.fitLibrary())
+  if (gpu && !heads.fitLibrary())
     return;
   StageOfProduct listener;
   listener.stage = getStage(values);
@@ -68,11 +70,13 @@ static void fuse(DotOp values, AttentionMasks &masks) {
 
 namespace {
 struct FuseAttentionPass : impl::FuseAttentionPassBase<FuseAttentionPass> {
+  using FuseAttentionPassBase::FuseAttentionPassBase;
+
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>()) {
       AttentionMasks masks;
       for (DotOp dot : llvm::make_early_inc_range(step.getBlock().getOps<DotOp>()))
-        fuse(dot, masks);
+        fuse(dot, masks, device == "cuda");
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBlock())))
         if (isTensorOp(&op) && isOpTriviallyDead(&op))
           op.erase();

@@ -93,7 +93,7 @@ static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<con
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   TrainOptions options;
   options.compute = *plan.precision.compute;
-  options.fuseAttention = *plan.target.device == "cuda";
+  options.device = *plan.target.device;
   options.states = *plan.precision.states;
   options.lossScale = *plan.precision.lossScale;
   options.lossScaleGrowth = *plan.precision.growth;

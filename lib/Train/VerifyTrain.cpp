@@ -138,8 +138,7 @@ void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options)
     mix.keep.assign(options.keep.begin(), options.keep.end());
     manager.addPass(createMixPrecisionPass(mix));
   }
-  if (options.fuseAttention)
-    manager.addPass(createFuseAttentionPass());
+  manager.addPass(createFuseAttentionPass({options.device}));
 }
 
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {

@@ -1,11 +1,15 @@
 // What no library computes as a whole is products, which are calls of their own, and the ops between them. What one does,
-// stays, also where f32 is all that computes, and is a kernel of its own.
-// RUN: par-opt %s --par-expand-products | FileCheck %s
-// RUN: par-opt %s --par-expand-products --par-widen-arithmetic --par-form-kernels='device=cuda' --par-verify-kernels \
+// stays, also where f32 is all that computes, and is a kernel of its own. A cpu has one call for attention of f32.
+// RUN: par-opt %s --par-expand-products=device=cuda | FileCheck %s
+// RUN: par-opt %s --par-expand-products --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=CPU
+// RUN: par-opt %s --par-expand-products=device=cuda --par-widen-arithmetic --par-form-kernels='device=cuda' --par-verify-kernels \
 // RUN:   | FileCheck %s --check-prefix=KERNELS
 
 // KERNELS-DAG: par.kernel @attention.{{[01]}}(%{{.*}}: tensor<2x4x8x16xbf16>, %{{.*}}: tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>) attributes {implementation = "builtin:attention_bf16"}
 // KERNELS-DAG: par.kernel @attention_grad.0({{.*}}tensor<2x4x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) attributes {implementation = "builtin:attention_backward_bf16"}
+
+// CPU-DAG: par.kernel @attention.{{.*}}(%{{.*}}: tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>) attributes {implementation = "builtin:attention"}
+// CPU-DAG: par.kernel @attention_grad.{{.*}} -> (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) attributes {implementation = "builtin:attention_backward"}
 
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {

@@ -1,5 +1,6 @@
-// Products, a softmax and products again are one op where they are of bf16 or f16.
+// Products, a softmax and products again are one op where they are of bf16 or f16, and on a cpu where they are of f32.
 // RUN: par-opt %s --par-fuse-attention --split-input-file | FileCheck %s
+// RUN: par-opt %s --par-fuse-attention=device=cpu --split-input-file | FileCheck %s --check-prefix=CPU --implicit-check-not=par.attention
 // RUN: par-opt %s --split-input-file --par-check-phases=passes=par-fuse-attention -o /dev/null
 
 // As PyTorch's exporter writes scaled_dot_product_attention: the root of the factor on either side, NaN to 0.
@@ -186,9 +187,11 @@ par.step @eval(%q: tensor<2x8x8x16xf16>, %k: tensor<2x2x6x16xf16>, %v: tensor<2x
 
 // -----
 
-// Not: of f32.
+// Not: of f32; on a cpu these alone.
 // CHECK-LABEL: par.step @eval
 // CHECK-NOT: par.attention
+// CPU: par.step @eval(%[[Q:.*]]: tensor<1x2x4x8xf32>)
+// CPU-NEXT: par.attention %[[Q]], %[[Q]], %[[Q]] scale 1.000000e+00 :
 par.step @eval(%q: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> attributes {inputs = ["q"]} {
   %s = par.dot %q, %q contracting [3] x [3] batching [0, 1] x [0, 1]
       : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x4xf32>

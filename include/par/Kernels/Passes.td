@@ -29,10 +29,12 @@ def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
     ```
     %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
     ```
-    becomes, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and at most
-    128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart whatever its
-    format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count them.
+    becomes on cuda, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and at
+    most 128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart there whatever
+    its format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count them. On a cpu
+    attention of f32 stays, of all sizes.
   }];
+  let options = [Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">];
 }
 
 def ExpandConvolutionsPass : Pass<"par-expand-convolutions", "::mlir::ModuleOp"> {
@@ -119,13 +121,13 @@ def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
 }
 
 def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
-  let summary = "keeps heads of attentions for other blocks as the library reads and writes them";
+  let summary = "keeps heads of attentions for other blocks as their calls read and write them";
   let description = [{
-    Expects: blocks in which attentions are left that one call of a library computes (after par-expand-products). Leaves: an
+    Expects: blocks in which attentions are left that one call computes (after par-expand-products). Leaves: an
     attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer; the value
     that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller in all. What is
     another kept value under another shape has no buffer of its own. Who loads
-    them moves them, which the library does on its way.
+    them moves them, which the call does on its way.
     Fails: never.
 
     ```

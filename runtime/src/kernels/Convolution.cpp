@@ -2,6 +2,7 @@
 #include "ConvolutionProduct.h"
 #include "FilterBlocks.h"
 #include "GappedWindows.h"
+#include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
 
@@ -94,7 +95,7 @@ struct Prepared {
 };
 
 void Prepared::run(void *const *ptr) const {
-  std::byte *memory = convolutionScratch(bytes);
+  std::byte *memory = threadScratch(bytes);
   format::SignalsHeld held;
   dnnl::stream stream(engine());
   std::unordered_map<int, dnnl::memory> arguments;

@@ -1,12 +1,10 @@
 #include "ConvolutionProduct.h"
 
+#include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <dnnl.h>
-#include <memory>
-#include <new>
 #include <utility>
 
 namespace par::kernels {
@@ -39,28 +37,10 @@ constexpr int64_t fewPlaces = 64, somePlaces = 256;
 
 } // namespace
 
-std::byte *convolutionScratch(size_t bytes) {
-  constexpr size_t alignment = 64;
-  struct Free {
-    void operator()(std::byte *memory) const { std::free(memory); }
-  };
-  thread_local std::unique_ptr<std::byte, Free> memory;
-  thread_local size_t size = 0;
-  if (bytes > size) {
-    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    memory.reset();
-    memory.reset(static_cast<std::byte *>(std::aligned_alloc(alignment, rounded)));
-    size = memory ? rounded : 0;
-    if (!memory)
-      throw std::bad_alloc();
-  }
-  return memory.get();
-}
-
 /// Two tensors of rows in the scratch.
 static std::pair<float *, float *> twoOf(int64_t first, int64_t second) {
   int64_t padded = (first + 15) / 16 * 16;
-  auto *memory = reinterpret_cast<float *>(convolutionScratch(size_t(padded + second) * sizeof(float)));
+  auto *memory = reinterpret_cast<float *>(threadScratch(size_t(padded + second) * sizeof(float)));
   return {memory, memory + padded};
 }
 

@@ -1,7 +1,6 @@
 // Convolutions by windows of one element, without padding: products of matrices.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace par::kernels {
@@ -27,9 +26,5 @@ private:
   void gatherInput(const float *x, float *rows) const;
   void scatterInput(const float *rows, float *x) const;
 };
-
-/// Memory of this thread, on a 64-byte boundary, for tensors in other layouts; as large as any kernel has
-/// needed. What it held before is lost.
-std::byte *convolutionScratch(size_t bytes);
 
 } // namespace par::kernels

@@ -1,4 +1,5 @@
 #include "GappedWindows.h"
+#include "Scratch.h"
 
 #include "ConvolutionProduct.h"
 #include "par/format/SignalsHeld.h"
@@ -45,7 +46,7 @@ void GappedWindows::fillPatches(const float *x, int64_t begin, int64_t end, floa
 void GappedWindows::filterGrad(const float *x, const float *dy, float *dw) const {
   int64_t image = at(in, 0) * at(in, 1) * at(in, 2), places = rows() * at(out, 2), columns = c * taps(), each = o / groups;
   int64_t band = std::clamp<int64_t>(bandBytes / (columns * at(out, 2) * int64_t(sizeof(float))), 1, rows());
-  auto *patches = reinterpret_cast<float *>(convolutionScratch(size_t(columns * band * at(out, 2)) * sizeof(float)));
+  auto *patches = reinterpret_cast<float *>(threadScratch(size_t(columns * band * at(out, 2)) * sizeof(float)));
   for (int64_t part = 0; part < n * groups; ++part) // images of a group
     for (int64_t begin = 0; begin < rows(); begin += band) {
       int64_t end = std::min(rows(), begin + band), size = (end - begin) * at(out, 2);

@@ -29,6 +29,8 @@ PAR_KERNEL(layerNormBackward)
 PAR_KERNEL(convolution)
 PAR_KERNEL(convolutionInputGrad)
 PAR_KERNEL(convolutionFilterGrad)
+PAR_KERNEL(attentionF32)
+PAR_KERNEL(attentionBackwardF32)
 PAR_KERNEL(attentionBF16)
 PAR_KERNEL(attentionF16)
 PAR_KERNEL(attentionBackwardBF16)
@@ -87,6 +89,8 @@ KernelFunction builtinFunction(std::string_view name) {
       {"convolution", convolution},
       {"convolution_input_grad", convolutionInputGrad},
       {"convolution_filter_grad", convolutionFilterGrad},
+      {"attention", attentionF32},
+      {"attention_backward", attentionBackwardF32},
       {"attention_bf16", attentionBF16},
       {"attention_f16", attentionF16},
       {"attention_backward_bf16", attentionBackwardBF16},

@@ -44,7 +44,8 @@ struct BuiltinImmediate {
   bool real = false; ///< a double's bit pattern
 };
 
-/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1; one tile where tileBy is -1.
+/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1, times imm[tileByToo] where that is not -1; one tile
+/// where tileBy is -1.
 struct BuiltinKernel {
   std::string_view name;
   std::string_view meaning;
@@ -56,6 +57,7 @@ struct BuiltinKernel {
   bool forCuda = false;
   /// Whether sizes fit one another, by the immediates, where operands' shapes do not say it; null: they always do.
   bool (*fits)(std::span<const uint64_t> imms) = nullptr;
+  int tileByToo = -1;
 };
 
 namespace table {
@@ -205,7 +207,7 @@ inline constexpr std::array attentionBackwardImmediates{
 #undef PAR_ATTENTION_SIZES
 #undef PAR_ROWS
 constexpr bool attentionFits(std::span<const uint64_t> imms) { return AttentionSizes(imms).fit(); }
-inline constexpr std::string_view bf16 = "bf16", f16 = "f16";
+inline constexpr std::string_view f32 = "f32", bf16 = "bf16", f16 = "f16";
 
 /// The same operands, those that are whole rows in another type.
 template <size_t n> constexpr std::array<O, n> rowsIn(std::string_view type, std::array<O, n> operands) {
@@ -275,10 +277,14 @@ inline constexpr std::array all{
     PAR_CONVOLUTION("convolution", "y = convolution of x by w", convolutionOperands),
     PAR_CONVOLUTION("convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands),
     PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
+    BuiltinKernel{"attention", "out = softmax(scale q k^T + mask) v; a head of a batch a tile", attentionOperands<f32>,
+                  attentionImmediates, 0, 1, false, attentionFits, 1},
     BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates, -1,
                   1, false, attentionFits},
     BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates, -1,
                   1, false, attentionFits},
+    BuiltinKernel{"attention_backward", "cotangents of q, k and v, given that of out; a tile has all heads that share keys",
+                  attentionBackwardOperands<f32>, attentionBackwardImmediates, 0, 1, false, attentionFits, 2},
     BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
                   attentionBackwardImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
@@ -317,6 +323,8 @@ inline constexpr uint32_t builtinTiles(const BuiltinKernel &kernel, std::span<co
   if (kernel.tileBy < 0)
     return 1;
   uint64_t tiles = (imm[kernel.tileBy] + kernel.tileSize - 1) / kernel.tileSize;
+  if (kernel.tileByToo >= 0)
+    tiles *= imm[kernel.tileByToo];
   return tiles == 0 ? 1 : static_cast<uint32_t>(tiles);
 }
 

@@ -1,0 +1,299 @@
+// Attention of f32 by products of blocks: the scores of some queries of one head stand in the caches of a core between the
+// products around them, and are never in memory as a whole. Backward computes them anew. The rows of a head, which lie apart in
+// their operands, are copied side by side first: products of what a cache's few places for one address hold are up to a third
+// slower.
+//
+// The formulas are those of FlashAttention (Dao et al. 2022) without the running maximum: a block has all keys of its queries.
+#include "Lanes.h"
+#include "Scratch.h"
+#include "par/format/SignalsHeld.h"
+#include "par/kernels/Builtins.h"
+
+#include <algorithm>
+#include <cmath>
+#include <dnnl.h>
+
+namespace par::kernels {
+namespace {
+
+/// Scores of a block, and at least and at most so many queries. (Measured: 256 KiB of scores and as much of their cotangents
+/// stay in a second-level cache of 1 or 2 MiB beside the rows; products of fewer queries are slow.)
+constexpr uint64_t scoresOfBlock = 1 << 16, fewestQueries = 16, mostQueries = 256, mostCausal = 64;
+
+/// Exponentials of a query's scores, and how to make probabilities of them.
+struct Softmax {
+  float largest, sum;
+};
+
+/// scores = exp(scores + mask - largest) where they are met, 0 behind.
+PAR_CLONES Softmax exponentials(float *scores, const float *mask, uint64_t maskStep, uint64_t met, uint64_t all) {
+  if (mask && maskStep == 0) {
+    float added = *mask;
+    PAR_INDEPENDENT
+    for (uint64_t j = 0; j < met; ++j)
+      scores[j] += added;
+  } else if (mask) {
+    PAR_INDEPENDENT
+    for (uint64_t j = 0; j < met; ++j)
+      scores[j] += mask[j];
+  }
+  float largest = laneMax(scores, met);
+  PAR_INDEPENDENT
+  for (uint64_t j = 0; j < met; ++j)
+    scores[j] = expf32(scores[j] - largest);
+  for (uint64_t j = met; j < all; ++j)
+    scores[j] = 0;
+  return {largest, laneSum<float>(met, [=](uint64_t j) { return scores[j]; })};
+}
+
+PAR_CLONES void scaleRow(const float *x, float factor, float *y, uint64_t n) {
+  PAR_INDEPENDENT
+  for (uint64_t i = 0; i < n; ++i)
+    y[i] = x[i] * factor;
+}
+
+PAR_CLONES float dotRow(const float *x, const float *y, uint64_t n) {
+  return laneSum<float>(n, [=](uint64_t i) { return x[i] * y[i]; });
+}
+
+/// powers become probabilities, and their cotangents, `t`, those of the scores before the scale.
+PAR_CLONES void differentiate(float *powers, float *t, float factor, float whole, float scale, uint64_t n) {
+  PAR_INDEPENDENT
+  for (uint64_t j = 0; j < n; ++j) {
+    float p = powers[j] * factor;
+    powers[j] = p;
+    t[j] = p * (t[j] - whole) * scale;
+  }
+}
+
+/// HeadRows that lie a stride apart.
+struct HeadRows {
+  float *data;
+  uint64_t stride;
+
+  HeadRows from(uint64_t row) const { return {data + row * stride, stride}; }
+  float *operator[](uint64_t row) const { return data + row * stride; }
+  void copy(uint64_t rows, uint64_t width, HeadRows to) const {
+    for (uint64_t i = 0; i < rows; ++i)
+      std::copy_n((*this)[i], width, to[i]);
+  }
+};
+
+/// Matrices in the memory of this thread, one behind the other.
+class Scratch {
+public:
+  /// Rows of that width begin an odd number of cache lines apart.
+  static uint64_t stride(uint64_t width) { return ((width + 15) / 16 | 1) * 16; }
+
+  explicit Scratch(uint64_t floats) : next(reinterpret_cast<float *>(threadScratch(floats * sizeof(float)))) {}
+
+  HeadRows take(uint64_t rows, uint64_t width) {
+    HeadRows taken{next, stride(width)};
+    next += rows * taken.stride;
+    return taken;
+  }
+
+private:
+  float *next;
+};
+
+/// to[m, n] = alpha op(a) op(b) + beta to, of k products each.
+void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b, float beta, HeadRows to) {
+  format::SignalsHeld held;
+  dnnl_sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, a.data, int64_t(a.stride), b.data, int64_t(b.stride),
+             beta, to.data, int64_t(to.stride));
+}
+
+/// One call.
+struct WideAttention : AttentionSizes {
+  WideAttention(const uint64_t *imm, const AttentionTensors &tensors, void *const *ptr)
+      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size() + (&tensors == &attentionBackward ? 1 : 0)}), ptr(ptr) {}
+
+  float *operand(size_t index) const { return static_cast<float *>(ptr[index]); }
+  /// Rows of tensor `index`, which lies in that operand, of a head.
+  HeadRows head(size_t index, size_t ofOperand, uint64_t batch, uint64_t head) const {
+    AttentionRows at = rows(index);
+    return {operand(ofOperand) + at.place(batch, head, 0), at.row};
+  }
+  uint64_t queriesOfBlock() const {
+    return std::min(sq, std::clamp(scoresOfBlock / sk, fewestQueries, causal ? mostCausal : mostQueries));
+  }
+  /// Keys that the queries before `end` meet.
+  uint64_t keysBefore(uint64_t end) const { return causal ? std::min(sk, end) : sk; }
+  const float *maskOf(const float *data, uint64_t batch, uint64_t head, uint64_t query) const {
+    if (!masked)
+      return nullptr;
+    auto place = [&](size_t dim, uint64_t at) { return mask[dim] == 1 ? 0 : at; };
+    return data + ((place(0, batch) * mask[1] + place(1, head)) * mask[2] + place(2, query)) * mask[3];
+  }
+  uint64_t maskStep() const { return mask[3] == 1 ? 0 : 1; }
+
+  void *const *ptr;
+};
+
+/// A head of the queries.
+struct Place {
+  uint64_t batch, head;
+};
+
+/// The tensors of the head that comes next, whose rows are fetched one by one between those of this one: they lie apart, and no
+/// hardware foresees them.
+class Ahead {
+public:
+  Ahead(const WideAttention &s, const AttentionTensors &tensors, std::initializer_list<size_t> operands, Place next) {
+    for (size_t operand : operands) {
+      auto [heads, rows, width] = s.extents(tensors.kinds[count]);
+      uint64_t head = heads == s.h ? next.head : next.head / (s.h / s.g);
+      all[count] = {s.head(count, operand, next.batch, head), rows, width};
+      ++count;
+    }
+  }
+  void fetch(uint64_t row) const {
+    for (const Tensor *one = all; one != all + count; ++one)
+      if (row < one->count)
+        for (uint64_t at = 0; at < one->width; at += 16)
+          __builtin_prefetch(one->rows[row] + at, 0, 2);
+  }
+
+private:
+  struct Tensor {
+    HeadRows rows;
+    uint64_t count, width;
+  } all[8];
+  size_t count = 0;
+};
+
+/// Some queries of a head.
+struct QueryBlock {
+  uint64_t batch, head, first, end, keys;
+
+  uint64_t queries() const { return end - first; }
+};
+
+/// Calls visit(block) for all queries of a head.
+template <typename Visit>
+void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit visit) {
+  uint64_t step = s.queriesOfBlock();
+  for (uint64_t first = 0; first < s.sq; first += step) {
+    uint64_t end = std::min(s.sq, first + step);
+    visit(QueryBlock{batch, head, first, end, s.keysBefore(end)});
+  }
+}
+
+/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of each one's
+/// scores.
+template <typename Row>
+void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, const float *mask, HeadRows scores,
+              Row row) {
+  multiplyRows('N', 'T', block.queries(), block.keys, s.d, float(s.scale), q, k, 0, scores);
+  for (uint64_t i = 0; i < block.queries(); ++i) {
+    uint64_t query = block.first + i;
+    row(i, exponentials(scores[i], s.maskOf(mask, block.batch, block.head, query), s.maskStep(),
+                        std::min(block.keys, s.keysBefore(query + 1)), block.keys));
+  }
+}
+
+/// Copies of what forward reads and writes of a head.
+struct ForwardCopies {
+  explicit ForwardCopies(const WideAttention &s)
+      : n(s.queriesOfBlock()), scratch((n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + n * Scratch::stride(s.sk)),
+        q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)), out(scratch.take(n, s.e)),
+        scores(scratch.take(n, s.sk)) {}
+
+  uint64_t n;
+  Scratch scratch;
+  HeadRows q, k, v, out, scores;
+};
+
+void forwardOf(const WideAttention &s, Place here, Place next) {
+  auto [batch, head] = here;
+  uint64_t group = head / (s.h / s.g);
+  HeadRows q = s.head(0, 0, batch, head), out = s.head(3, 3, batch, head);
+  const Ahead ahead(s, attentionForward, {0, 1, 2, 3}, next);
+  float *lse = s.operand(4) + (batch * s.h + head) * s.sq;
+  const float *mask = s.masked ? s.operand(5) : nullptr;
+  ForwardCopies own(s);
+  s.head(1, 1, batch, group).copy(s.sk, s.d, own.k);
+  s.head(2, 2, batch, group).copy(s.sk, s.e, own.v);
+  float sums[mostQueries];
+  forEachBlock(s, batch, head, [&](const QueryBlock &block) {
+    q.from(block.first).copy(block.queries(), s.d, own.q);
+    scoresOf(s, block, own.q, own.k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
+      ahead.fetch(block.first + i);
+      lse[block.first + i] = std::log(softmax.sum) + softmax.largest;
+      sums[i] = softmax.sum;
+    });
+    multiplyRows('N', 'N', block.queries(), s.e, block.keys, 1, own.scores, own.v, 0, own.out);
+    for (uint64_t i = 0; i < block.queries(); ++i)
+      scaleRow(own.out[i], 1 / sums[i], out[block.first + i], s.e);
+  });
+}
+
+/// Tensors of attentionBackward; the operand lse stands between out and dq.
+enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
+
+/// Copies of what backward reads and writes of a head.
+struct BackwardCopies {
+  explicit BackwardCopies(const WideAttention &s)
+      : n(s.queriesOfBlock()), scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)),
+        ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
+        dq(scratch.take(n, s.d)), dk(scratch.take(s.sk, s.d)), dv(scratch.take(s.sk, s.e)), scores(scratch.take(n, s.sk)),
+        t(scratch.take(n, s.sk)) {
+    std::fill_n(dk.data, s.sk * dk.stride, 0.0f);
+    std::fill_n(dv.data, s.sk * dv.stride, 0.0f);
+  }
+
+  uint64_t n;
+  Scratch scratch;
+  HeadRows ct, q, k, v, dq, dk, dv, scores, t;
+};
+
+/// All heads that share keys and values.
+void backwardOf(const WideAttention &s, Place here, Place next) {
+  const size_t ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq;
+  uint64_t batch = here.batch, repeats = s.h / s.g, group = here.head / repeats;
+  const Ahead ahead(s, attentionBackward, {Ct, Q, K, V, Out, ofDq, ofDk, ofDv}, next);
+  const float *mask = s.masked ? s.operand(ofDv + 1) : nullptr;
+  BackwardCopies own(s);
+  s.head(K, K, batch, group).copy(s.sk, s.d, own.k);
+  s.head(V, V, batch, group).copy(s.sk, s.e, own.v);
+  for (uint64_t head = group * repeats; head < (group + 1) * repeats; ++head) {
+    HeadRows ct = s.head(Ct, Ct, batch, head), q = s.head(Q, Q, batch, head), out = s.head(Out, Out, batch, head),
+             dq = s.head(Dq, ofDq, batch, head);
+    forEachBlock(s, batch, head, [&](const QueryBlock &block) {
+      uint64_t n = block.queries();
+      ct.from(block.first).copy(n, s.e, own.ct);
+      q.from(block.first).copy(n, s.d, own.q);
+      multiplyRows('N', 'T', n, block.keys, s.e, 1, own.ct, own.v, 0, own.t);
+      scoresOf(s, block, own.q, own.k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
+        ahead.fetch(block.first + i);
+        differentiate(own.scores[i], own.t[i], 1 / softmax.sum, dotRow(own.ct[i], out[block.first + i], s.e), float(s.scale),
+                      block.keys);
+      });
+      multiplyRows('N', 'N', n, s.d, block.keys, 1, own.t, own.k, 0, own.dq);
+      own.dq.copy(n, s.d, dq.from(block.first));
+      multiplyRows('T', 'N', block.keys, s.d, n, 1, own.t, own.q, 1, own.dk);
+      multiplyRows('T', 'N', block.keys, s.e, n, 1, own.scores, own.ct, 1, own.dv);
+    });
+  }
+  own.dk.copy(s.sk, s.d, s.head(Dk, ofDk, batch, group));
+  own.dv.copy(s.sk, s.e, s.head(Dv, ofDv, batch, group));
+}
+
+} // namespace
+
+void attentionF32(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  WideAttention s(imm, attentionForward, ptr);
+  auto place = [&](uint64_t tile) { return Place{tile / s.h, tile % s.h}; };
+  for (uint64_t tile = tile0; tile < tile1; ++tile)
+    forwardOf(s, place(tile), place(std::min<uint64_t>(tile + 1, tile1 - 1)));
+}
+
+void attentionBackwardF32(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+  WideAttention s(imm, attentionBackward, ptr);
+  auto place = [&](uint64_t tile) { return Place{tile / s.g, tile % s.g * (s.h / s.g)}; };
+  for (uint64_t tile = tile0; tile < tile1; ++tile)
+    backwardOf(s, place(tile), place(std::min<uint64_t>(tile + 1, tile1 - 1)));
+}
+
+} // namespace par::kernels

@@ -1,0 +1,11 @@
+// Memory that builtin kernels need while they run.
+#pragma once
+
+#include <cstddef>
+
+namespace par::kernels {
+
+/// Memory of this thread, on a 64-byte boundary; as large as any kernel has needed. What it held before is lost.
+std::byte *threadScratch(size_t bytes);
+
+} // namespace par::kernels
