@@ -67,7 +67,7 @@ def torch_side(name, folder, what):
     """Runs PyTorch's part unless its result is in the cache."""
     result = folder / f"{'facts' if what == 'export' else what}.json"
     if not result.exists():
-        environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "eager" else None
+        environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "time" else None
         try:
             done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
                                   text=True, env=environment, timeout=par_side.TIMEOUT)
@@ -111,14 +111,12 @@ class Trial:
         self.row.update(parameters=self.facts["parameters"], export_s=self.facts["export_s"])
 
     def loss(self):
-        """Steps on one rank and one thread, the first of which is compared, and the others timed."""
+        """The first step on one rank."""
         reference = torch_side(self.recipe.name, self.folder, "first")
         plan = plans.one(self.facts["batch_norm"])
         self.one, self.row["compile_s"] = par_side.compile_model(self.binaries, self.folder, "one", plan)
-        found = par_side.measure(self.binaries, self.folder, self.one, TIMED + 1)
-        first = found["lines"][0]
-        self.row.update(step_s=found["cpu_s"], peak_mib=found["peak_mib"], loss=first["loss"])
-        self.row["norm"] = first.get("grad_norm") or math.nan
+        first = par_side.run_steps(self.binaries, self.folder, self.one, 1)[0]
+        self.row.update(loss=first["loss"], norm=first.get("grad_norm") or math.nan)
         self.row.update(torch_loss=reference["loss"], torch_norm=reference["norm"])
         for what in ("loss", "norm"):
             self.compare(what, self.row[what], self.row[f"torch_{what}"])
@@ -218,7 +216,10 @@ class Trial:
         return [line["loss"] for line in lines]
 
     def time(self):
-        theirs = torch_side(self.recipe.name, self.folder, "eager")
+        """Steps on one thread, with the norm of the gradient on both sides."""
+        ours = par_side.measure(self.binaries, self.folder, self.one, TIMED + 1)
+        theirs = torch_side(self.recipe.name, self.folder, "time")
+        self.row.update(step_s=ours["cpu_s"], peak_mib=ours["peak_mib"])
         self.row.update(torch_step_s=theirs["cpu_s"], torch_peak_mib=theirs["peak_mib"],
                         ratio=self.row["step_s"] / theirs["cpu_s"])
         if self.row["ratio"] > MOST_RATIO:

@@ -84,7 +84,7 @@ def high_water(pids):
 
 
 def measure(binaries, folder, bundle, steps):
-    """Metrics of one rank on one thread, a step's least wall and CPU time after the first, and peak memory."""
+    """Of one rank on one thread: a step's least wall and CPU time after the first, and peak memory."""
     metrics = bundle.with_suffix(".jsonl")
     metrics.unlink(missing_ok=True)
     command = [*run_command(binaries, folder, bundle, steps, metrics), "--threads", 1]
@@ -102,5 +102,5 @@ def measure(binaries, folder, bundle, steps):
     if job.returncode:
         raise Stopped(job.returncode, job.stdout.read())
     lines = read_metrics(metrics)
-    return {"lines": lines, "wall_s": min(line["ms"] for line in lines[1:]) / 1e3, "peak_mib": peak,
+    return {"wall_s": min(line["ms"] for line in lines[1:]) / 1e3, "peak_mib": peak,
             "cpu_s": min((after - before for before, after in zip(marks, marks[1:])), default=float("nan"))}

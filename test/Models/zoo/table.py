@@ -69,8 +69,6 @@ def print_rows(paths):
         known = rows.setdefault(row["name"], {"failed": {}})
         for outcome in ("refused", "stopped"):
             known.pop(outcome, None)
-        if "ratio" in known and "ratio" not in row:  # a step's time stays beside PyTorch's of the same minutes
-            row = {key: value for key, value in row.items() if key not in ("step_s", "peak_mib")}
         failed = {what: said for what, said in known["failed"].items() if what != "stopped" and what not in row}
         known.update(row, failed={**failed, **row["failed"]})
     rows = [rows[name] for name in RECIPES if name in rows]
