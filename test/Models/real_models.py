@@ -46,7 +46,7 @@ from par_side import Stopped  # noqa: E402
 from recipe import STEPS  # noqa: E402
 from zoo import RECIPES, SHORTER, find  # noqa: E402
 
-TIMED = 2  # steps after the first
+TIMED = 4  # steps after the first
 STAGES = ("export", "loss", "plans", "time")
 MOST_REFUSED = 3
 MOST_RATIO = 1.5
