@@ -51,6 +51,7 @@ private:
   void merge(Group *into, Group *from);
   void finish(Group *group);
   bool joinMaker(Group *reader, const JoinReaders &readers);
+  bool joinBeside(Group *group, const JoinReaders &readers);
 
   BlockOp block;
   bool gpu;
@@ -268,13 +269,23 @@ void Fuser::visit(Operation *op) {
   state.elementwise &= pattern == Pattern::Elementwise;
 }
 
+/// Whether an elementwise op reads what another one reads: one loop over it can do for both.
+static bool hasSibling(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() && llvm::any_of(op->getOperands(), [&](Value operand) {
+           return llvm::any_of(operand.getUsers(), [&](Operation *other) {
+             return other != op && isKernelOp(other) && !isFree(other) && other->hasTrait<OpTrait::Elementwise>() &&
+                    shapeOf(other->getResult(0)) == shapeOf(op->getResult(0));
+           });
+         });
+}
+
 /// On a CPU also what only such ops read, which then is a kernel by itself.
 void Fuser::findCloned() {
   llvm::DenseSet<Operation *> inCalls;
   for (auto &group : groups)
     inCalls.insert(group->clones.begin(), group->clones.end());
   for (Operation &op : llvm::reverse(block.getBody().front()))
-    if (isKernelOp(&op) && !groupOf.contains(&op) && (!gpu || inCalls.contains(&op)) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+    if (isKernelOp(&op) && !groupOf.contains(&op) && (inCalls.contains(&op) || (!gpu && !hasSibling(&op))) && llvm::all_of(op.getUsers(), [&](Operation *user) {
           Group *group = groupOf.lookup(user);
           return cloned.contains(user) || (group && group->clones.contains(&op));
         }))
@@ -306,6 +317,25 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
   return false;
 }
 
+/// Has a group of elementwise ops wait for one that reads the same, and more, as an activation that backward computes anew does for
+/// its gradient: what is large is read once, and what both compute is computed once. True if there was one.
+bool Fuser::joinBeside(Group *group, const JoinReaders &readers) {
+  constexpr uint64_t large = 1 << 20; // beyond a core's own caches
+  if (!states[group].elementwise)
+    return false;
+  for (Value argument : group->arguments)
+    for (Operation *user : argument.getUsers()) {
+      Group *other = groupOf.lookup(user);
+      if (bytesOf(argument) < large || !other || other == group || !states.contains(other) || !states[other].elementwise ||
+          states[other].space != states[group].space || !readers.mayWaitBeside(*group, *other))
+        continue;
+      merge(other, group);
+      finish(other);
+      return true;
+    }
+  return false;
+}
+
 void Fuser::run() {
   findCloned();
   for (Operation &op : block.getBody().front()) {
@@ -325,6 +355,10 @@ void Fuser::run() {
   for (Group *group : own)
     while (!group->ops.empty() && joinMaker(group, readers))
       ;
+  if (!gpu)
+    for (Group *group : own)
+      if (!group->ops.empty())
+        joinBeside(group, readers);
   llvm::erase_if(groups, [](const std::unique_ptr<Group> &group) { return group->ops.empty(); });
 }
 

@@ -68,30 +68,42 @@ bool JoinReaders::leadsTo(SmallVector<Operation *> from, const Group &reader) co
   return false;
 }
 
-bool JoinReaders::mayWait(const Group &maker, const Group &reader) const {
-  unsigned last = lastSource(maker, reader);
-  SmallVector<Operation *> others;
-  int64_t bytes = 0; // that are kept until then, less those that would be otherwise
-  bool inTime = true;
-  for (Operation *op : maker.ops) {
+JoinReaders::Others JoinReaders::findOthers(const Group &group, const Group &second) const {
+  Others found;
+  unsigned last = lastSource(group, second);
+  for (Operation *op : group.ops) {
     bool leaves = false;
     forEachReader(op, [&](Operation *user) {
-      Group *group = groupOf.lookup(user);
-      if (group == &maker)
+      Group *reader = groupOf.lookup(user);
+      if (reader == &group)
         return;
       leaves = true;
-      if (group == &reader)
+      if (reader == &second) {
+        found.isRead = true;
         return;
-      inTime &= position.lookup(user) > last;
-      others.push_back(user);
+      }
+      found.inTime &= position.lookup(user) > last;
+      found.ops.push_back(user);
     });
     if (leaves)
       for (Value result : op->getResults())
-        bytes -= int64_t(bytesOf(result));
+        found.bytes += int64_t(bytesOf(result));
   }
+  return found;
+}
+
+bool JoinReaders::mayWait(const Group &maker, const Group &reader) const {
+  Others others = findOthers(maker, reader);
+  int64_t bytes = -others.bytes; // that are kept until then, less those that would be otherwise
   for (Value argument : maker.arguments)
     bytes += int64_t(bytesOf(argument));
-  return inTime && bytes <= 0 && !readsStored(maker) && !leadsTo(std::move(others), reader);
+  return others.inTime && bytes <= 0 && !readsStored(maker) && !leadsTo(std::move(others.ops), reader);
+}
+
+bool JoinReaders::mayWaitBeside(const Group &group, const Group &other) const {
+  Others others = findOthers(group, other);
+  bool readsLess = llvm::all_of(group.arguments, [&](Value value) { return llvm::is_contained(other.arguments, value); });
+  return readsLess && !others.isRead && others.inTime && !readsStored(group) && !leadsTo(std::move(others.ops), other);
 }
 
 } // namespace par

@@ -14,8 +14,18 @@ public:
 
   /// Whether `maker` may move to where `reader` is, which reads it.
   bool mayWait(const Group &maker, const Group &reader) const;
+  /// Whether `group` may move to where `other` is, which reads all that it reads, but not its results.
+  bool mayWaitBeside(const Group &group, const Group &other) const;
 
 private:
+  /// What reads a group's results, and is not one of the two.
+  struct Others {
+    llvm::SmallVector<mlir::Operation *> ops;
+    bool inTime = true; ///< they come behind all that the second one waits for
+    int64_t bytes = 0;  ///< of the results that are read outside of the group
+    bool isRead = false; ///< by the second one, too
+  };
+  Others findOthers(const Group &group, const Group &second) const;
   template <typename Visit>
   void forEachReader(mlir::Operation *op, Visit visit) const;
   unsigned lastSource(const Group &maker, const Group &reader) const;

@@ -204,7 +204,8 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime; all else is generated. Constants,
     broadcasts and reshapes are computed anew in each kernel that reads them. Elementwise values that could be computed before
     wait for the kernel that reads them, where that keeps no bytes longer and nobody else waiting: what an activation's gradient
-    needs besides what comes back to it. Equal kernels are one.
+    needs besides what comes back to it. On a CPU elementwise values of 1 MiB and more also wait for the kernel that reads all that
+    they read: an activation that backward computes anew for its gradient. Equal kernels are one.
     Fails: never.
 
     ```
