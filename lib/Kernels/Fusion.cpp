@@ -284,12 +284,14 @@ void Fuser::findCloned() {
   llvm::DenseSet<Operation *> inCalls;
   for (auto &group : groups)
     inCalls.insert(group->clones.begin(), group->clones.end());
-  for (Operation &op : llvm::reverse(block.getBody().front()))
-    if (isKernelOp(&op) && !groupOf.contains(&op) && (inCalls.contains(&op) || (!gpu && !hasSibling(&op))) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+  for (Operation &op : llvm::reverse(block.getBody().front())) {
+    bool mayBe = isKernelOp(&op) && !groupOf.contains(&op) && (inCalls.contains(&op) || (!gpu && !hasSibling(&op)));
+    if (mayBe && llvm::all_of(op.getUsers(), [&](Operation *user) {
           Group *group = groupOf.lookup(user);
           return cloned.contains(user) || (group && group->clones.contains(&op));
         }))
       cloned.insert(&op);
+  }
 }
 
 /// The group's ops in order, its place, and what it reads.

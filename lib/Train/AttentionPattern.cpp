@@ -169,8 +169,8 @@ static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t
 
 /// A product over one dim of two tensors of one format, each with two batching dims and a dim more.
 static bool isPerHead(DotOp dot) {
-  return elementOf(dot.getLhs()) == elementOf(dot.getRhs()) && dot.getLhs().getType().getRank() == 4 && dot.getRhs().getType().getRank() == 4 &&
-         dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
+  return elementOf(dot.getLhs()) == elementOf(dot.getRhs()) && dot.getLhs().getType().getRank() == 4 &&
+         dot.getRhs().getType().getRank() == 4 && dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
 }
 
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks) {

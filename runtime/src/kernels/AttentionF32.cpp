@@ -19,6 +19,8 @@ namespace {
 /// Scores of a block, and at least and at most so many queries. (Measured: 256 KiB of scores and as much of their cotangents
 /// stay in a second-level cache of 1 or 2 MiB beside the rows; products of fewer queries are slow.)
 constexpr uint64_t scoresOfBlock = 1 << 16, fewestQueries = 16, mostQueries = 256, mostCausal = 64;
+/// From so many queries on a copy of the keys and values is worth its time: below, as where a token is generated, it is most of it.
+constexpr uint64_t worthCopies = 8;
 
 /// Exponentials of a query's scores, and how to make probabilities of them.
 struct Softmax {
@@ -66,16 +68,18 @@ PAR_CLONES void differentiate(float *powers, float *t, float factor, float whole
   }
 }
 
-/// HeadRows that lie a stride apart.
+/// Rows that lie a stride apart.
 struct HeadRows {
   float *data;
   uint64_t stride;
 
   HeadRows from(uint64_t row) const { return {data + row * stride, stride}; }
   float *operator[](uint64_t row) const { return data + row * stride; }
-  void copy(uint64_t rows, uint64_t width, HeadRows to) const {
+  /// The copy.
+  HeadRows copy(uint64_t rows, uint64_t width, HeadRows to) const {
     for (uint64_t i = 0; i < rows; ++i)
       std::copy_n((*this)[i], width, to[i]);
+    return to;
   }
 };
 
@@ -98,7 +102,8 @@ private:
 };
 
 /// to[m, n] = alpha op(a) op(b) + beta to, of k products each.
-void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b, float beta, HeadRows to) {
+void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b,
+                  float beta, HeadRows to) {
   format::SignalsHeld held;
   dnnl_sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, a.data, int64_t(a.stride), b.data, int64_t(b.stride),
              beta, to.data, int64_t(to.stride));
@@ -180,8 +185,8 @@ void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit v
   }
 }
 
-/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of each one's
-/// scores.
+/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of the scores
+/// of each.
 template <typename Row>
 void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, const float *mask, HeadRows scores,
               Row row) {
@@ -213,17 +218,20 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
   float *lse = s.operand(4) + (batch * s.h + head) * s.sq;
   const float *mask = s.masked ? s.operand(5) : nullptr;
   ForwardCopies own(s);
-  s.head(1, 1, batch, group).copy(s.sk, s.d, own.k);
-  s.head(2, 2, batch, group).copy(s.sk, s.e, own.v);
+  HeadRows k = s.head(1, 1, batch, group), v = s.head(2, 2, batch, group);
+  if (s.sq >= worthCopies) {
+    k = k.copy(s.sk, s.d, own.k);
+    v = v.copy(s.sk, s.e, own.v);
+  }
   float sums[mostQueries];
   forEachBlock(s, batch, head, [&](const QueryBlock &block) {
     q.from(block.first).copy(block.queries(), s.d, own.q);
-    scoresOf(s, block, own.q, own.k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
+    scoresOf(s, block, own.q, k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
       ahead.fetch(block.first + i);
       lse[block.first + i] = std::log(softmax.sum) + softmax.largest;
       sums[i] = softmax.sum;
     });
-    multiplyRows('N', 'N', block.queries(), s.e, block.keys, 1, own.scores, own.v, 0, own.out);
+    multiplyRows('N', 'N', block.queries(), s.e, block.keys, 1, own.scores, v, 0, own.out);
     for (uint64_t i = 0; i < block.queries(); ++i)
       scaleRow(own.out[i], 1 / sums[i], out[block.first + i], s.e);
   });
@@ -235,8 +243,8 @@ enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
 /// Copies of what backward reads and writes of a head.
 struct BackwardCopies {
   explicit BackwardCopies(const WideAttention &s)
-      : n(s.queriesOfBlock()), scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)),
-        ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
+      : n(s.queriesOfBlock()),
+        scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)), ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
         dq(scratch.take(n, s.d)), dk(scratch.take(s.sk, s.d)), dv(scratch.take(s.sk, s.e)), scores(scratch.take(n, s.sk)),
         t(scratch.take(n, s.sk)) {
     std::fill_n(dk.data, s.sk * dk.stride, 0.0f);
