@@ -51,7 +51,12 @@ private:
   void merge(Group *into, Group *from);
   void finish(Group *group);
   bool joinMaker(Group *reader, const JoinReaders &readers);
-  bool joinBeside(Group *group, const JoinReaders &readers);
+  void joinBeside(Group *group, const JoinReaders &readers);
+  /// Whether the second one is another group of elementwise ops, on the same elements.
+  bool runsAlike(Group *group, Group *other) {
+    return other && other != group && states.contains(other) && states[other].elementwise &&
+           states[other].space == states[group].space;
+  }
 
   BlockOp block;
   bool gpu;
@@ -309,8 +314,7 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
     return false;
   for (Value argument : reader->arguments) {
     Group *maker = groupOf.lookup(argument.getDefiningOp());
-    if (!maker || maker == reader || !states.contains(maker) || !states[maker].elementwise || states[maker].space != state.space ||
-        !readers.mayWait(*maker, *reader))
+    if (!runsAlike(reader, maker) || !readers.mayWait(*maker, *reader))
       continue;
     merge(reader, maker);
     finish(reader);
@@ -320,22 +324,20 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
 }
 
 /// Has a group of elementwise ops wait for one that reads the same, and more, as an activation that backward computes anew does for
-/// its gradient: what is large is read once, and what both compute is computed once. True if there was one.
-bool Fuser::joinBeside(Group *group, const JoinReaders &readers) {
+/// its gradient: what is large is read once, and what both compute is computed once.
+void Fuser::joinBeside(Group *group, const JoinReaders &readers) {
   constexpr uint64_t large = 1 << 20; // beyond a core's own caches
   if (!states[group].elementwise)
-    return false;
+    return;
   for (Value argument : group->arguments)
     for (Operation *user : argument.getUsers()) {
       Group *other = groupOf.lookup(user);
-      if (bytesOf(argument) < large || !other || other == group || !states.contains(other) || !states[other].elementwise ||
-          states[other].space != states[group].space || !readers.mayWaitBeside(*group, *other))
+      if (bytesOf(argument) < large || !runsAlike(group, other) || !readers.mayWaitBeside(*group, *other))
         continue;
       merge(other, group);
       finish(other);
-      return true;
+      return;
     }
-  return false;
 }
 
 void Fuser::run() {

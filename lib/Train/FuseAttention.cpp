@@ -47,9 +47,9 @@ static RankedTensorType arrangedType(const AttentionSide &side, Type element) {
 
 static void fuse(DotOp values, AttentionMasks &masks, bool gpu) {
   Type element = values.getType().getElementType();
-  std::optional<AttentionPattern> pattern;
-  if (gpu ? element.isBF16() || element.isF16() : element.isF32())
-    pattern = readAttention(values, masks);
+  if (!(gpu ? element.isBF16() || element.isF16() : element.isF32()))
+    return;
+  std::optional<AttentionPattern> pattern = readAttention(values, masks);
   if (!pattern)
     return;
   Heads heads(arrangedType(pattern->query, element), arrangedType(pattern->key, element),

@@ -51,9 +51,9 @@ def FuseAttentionPass : Pass<"par-fuse-attention", "::mlir::ModuleOp"> {
   let description = [{
     Expects: forward steps on one device, behind -par-mix-precision (before -par-differentiate). Leaves: par.attention
     where a product of queries and keys goes through a softmax, and nothing else, into a product with values, all of
-    bf16 or f16 on cuda, of f32 on a cpu: with factors before or behind the first product, a causal mask, or an added one that is made of finite
-    numbers and of no parameter, and a softmax that is safe or not. Keys and values that are repeated for groups of heads
-    are taken before that. All other products stay as they are; so do those of sizes that no library computes.
+    bf16 or f16 on cuda, of f32 on a cpu: with factors before or behind the first product, a causal mask, or an added one
+    that is made of finite numbers and of no parameter, and a softmax that is safe or not. Keys and values that are
+    repeated for groups of heads are taken before that. All other products stay as they are; so do those of sizes that no library computes.
     Fails: never.
 
     Example:

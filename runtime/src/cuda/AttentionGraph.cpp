@@ -190,7 +190,7 @@ const DnnNode &AttentionGraph::causal(const DnnNode &scores) {
 
 void AttentionGraph::buildForward() {
   const DnnNode &query = rows(0, 0), &keys = columns(1, 1), &values = rows(2, 2);
-  const DnnNode &masked = causal(scores(query, keys, 5));
+  const DnnNode &masked = causal(scores(query, keys, int(s.maskOperand())));
   const DnnNode &largest = reduce(dnn::reduceMax, masked, between(columnDims));
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &largest, between(scoreDims));
   const DnnNode &powers = pointwise(dnn::pointwiseExp, shifted, nullptr, between(scoreDims));
@@ -212,8 +212,7 @@ void AttentionGraph::sumOverQueries(const DnnNode &scoreRows, const DnnNode &ofQ
 }
 
 void AttentionGraph::buildBackward() {
-  // Where dk and dv have no operands of their own, they lie in that of dq.
-  const int ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq;
+  const int ofDq = int(s.operandOf(5)), ofDk = int(s.operandOf(6)), ofDv = int(s.operandOf(7));
   const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2),
                 &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = ofRows(5);
 
@@ -222,7 +221,7 @@ void AttentionGraph::buildBackward() {
   // The engines know the graph with a factor here (where nothing is dropped, 1) and with its result in memory.
   const DnnNode &added = reduce(dnn::reduceAdd, parts, between(columnDims));
   const DnnNode &whole = pointwise(dnn::pointwiseMultiply, added, &number(one), sumsOfRows());
-  const DnnNode &masked = scores(query, keyColumns, ofDv + 1);
+  const DnnNode &masked = scores(query, keyColumns, int(s.maskOperand()));
   const DnnNode &shifted = pointwise(dnn::pointwiseSubtract, masked, &lse, between(scoreDims));
   const DnnNode &probabilities = pointwise(dnn::pointwiseExp, causal(shifted), nullptr, between(scoreDims));
   sumOverQueries(probabilities, cotangent, ofDv, 7);

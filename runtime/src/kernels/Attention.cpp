@@ -21,8 +21,7 @@ struct F16 {
 
 /// Queries are counted over batch and heads, keys and values within a head.
 struct Sizes : AttentionSizes {
-  explicit Sizes(const uint64_t *imm, const AttentionTensors &tensors)
-      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size() + (&tensors == &attentionBackward ? 1 : 0)}) {}
+  using AttentionSizes::AttentionSizes;
 
   uint64_t queries() const { return b * h * sq; }
   /// Keys that query `i` meets.
@@ -36,11 +35,7 @@ struct Sizes : AttentionSizes {
   /// The number of that key among all.
   uint64_t keyRow(uint64_t i, uint64_t j) const { return (i / sq / h * g + i / sq % h / (h / g)) * sk + j; }
   uint64_t maskPlace(uint64_t i, uint64_t j) const {
-    const uint64_t place[] = {i / sq / h, i / sq % h, i % sq, j};
-    uint64_t offset = 0;
-    for (size_t dim = 0; dim < 4; ++dim)
-      offset = offset * mask[dim] + (mask[dim] == 1 ? 0 : place[dim]);
-    return offset;
+    return AttentionSizes::maskPlace(i / sq / h, i / sq % h, i % sq, j);
   }
 };
 
@@ -74,14 +69,13 @@ struct Operands {
 
 /// Of query `i`; `q` and `k` are numbers of tensors, and of their operands.
 template <typename Form>
-std::vector<float> scoresOf(const Sizes &s, uint64_t i, const Operands &operands, size_t q, size_t k,
-                            size_t mask) {
+std::vector<float> scoresOf(const Sizes &s, uint64_t i, const Operands &operands, size_t q, size_t k) {
   std::vector<float> scores(s.keys(i));
   for (uint64_t j = 0; j < scores.size(); ++j) {
     scores[j] =
         float(s.scale) * dot<Form>(operands.in(q) + s.query(q, i), operands.in(k) + s.key(k, i, j), s.d);
     if (s.masked)
-      scores[j] += operands.wide(mask)[s.maskPlace(i, j)];
+      scores[j] += operands.wide(s.maskOperand())[s.maskPlace(i, j)];
   }
   return scores;
 }
@@ -91,7 +85,7 @@ void forward(void *const *ptr, const uint64_t *imm) {
   Sizes s(imm, attentionForward);
   Operands operands{ptr};
   for (uint64_t i = 0; i < s.queries(); ++i) {
-    std::vector<float> p = scoresOf<Form>(s, i, operands, 0, 1, 5);
+    std::vector<float> p = scoresOf<Form>(s, i, operands, 0, 1);
     float largest = *std::max_element(p.begin(), p.end()), sum = 0;
     for (float &score : p)
       sum += score = std::exp(score - largest);
@@ -113,15 +107,12 @@ void storeKeys(const Sizes &s, size_t index, uint16_t *to, const std::vector<flo
 
 template <typename Form>
 void backward(void *const *ptr, const uint64_t *imm) {
-  // Numbers of tensors; the operand lse stands between out and dq.
-  enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
+  using enum AttentionSizes::BackwardTensor;
   Sizes s(imm, attentionBackward);
   Operands operands{ptr};
-  // Where dk and dv have no operands of their own, they lie in that of dq.
-  const size_t ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq, ofMask = ofDv + 1;
   std::vector<float> dk(s.b * s.g * s.sk * s.d), dv(s.b * s.g * s.sk * s.e);
   for (uint64_t i = 0; i < s.queries(); ++i) {
-    std::vector<float> p = scoresOf<Form>(s, i, operands, Q, K, ofMask);
+    std::vector<float> p = scoresOf<Form>(s, i, operands, Q, K);
     const uint16_t *ct = operands.in(Ct) + s.query(Ct, i), *q = operands.in(Q) + s.query(Q, i);
     float whole = dot<Form>(ct, operands.in(Out) + s.query(Out, i), s.e);
     std::vector<float> dq(s.d);
@@ -134,10 +125,10 @@ void backward(void *const *ptr, const uint64_t *imm) {
       add<Form>(dk.data() + row * s.d, t, q, s.d);
       add<Form>(dv.data() + row * s.e, Form::load(Form::store(p[j])), ct, s.e);
     }
-    store<Form>(operands.out(ofDq) + s.query(Dq, i), dq.data(), s.d);
+    store<Form>(operands.out(s.operandOf(Dq)) + s.query(Dq, i), dq.data(), s.d);
   }
-  storeKeys<Form>(s, Dk, operands.out(ofDk), dk, s.d);
-  storeKeys<Form>(s, Dv, operands.out(ofDv), dv, s.e);
+  storeKeys<Form>(s, Dk, operands.out(s.operandOf(Dk)), dk, s.d);
+  storeKeys<Form>(s, Dv, operands.out(s.operandOf(Dv)), dv, s.e);
 }
 
 } // namespace

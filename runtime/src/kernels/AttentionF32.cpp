@@ -112,24 +112,22 @@ void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, 
 /// One call.
 struct WideAttention : AttentionSizes {
   WideAttention(const uint64_t *imm, const AttentionTensors &tensors, void *const *ptr)
-      : AttentionSizes({imm, scalars + ofRows * tensors.kinds.size() + (&tensors == &attentionBackward ? 1 : 0)}), ptr(ptr) {}
+      : AttentionSizes(imm, tensors), ptr(ptr) {}
 
   float *operand(size_t index) const { return static_cast<float *>(ptr[index]); }
-  /// Rows of tensor `index`, which lies in that operand, of a head.
-  HeadRows head(size_t index, size_t ofOperand, uint64_t batch, uint64_t head) const {
+  /// Rows of tensor `index` of a head.
+  HeadRows head(size_t index, uint64_t batch, uint64_t head) const {
     AttentionRows at = rows(index);
-    return {operand(ofOperand) + at.place(batch, head, 0), at.row};
+    return {operand(operandOf(index)) + at.place(batch, head, 0), at.row};
   }
   uint64_t queriesOfBlock() const {
     return std::min(sq, std::clamp(scoresOfBlock / sk, fewestQueries, causal ? mostCausal : mostQueries));
   }
   /// Keys that the queries before `end` meet.
   uint64_t keysBefore(uint64_t end) const { return causal ? std::min(sk, end) : sk; }
-  const float *maskOf(const float *data, uint64_t batch, uint64_t head, uint64_t query) const {
-    if (!masked)
-      return nullptr;
-    auto place = [&](size_t dim, uint64_t at) { return mask[dim] == 1 ? 0 : at; };
-    return data + ((place(0, batch) * mask[1] + place(1, head)) * mask[2] + place(2, query)) * mask[3];
+  /// What is added to the scores of a query; null if nothing is.
+  const float *maskOf(uint64_t batch, uint64_t head, uint64_t query) const {
+    return masked ? operand(maskOperand()) + maskPlace(batch, head, query, 0) : nullptr;
   }
   uint64_t maskStep() const { return mask[3] == 1 ? 0 : 1; }
 
@@ -145,11 +143,11 @@ struct Place {
 /// hardware foresees them.
 class Ahead {
 public:
-  Ahead(const WideAttention &s, const AttentionTensors &tensors, std::initializer_list<size_t> operands, Place next) {
-    for (size_t operand : operands) {
-      auto [heads, rows, width] = s.extents(tensors.kinds[count]);
+  Ahead(const WideAttention &s, const AttentionTensors &tensors, Place next) {
+    for (char kind : tensors.kinds) {
+      auto [heads, rows, width] = s.extents(kind);
       uint64_t head = heads == s.h ? next.head : next.head / (s.h / s.g);
-      all[count] = {s.head(count, operand, next.batch, head), rows, width};
+      all[count] = {s.head(count, next.batch, head), rows, width};
       ++count;
     }
   }
@@ -188,12 +186,11 @@ void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit v
 /// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of the scores
 /// of each.
 template <typename Row>
-void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, const float *mask, HeadRows scores,
-              Row row) {
+void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, HeadRows scores, Row row) {
   multiplyRows('N', 'T', block.queries(), block.keys, s.d, float(s.scale), q, k, 0, scores);
   for (uint64_t i = 0; i < block.queries(); ++i) {
     uint64_t query = block.first + i;
-    row(i, exponentials(scores[i], s.maskOf(mask, block.batch, block.head, query), s.maskStep(),
+    row(i, exponentials(scores[i], s.maskOf(block.batch, block.head, query), s.maskStep(),
                         std::min(block.keys, s.keysBefore(query + 1)), block.keys));
   }
 }
@@ -213,12 +210,11 @@ struct ForwardCopies {
 void forwardOf(const WideAttention &s, Place here, Place next) {
   auto [batch, head] = here;
   uint64_t group = head / (s.h / s.g);
-  HeadRows q = s.head(0, 0, batch, head), out = s.head(3, 3, batch, head);
-  const Ahead ahead(s, attentionForward, {0, 1, 2, 3}, next);
+  HeadRows q = s.head(0, batch, head), out = s.head(3, batch, head);
+  const Ahead ahead(s, attentionForward, next);
   float *lse = s.operand(4) + (batch * s.h + head) * s.sq;
-  const float *mask = s.masked ? s.operand(5) : nullptr;
   ForwardCopies own(s);
-  HeadRows k = s.head(1, 1, batch, group), v = s.head(2, 2, batch, group);
+  HeadRows k = s.head(1, batch, group), v = s.head(2, batch, group);
   if (s.sq >= worthCopies) {
     k = k.copy(s.sk, s.d, own.k);
     v = v.copy(s.sk, s.e, own.v);
@@ -226,7 +222,7 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
   float sums[mostQueries];
   forEachBlock(s, batch, head, [&](const QueryBlock &block) {
     q.from(block.first).copy(block.queries(), s.d, own.q);
-    scoresOf(s, block, own.q, k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
+    scoresOf(s, block, own.q, k, own.scores, [&](uint64_t i, Softmax softmax) {
       ahead.fetch(block.first + i);
       lse[block.first + i] = std::log(softmax.sum) + softmax.largest;
       sums[i] = softmax.sum;
@@ -237,14 +233,12 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
   });
 }
 
-/// Tensors of attentionBackward; the operand lse stands between out and dq.
-enum { Ct, Q, K, V, Out, Dq, Dk, Dv };
-
 /// Copies of what backward reads and writes of a head.
 struct BackwardCopies {
   explicit BackwardCopies(const WideAttention &s)
       : n(s.queriesOfBlock()),
-        scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)), ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
+        scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)),
+        ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
         dq(scratch.take(n, s.d)), dk(scratch.take(s.sk, s.d)), dv(scratch.take(s.sk, s.e)), scores(scratch.take(n, s.sk)),
         t(scratch.take(n, s.sk)) {
     std::fill_n(dk.data, s.sk * dk.stride, 0.0f);
@@ -258,23 +252,23 @@ struct BackwardCopies {
 
 /// All heads that share keys and values.
 void backwardOf(const WideAttention &s, Place here, Place next) {
-  const size_t ofDq = 6, ofDk = s.writesApart() ? 7 : ofDq, ofDv = s.writesApart() ? 8 : ofDq;
+  using enum AttentionSizes::BackwardTensor;
   uint64_t batch = here.batch, repeats = s.h / s.g, group = here.head / repeats;
-  const Ahead ahead(s, attentionBackward, {Ct, Q, K, V, Out, ofDq, ofDk, ofDv}, next);
-  const float *mask = s.masked ? s.operand(ofDv + 1) : nullptr;
+  const Ahead ahead(s, attentionBackward, next);
   BackwardCopies own(s);
-  s.head(K, K, batch, group).copy(s.sk, s.d, own.k);
-  s.head(V, V, batch, group).copy(s.sk, s.e, own.v);
+  s.head(K, batch, group).copy(s.sk, s.d, own.k);
+  s.head(V, batch, group).copy(s.sk, s.e, own.v);
   for (uint64_t head = group * repeats; head < (group + 1) * repeats; ++head) {
-    HeadRows ct = s.head(Ct, Ct, batch, head), q = s.head(Q, Q, batch, head), out = s.head(Out, Out, batch, head),
-             dq = s.head(Dq, ofDq, batch, head);
+    HeadRows ct = s.head(Ct, batch, head), q = s.head(Q, batch, head), out = s.head(Out, batch, head),
+             dq = s.head(Dq, batch, head);
     forEachBlock(s, batch, head, [&](const QueryBlock &block) {
       uint64_t n = block.queries();
       ct.from(block.first).copy(n, s.e, own.ct);
       q.from(block.first).copy(n, s.d, own.q);
       multiplyRows('N', 'T', n, block.keys, s.e, 1, own.ct, own.v, 0, own.t);
-      scoresOf(s, block, own.q, own.k, mask, own.scores, [&](uint64_t i, Softmax softmax) {
-        ahead.fetch(block.first + i);
+      scoresOf(s, block, own.q, own.k, own.scores, [&](uint64_t i, Softmax softmax) {
+        if (head == here.head)
+          ahead.fetch(block.first + i);
         differentiate(own.scores[i], own.t[i], 1 / softmax.sum, dotRow(own.ct[i], out[block.first + i], s.e), float(s.scale),
                       block.keys);
       });
@@ -284,8 +278,8 @@ void backwardOf(const WideAttention &s, Place here, Place next) {
       multiplyRows('T', 'N', block.keys, s.e, n, 1, own.scores, own.ct, 1, own.dv);
     });
   }
-  own.dk.copy(s.sk, s.d, s.head(Dk, ofDk, batch, group));
-  own.dv.copy(s.sk, s.e, s.head(Dv, ofDv, batch, group));
+  own.dk.copy(s.sk, s.d, s.head(Dk, batch, group));
+  own.dv.copy(s.sk, s.e, s.head(Dv, batch, group));
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 #include "GappedWindows.h"
-#include "Scratch.h"
 
-#include "ConvolutionProduct.h"
+#include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 
 #include <algorithm>

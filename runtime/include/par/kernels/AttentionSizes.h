@@ -23,6 +23,14 @@ struct AttentionRows {
   constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors = 1, uint64_t apart = 0) const;
 };
 
+/// Which tensors an attention builtin has rows of, in the order of its immediates: 'q' queries, 'k' keys, 'v' values, 'o'
+/// results; those from `written` on it writes.
+struct AttentionTensors {
+  std::string_view kinds;
+  size_t written;
+};
+inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward{"oqkvoqkv", 5};
+
 /// b batches of h heads, g of which have keys and values of their own; sq queries and sk keys of d elements, values of e.
 struct AttentionSizes {
   static constexpr size_t scalars = 14, ofRows = 5;
@@ -33,6 +41,25 @@ struct AttentionSizes {
       : b(imms[0]), h(imms[1]), g(imms[2]), sq(imms[3]), sk(imms[4]), d(imms[5]), e(imms[6]), causal(imms[7]),
         masked(imms[8]), scale(std::bit_cast<double>(imms[9])), mask{imms[10], imms[11], imms[12], imms[13]},
         places(imms.subspan(scalars)) {}
+
+  /// Immediates of the builtin that has those tensors.
+  constexpr AttentionSizes(const uint64_t *imm, const AttentionTensors &tensors)
+      : AttentionSizes(std::span(imm, scalars + ofRows * tensors.kinds.size() + (&tensors == &attentionBackward))) {}
+
+  /// Numbers of backward's tensors.
+  enum BackwardTensor : size_t { Ct, Q, K, V, Out, Dq, Dk, Dv };
+  /// The operand that tensor `index` lies in. Backward's lse stands behind out; where dk and dv have no operands of their own, they
+  /// lie in that of dq.
+  constexpr size_t operandOf(size_t index) const { return index <= Out ? index : writesApart() ? index + 1 : Dq + 1; }
+  /// The operand that is the mask, behind all others, and where it has the score of a key.
+  constexpr size_t maskOperand() const { return isForward() ? 5 : operandOf(Dv) + 1; }
+  constexpr uint64_t maskPlace(uint64_t batch, uint64_t head, uint64_t query, uint64_t key) const {
+    const uint64_t place[] = {batch, head, query, key};
+    uint64_t offset = 0;
+    for (size_t dim = 0; dim < 4; ++dim)
+      offset = offset * mask[dim] + (mask[dim] == 1 ? 0 : place[dim]);
+    return offset;
+  }
 
   /// Of the tensor that the table lists as number `index`: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv backward.
   constexpr AttentionRows rows(size_t index) const {
@@ -47,6 +74,7 @@ struct AttentionSizes {
     bool ofKeys = kind == 'k' || kind == 'v';
     return {ofKeys ? g : h, ofKeys ? sk : sq, kind == 'q' || kind == 'k' ? d : e};
   }
+  constexpr bool isForward() const { return places.size() == ofRows * attentionForward.kinds.size(); }
   /// True of forward builtins.
   constexpr bool writesApart() const { return places.size() <= 8 * ofRows || places[8 * ofRows] != 0; }
   constexpr bool fit() const;
@@ -60,14 +88,6 @@ private:
   constexpr bool fillTogether() const;
   std::span<const uint64_t> places;
 };
-
-/// Which tensors an attention builtin has rows of, in the order of its immediates: 'q' queries, 'k' keys, 'v' values, 'o'
-/// results; those from `written` on it writes.
-struct AttentionTensors {
-  std::string_view kinds;
-  size_t written;
-};
-inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward{"oqkvoqkv", 5};
 
 constexpr bool AttentionRows::fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const {
   if (n > 1 && row < width) // so that memory bounds n
@@ -131,8 +151,7 @@ constexpr bool AttentionSizes::fit() const {
       return false;
   if (h % g || causal > 1 || masked > 1 || !fitMask())
     return false;
-  const AttentionTensors &tensors =
-      places.size() == ofRows * attentionForward.kinds.size() ? attentionForward : attentionBackward;
+  const AttentionTensors &tensors = isForward() ? attentionForward : attentionBackward;
   for (size_t index = 0; index < tensors.kinds.size(); ++index) {
     auto [heads, count, width] = extents(tensors.kinds[index]);
     bool alone = index >= tensors.written && writesApart();
