@@ -12,7 +12,7 @@ using dnn::Kind;
 using dnn::Type;
 
 bool AttentionGraph::isBuiltin(std::string_view name) {
-  return name.starts_with("attention") && kernels::findBuiltin(name);
+  return name.starts_with("attention") && kernels::formInF32(name) != name && kernels::findBuiltin(name);
 }
 
 /// Products of bf16 and f16 are exact in f32, also on tensor cores.

@@ -215,7 +215,7 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
   float *lse = s.operand(4) + (batch * s.h + head) * s.sq;
   ForwardCopies own(s);
   HeadRows k = s.head(1, batch, group), v = s.head(2, batch, group);
-  if (s.sq >= worthCopies) {
+  if (s.sq >= worthCopies || s.sk == 1) { // one row may have any stride
     k = k.copy(s.sk, s.d, own.k);
     v = v.copy(s.sk, s.e, own.v);
   }

@@ -2,6 +2,7 @@
 // compute.
 #include "AttentionShapes.h"
 #include "CudaFixture.h"
+#include "cuda/AttentionGraph.h"
 #include "par/cuda/Device.h"
 #include "par/kernels/Narrow.h"
 
@@ -103,6 +104,16 @@ TEST_F(AttentionTest, computesWhatTheCpuDoes) {
 TEST_F(AttentionTest, ranksCompareTheirCudnn) {
   format::Bundle bundle = attending(toy::attentions[0]);
   EXPECT_EQ(cuda::makeDevice({&bundle, "", 0})->libraries(), "CUDA driver 13.0, cuDNN 9.19.0");
+}
+
+/// Its numbers would be read as narrow ones.
+TEST_F(AttentionTest, formsOfF32AreNotCudnns) {
+  for (const char *name : {"attention", "attention_backward"}) {
+    EXPECT_TRUE(kernels::findBuiltin(name));
+    EXPECT_FALSE(cuda::AttentionGraph::isBuiltin(name)) << name;
+  }
+  EXPECT_TRUE(cuda::AttentionGraph::isBuiltin("attention_bf16"));
+  EXPECT_TRUE(cuda::AttentionGraph::isBuiltin("attention_backward_f16"));
 }
 
 TEST_F(AttentionTest, rankZeroChoosesTheEngines) {

@@ -168,6 +168,21 @@ TEST(AttentionF32, HasThemAroundTheSizesOfBlocks) {
     expectFormulas(shape, 1);
 }
 
+/// As a bundle may say it: rows of one key are nowhere apart.
+TEST(AttentionF32, ReadsOneKeyThatHasNoStride) {
+  toy::Attention s{"one key", 1, 1, 1, 2, 1, 8, 8};
+  Tensors x = makeTensors(s);
+  std::vector<float> q = operand(s, 'q', x.q), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v), out(16), lse(2);
+  std::vector<uint64_t> imm = s.immediates(false);
+  for (size_t tensor : {1, 2})
+    imm[AttentionSizes::scalars + AttentionSizes::ofRows * tensor + 4] = 0;
+  ASSERT_TRUE(AttentionSizes(imm).fit());
+  void *pointers[] = {q.data(), k.data(), v.data(), out.data(), lse.data()};
+  builtinFunction("attention")(pointers, imm.data(), 0, 1);
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_FLOAT_EQ(out[i], v[i % 8]);
+}
+
 /// Behind a score of -1e9 f32 has no room for lse: probabilities are those of equal scores, forward and backward.
 TEST(AttentionF32, SeesAllKeysWhereAMaskHidesAll) {
   toy::Attention s{"all hidden", 1, 1, 1, 2, 4, 8, 8, false, {1, 1, 1, 4}};
