@@ -1,5 +1,6 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
 #include "ConvolutionProduct.h"
+#include "DepthwiseConvolution.h"
 #include "FilterBlocks.h"
 #include "GappedWindows.h"
 #include "Scratch.h"
@@ -47,6 +48,11 @@ struct ConvolutionSizes {
   }
   ConvolutionProduct product() const {
     return {int64_t(n), int64_t(c), int64_t(o), in, out, stride};
+  }
+
+  bool isDepthwise() const { return c == 1 && o == groups && groups > 1; }
+  DepthwiseConvolution depthwise() const {
+    return {int64_t(n), int64_t(groups), in, window, out, stride, low, dilation};
   }
 
   GappedWindows gapped() const {
@@ -247,24 +253,43 @@ const float *floats(const void *data) { return static_cast<const float *>(data);
 
 } // namespace
 
-void convolution(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the thread
+// that runs the step, to which the pool gives the first tiles.
+
+void convolution(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);
-  if (!sizes.isProduct())
-    return preparedFor(Pass::Forward, imm).run(ptr);
-  sizes.product().forward(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
+  const float *x = floats(ptr[0]), *w = floats(ptr[1]);
+  auto *y = static_cast<float *>(ptr[2]);
+  if (sizes.isDepthwise())
+    return sizes.depthwise().forward(x, w, y, tile0, tile1);
+  if (tile0 != 0)
+    return;
+  if (sizes.isProduct())
+    return sizes.product().forward(x, w, y);
+  preparedFor(Pass::Forward, imm).run(ptr);
 }
 
-void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);
-  if (!sizes.isProduct())
-    return preparedFor(Pass::InputGrad, imm).run(ptr);
-  sizes.product().inputGrad(floats(ptr[0]), floats(ptr[1]), static_cast<float *>(ptr[2]));
+  const float *dy = floats(ptr[0]), *w = floats(ptr[1]);
+  auto *dx = static_cast<float *>(ptr[2]);
+  if (sizes.isDepthwise())
+    return sizes.depthwise().inputGrad(dy, w, dx, tile0, tile1);
+  if (tile0 != 0)
+    return;
+  if (sizes.isProduct())
+    return sizes.product().inputGrad(dy, w, dx);
+  preparedFor(Pass::InputGrad, imm).run(ptr);
 }
 
-void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);
   const float *x = floats(ptr[0]), *dy = floats(ptr[1]);
   auto *dw = static_cast<float *>(ptr[2]);
+  if (sizes.isDepthwise())
+    return sizes.depthwise().filterGrad(x, dy, dw, tile0, tile1);
+  if (tile0 != 0)
+    return;
   if (sizes.isProduct())
     return sizes.product().filterGrad(x, dy, dw);
   const Prepared &prepared = preparedFor(Pass::FilterGrad, imm);

@@ -83,7 +83,7 @@ void runOnCopies(const BuiltinKernel &kernel, KernelFunction inF32, void *const 
       widen(static_cast<const uint16_t *>(ptr[i]), wide[i].data(), wide[i].size(),
             kernel.operands[i].type == "bf16");
   }
-  inF32(pointers.data(), imm, 0, 1);
+  inF32(pointers.data(), imm, 0, builtinTiles(*findBuiltin(formInF32(kernel.name)), {imm, kernel.immediates.size()}));
   for (size_t i = 0; i < count; ++i)
     if (isNarrow(i) && kernel.operands[i].access != Access::Read)
       narrow(wide[i].data(), static_cast<uint16_t *>(ptr[i]), wide[i].size(), kernel.operands[i].type == "bf16");

@@ -70,11 +70,17 @@ std::vector<float> randomsOf(size_t n, unsigned seed) {
   return values;
 }
 
+/// All tiles, from the last to the first.
+void run(const std::string &name, void *const *pointers, const Shape &shape) {
+  for (uint32_t tile = builtinTiles(*findBuiltin(name), shape.imm); tile-- > 0;)
+    builtinFunction(name)(pointers, shape.imm.data(), tile, tile + 1);
+}
+
 void compare(const char *name, const Shape &shape, const std::vector<float> &lhs, const std::vector<float> &rhs,
              const std::vector<double> &wanted) {
   std::vector<float> result(wanted.size(), 7);
   void *pointers[] = {const_cast<float *>(lhs.data()), const_cast<float *>(rhs.data()), result.data()};
-  builtinFunction(name)(pointers, shape.imm.data(), 0, 1);
+  run(name, pointers, shape);
   for (size_t i = 0; i < wanted.size(); ++i)
     ASSERT_NEAR(result[i], wanted[i], 1e-4 * (1 + std::fabs(wanted[i]))) << name << " " << i;
 }
@@ -93,9 +99,9 @@ void compareNarrow(const std::string &name, const Shape &shape, const std::vecto
         operands[i].push_back(wide(narrow(x)));
       }
     void *pointers[] = {operands[0].data(), operands[1].data(), wanted.data()};
-    builtinFunction(name)(pointers, shape.imm.data(), 0, 1);
+    run(name, pointers, shape);
     void *narrowPointers[] = {narrowOperands[0].data(), narrowOperands[1].data(), result.data()};
-    builtinFunction(name + (brain ? "_bf16" : "_f16"))(narrowPointers, shape.imm.data(), 0, 1);
+    run(name + (brain ? "_bf16" : "_f16"), narrowPointers, shape);
     for (size_t i = 0; i < size; ++i)
       ASSERT_EQ(result[i], narrow(wanted[i])) << name << " " << i << (brain ? " bf16" : " f16");
   }
@@ -124,7 +130,8 @@ TEST_P(Convolutions, areSums) {
 
 // A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides
 // with rows that no window meets, gaps (in several bands of patches, with strides, in groups, past both ends of an image, in three
-// dims), groups, one channel a group, one dim, three dims, uneven padding.
+// dims), groups, one channel a group (rows of one vector, of two, of three, of four and a bit; windows of 1 to 9; strides, gaps, both;
+// more padding than window; windows that leave columns unread; one dim; three dims), one dim, three dims, uneven padding.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Convolutions,
     testing::Values(make({2, 1, 3, 5}, {{7, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}),
@@ -142,6 +149,17 @@ INSTANTIATE_TEST_SUITE_P(
                     make({1, 1, 2, 3}, {{4, 2, 1, 2, 1, 2}, {5, 1, 2, 1, 1, 3}, {6, 3, 2, 4, 4, 4}}),
                     make({2, 3, 2, 6}, {{5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}),
                     make({2, 8, 1, 8}, {{5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}),
+                    make({2, 3, 1, 3}, {{9, 7, 1, 3, 3, 1}, {16, 7, 1, 3, 3, 1}}),
+                    make({1, 2, 1, 2}, {{6, 5, 1, 2, 2, 1}, {27, 5, 1, 2, 2, 1}}),
+                    make({1, 2, 1, 2}, {{5, 2, 1, 0, 1, 1}, {40, 4, 1, 1, 2, 1}}),
+                    make({1, 2, 1, 2}, {{3, 1, 1, 0, 0, 1}, {70, 9, 1, 4, 4, 1}}),
+                    make({2, 3, 1, 3}, {{11, 3, 2, 1, 1, 1}, {57, 3, 2, 1, 1, 1}}),
+                    make({2, 3, 1, 3}, {{12, 5, 3, 2, 2, 1}, {35, 6, 4, 0, 1, 1}}),
+                    make({1, 2, 1, 2}, {{13, 3, 2, 2, 2, 2}, {29, 3, 3, 4, 1, 4}}),
+                    make({1, 2, 1, 2}, {{4, 2, 1, 3, 2, 1}, {5, 2, 2, 4, 3, 1}}),
+                    make({1, 2, 1, 2}, {{9, 2, 4, 0, 0, 1}, {19, 1, 5, 0, 0, 1}}),
+                    make({2, 4, 1, 4}, {{130, 8, 1, 7, 0, 1}}),
+                    make({2, 2, 1, 2}, {{5, 3, 2, 1, 1, 1}, {6, 2, 1, 1, 0, 2}, {18, 3, 2, 0, 2, 1}}),
                     make({2, 1, 3, 4}, {{11, 3, 2, 0, 1, 1}}),
                     make({1, 1, 2, 3}, {{4, 2, 1, 1, 0, 1}, {5, 3, 2, 1, 1, 1}, {3, 3, 1, 1, 1, 1}})));
 

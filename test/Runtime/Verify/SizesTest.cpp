@@ -1,5 +1,6 @@
 // V1: sizes of builtins that their operands' shapes do not tell.
 #include "par/kernels/AttentionSizes.h"
+#include "par/kernels/Builtins.h"
 #include "par/verify/Verify.h"
 #include "verify/Model.h"
 
@@ -94,6 +95,37 @@ TEST(Verify, PaddedRows) {
   EXPECT_EQ(padded(104, 105), begin + "total 105");
   EXPECT_EQ(padded(104, 0), begin + "total 0");
   EXPECT_EQ(padded(104, -1), begin + "total -1");
+}
+
+// Kernels divide by the steps of windows, and lay out the padded images that windows reach.
+TEST(Verify, Windows) {
+  auto fit = [](const char *name, std::vector<uint64_t> counts, std::vector<std::pair<size_t, uint64_t>> changes) {
+    size_t first = counts.size();
+    std::vector<uint64_t> imms = std::move(counts);
+    //                         i         k        y        s        l        h        d
+    imms.insert(imms.end(), {1, 9, 8, 1, 3, 2, 1, 5, 3, 1, 2, 3, 0, 1, 1, 0, 1, 0, 1, 1, 2});
+    for (auto [index, value] : changes)
+      imms[first + index] = value;
+    return par::kernels::findBuiltin(name)->fits(imms);
+  };
+  for (const char *name : {"convolution", "convolution_input_grad_bf16", "convolution_filter_grad_f16"}) {
+    EXPECT_TRUE(fit(name, {2, 3, 1, 6}, {}));
+    EXPECT_TRUE(fit(name, {2, 3, 1, 6}, {{8, 2}})); // fewer windows than there is room for
+    EXPECT_FALSE(fit(name, {2, 3, 1, 6}, {{8, 4}}));
+    EXPECT_FALSE(fit(name, {2, 3, 1, 6}, {{20, 5}}));
+    EXPECT_FALSE(fit(name, {2, 3, 1, 7}, {}));
+    EXPECT_FALSE(fit(name, {2, 0, 1, 6}, {}));
+    EXPECT_FALSE(fit(name, {2, 3, 0, 6}, {}));
+  }
+  for (const char *name : {"max_pool", "max_pool_grad"}) {
+    std::vector<uint64_t> counts{6};
+    EXPECT_TRUE(fit(name, counts, {}));
+    for (size_t list : {0, 1, 2, 3, 6})
+      for (uint64_t wrong : {uint64_t(0), uint64_t(-1), uint64_t(1) << 32})
+        EXPECT_FALSE(fit(name, counts, {{3 * list + 1, wrong}})) << list << " " << wrong;
+    for (size_t padding : {13, 17})
+      EXPECT_FALSE(fit(name, counts, {{padding, uint64_t(-1)}}));
+  }
 }
 
 // The same where backward writes one operand: parts that leave gaps, lie over one another, or are of several sizes.

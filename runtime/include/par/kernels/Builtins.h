@@ -163,6 +163,28 @@ inline constexpr std::array convolutionImmediates{
 inline constexpr std::array poolImmediates{I{"planes"},       PAR_EACH_DIM("i"), PAR_EACH_DIM("k"), PAR_EACH_DIM("y"),
                                            PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
 #undef PAR_EACH_DIM
+/// Whether there are elements, windows and steps in each of the three dims whose sizes begin at `first`, and the padded images can be
+/// counted: a kernel divides by steps.
+constexpr bool windowsFit(std::span<const uint64_t> imms, size_t first) {
+  double elements = 1;
+  for (size_t dim = first; dim < first + 3; ++dim) {
+    for (size_t list : {0, 1, 2, 3, 6}) // i, k, y, s, d
+      if (imms[dim + 3 * list] < 1 || imms[dim + 3 * list] > uint64_t(1) << 31)
+        return false;
+    elements *= double(imms[dim]) + double(imms[dim + 12]) + double(imms[dim + 15]);
+  }
+  return elements < double(uint64_t(1) << 40);
+}
+constexpr bool poolFits(std::span<const uint64_t> imms) { return windowsFit(imms, 1); }
+/// Each window of a convolution lies in the padded image, too.
+constexpr bool convolutionFits(std::span<const uint64_t> imms) {
+  if (imms[1] < 1 || imms[2] < 1 || imms[3] % imms[1] != 0 || !windowsFit(imms, 4))
+    return false;
+  for (size_t dim = 4; dim < 7; ++dim)
+    if ((imms[dim + 6] - 1) * imms[dim + 9] + (imms[dim + 3] - 1) * imms[dim + 18] >= imms[dim] + imms[dim + 12] + imms[dim + 15])
+      return false;
+  return true;
+}
 inline constexpr std::string_view poolInput = "planes x i0 x i1 x i2", poolOutput = "planes x y0 x y1 x y2";
 inline constexpr std::array maxPoolOperands{O{"x", Read, "f32", poolInput}, O{"y", Write, "f32", poolOutput}};
 inline constexpr std::array maxPoolGradOperands{O{"dy", Read, "f32", poolOutput}, O{"x", Read, "f32", poolInput},
@@ -233,9 +255,9 @@ template <size_t n> constexpr std::array<O, n> allIn(std::string_view type, std:
 template <const auto &operands> inline constexpr auto allInBF16 = allIn("bf16", operands);
 template <const auto &operands> inline constexpr auto allInF16 = allIn("f16", operands);
 #define PAR_CONVOLUTION(NAME, MEANING, OPERANDS)                                                                       \
-  BuiltinKernel{NAME, MEANING, OPERANDS, convolutionImmediates},                                                       \
-      BuiltinKernel{NAME "_bf16", MEANING, allInBF16<OPERANDS>, convolutionImmediates, -1, 1, true},                   \
-      BuiltinKernel { NAME "_f16", MEANING, allInF16<OPERANDS>, convolutionImmediates, -1, 1, true }
+  BuiltinKernel{NAME, MEANING "; a group a tile", OPERANDS, convolutionImmediates, 1, 1, false, convolutionFits},      \
+      BuiltinKernel{NAME "_bf16", MEANING, allInBF16<OPERANDS>, convolutionImmediates, -1, 1, true, convolutionFits},  \
+      BuiltinKernel { NAME "_f16", MEANING, allInF16<OPERANDS>, convolutionImmediates, -1, 1, true, convolutionFits }
 
 inline constexpr std::array all{
     BuiltinKernel{"adamw",
@@ -289,9 +311,9 @@ inline constexpr std::array all{
                   attentionBackwardImmediates, -1, 1, false, attentionFits},
     BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
                   attentionBackwardImmediates, -1, 1, false, attentionFits},
-    BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1},
+    BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1, false, poolFits},
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
-                  poolImmediates, 0, 1},
+                  poolImmediates, 0, 1, false, poolFits},
 };
 #undef PAR_ROW_KERNEL
 #undef PAR_CONVOLUTION
