@@ -73,6 +73,23 @@ def write_nudged(folder, name, of="data.safetensors", every=1):
     (folder / name).write_bytes(data)
 
 
+def write_samples(folder, name, step, steps, of="data.safetensors"):
+    """The samples of one step of `of`, which holds those of `steps`."""
+    data = (folder / of).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, body = {}, b""
+    for key, entry in json.loads(data[8:8 + length]).items():
+        if key == "__metadata__":
+            continue
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        each = (end - begin) // steps
+        header[key] = {"dtype": entry["dtype"], "shape": [entry["shape"][0] // steps, *entry["shape"][1:]],
+                       "data_offsets": [len(body), len(body) + each]}
+        body += data[begin + step * each:begin + (step + 1) * each]
+    text = json.dumps(header).encode()
+    (folder / name).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
 def read_metrics(path):
     return [line for line in map(json.loads, path.read_text().splitlines()) if "loss" in line]
 
