@@ -92,7 +92,7 @@ struct Side {
 struct Prepared {
   Side lhs, rhs, result;
   std::optional<FilterBlocks> blocks; ///< of a result that comes back by our own hand
-  bool isGapped = false;              ///< the library has no better than GappedWindows: there is nothing to run
+  bool isGapped = false;              ///< a filter's gradient of which GappedWindows has the best: there is nothing to run
   Desc scratchpad;
   dnnl::primitive primitive;
   size_t scratchpadOffset = 0, bytes = 0;
@@ -249,53 +249,41 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
   return *place;
 }
 
-const float *floats(const void *data) { return static_cast<const float *>(data); }
+/// Two tensors in, one out: how a convolution or gradient is computed where it is a product, and for some channels where a group has one.
+using OfProduct = void (ConvolutionProduct::*)(const float *, const float *, float *) const;
+using OfChannels = void (DepthwiseConvolution::*)(const float *, const float *, float *, int64_t, int64_t) const;
+
+/// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the thread that
+/// runs the step, to which the pool gives the first tiles.
+void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm, uint32_t tile0,
+             uint32_t tile1) {
+  ConvolutionSizes sizes(imm);
+  auto *lhs = static_cast<const float *>(ptr[0]), *rhs = static_cast<const float *>(ptr[1]);
+  auto *result = static_cast<float *>(ptr[2]);
+  if (sizes.isDepthwise())
+    return (sizes.depthwise().*ofChannels)(lhs, rhs, result, tile0, tile1);
+  if (tile0 != 0)
+    return;
+  if (sizes.isProduct())
+    return (sizes.product().*ofProduct)(lhs, rhs, result);
+  const Prepared &prepared = preparedFor(pass, imm);
+  if (prepared.isGapped)
+    return sizes.gapped().filterGrad(lhs, rhs, result);
+  prepared.run(ptr);
+}
 
 } // namespace
 
-// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the thread
-// that runs the step, to which the pool gives the first tiles.
-
 void convolution(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  ConvolutionSizes sizes(imm);
-  const float *x = floats(ptr[0]), *w = floats(ptr[1]);
-  auto *y = static_cast<float *>(ptr[2]);
-  if (sizes.isDepthwise())
-    return sizes.depthwise().forward(x, w, y, tile0, tile1);
-  if (tile0 != 0)
-    return;
-  if (sizes.isProduct())
-    return sizes.product().forward(x, w, y);
-  preparedFor(Pass::Forward, imm).run(ptr);
+  compute(Pass::Forward, &ConvolutionProduct::forward, &DepthwiseConvolution::forward, ptr, imm, tile0, tile1);
 }
 
 void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  ConvolutionSizes sizes(imm);
-  const float *dy = floats(ptr[0]), *w = floats(ptr[1]);
-  auto *dx = static_cast<float *>(ptr[2]);
-  if (sizes.isDepthwise())
-    return sizes.depthwise().inputGrad(dy, w, dx, tile0, tile1);
-  if (tile0 != 0)
-    return;
-  if (sizes.isProduct())
-    return sizes.product().inputGrad(dy, w, dx);
-  preparedFor(Pass::InputGrad, imm).run(ptr);
+  compute(Pass::InputGrad, &ConvolutionProduct::inputGrad, &DepthwiseConvolution::inputGrad, ptr, imm, tile0, tile1);
 }
 
 void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  ConvolutionSizes sizes(imm);
-  const float *x = floats(ptr[0]), *dy = floats(ptr[1]);
-  auto *dw = static_cast<float *>(ptr[2]);
-  if (sizes.isDepthwise())
-    return sizes.depthwise().filterGrad(x, dy, dw, tile0, tile1);
-  if (tile0 != 0)
-    return;
-  if (sizes.isProduct())
-    return sizes.product().filterGrad(x, dy, dw);
-  const Prepared &prepared = preparedFor(Pass::FilterGrad, imm);
-  if (prepared.isGapped)
-    return sizes.gapped().filterGrad(x, dy, dw);
-  prepared.run(ptr);
+  compute(Pass::FilterGrad, &ConvolutionProduct::filterGrad, &DepthwiseConvolution::filterGrad, ptr, imm, tile0, tile1);
 }
 
 } // namespace par::kernels

@@ -23,10 +23,9 @@ struct Plane {
   int64_t stride[3], dilation[3], taps[3];  ///< of windows
   int64_t out[3];                           ///< windows
   int64_t rows[2], pitch;                   ///< of the plane; of the columns of one phase
-
   std::vector<int64_t> met;                 ///< by each tap of the first window
 
-  /// For sizes that are set but for the last lines.
+  /// Sets rows, pitch and met by the rest.
   void layOut() {
     for (int dim : {0, 1})
       rows[dim] = (out[dim] - 1) * stride[dim] + (taps[dim] - 1) * dilation[dim] + 1;

@@ -61,27 +61,28 @@ def run_command(binaries, folder, bundle, steps, metrics, data="data.safetensors
             "--metrics", metrics]
 
 
+def arrays_of(data):
+    """Of the bytes of a .safetensors file: each array's name and entry, and where its own bytes begin and end."""
+    (length,) = struct.unpack("<Q", data[:8])
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name != "__metadata__":
+            yield name, entry, *(8 + length + offset for offset in entry["data_offsets"])
+
+
 def write_nudged(folder, name, of="data.safetensors", every=1):
     """A copy of `of` in which the last bit of every float, or of every second and so on, is another."""
     data = bytearray((folder / of).read_bytes())
-    (length,) = struct.unpack("<Q", data[:8])
     flip = bytes(byte ^ 1 for byte in range(256))
-    for key, entry in json.loads(data[8:8 + length]).items():
-        if key != "__metadata__" and entry["dtype"] == "F32":
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+    for _, entry, begin, end in arrays_of(data):
+        if entry["dtype"] == "F32":
             data[begin:end:4 * every] = data[begin:end:4 * every].translate(flip)
     (folder / name).write_bytes(data)
 
 
 def write_samples(folder, name, step, steps, of="data.safetensors"):
     """The samples of one step of `of`, which holds those of `steps`."""
-    data = (folder / of).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header, body = {}, b""
-    for key, entry in json.loads(data[8:8 + length]).items():
-        if key == "__metadata__":
-            continue
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+    data, header, body = (folder / of).read_bytes(), {}, b""
+    for key, entry, begin, end in arrays_of(data):
         each = (end - begin) // steps
         header[key] = {"dtype": entry["dtype"], "shape": [entry["shape"][0] // steps, *entry["shape"][1:]],
                        "data_offsets": [len(body), len(body) + each]}
