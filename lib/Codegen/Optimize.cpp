@@ -81,10 +81,13 @@ std::unique_ptr<llvm::TargetMachine> createMachine(StringRef triple, StringRef c
       target->createTargetMachine(parsed, cpu, features, options, relocation, model, level));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll,
+              llvm::function_ref<void(llvm::PassBuilder &)> extend) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = unroll;
   llvm::PassBuilder builder(&machine, tuning);
+  if (extend)
+    extend(builder);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/CodeGen.h"
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 namespace llvm {
 class Module;
+class PassBuilder;
 class TargetMachine;
 } // namespace llvm
 
@@ -27,8 +29,10 @@ std::unique_ptr<llvm::TargetMachine> createMachine(llvm::StringRef triple, llvm:
                                                    std::optional<llvm::CodeModel::Model> model,
                                                    llvm::CodeGenOptLevel level);
 
-/// O3, knowing no library function, so that no loop becomes a call. `unroll`: loops that nobody else has unrolled.
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll = true);
+/// O3, knowing no library function, so that no loop becomes a call. `unroll`: loops that nobody else has unrolled. `extend` may
+/// add passes of the target's own to the pipeline.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll = true,
+              llvm::function_ref<void(llvm::PassBuilder &)> extend = {});
 
 } // namespace par::codegen
 

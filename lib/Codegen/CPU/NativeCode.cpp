@@ -2,6 +2,7 @@
 
 #include "../Optimize.h"
 #include "KeepMasks.h"
+#include "PrefetchStreams.h"
 
 #include "par/Codegen/Codegen.h"
 
@@ -10,6 +11,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -57,7 +59,12 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
       function.addFnAttr("prefer-vector-width", "512");
   }
   keepMasks(module);
-  codegen::optimize(module, *machine);
+  codegen::optimize(module, *machine, /*unroll=*/true, [](llvm::PassBuilder &builder) {
+    builder.registerOptimizerLastEPCallback(
+        [](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+          passes.addPass(llvm::createModuleToFunctionPassAdaptor(PrefetchStreams()));
+        });
+  });
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emitter;

@@ -39,9 +39,12 @@ PAR_CLONES float sumOfExp(const float *z, uint64_t n, float shift) {
 }
 
 PAR_CLONES void softmaxTimes(const float *z, float *out, uint64_t n, float lse, float scale) {
-  PAR_INDEPENDENT
-  for (uint64_t i = 0; i < n; ++i)
-    out[i] = expf32(z[i] - lse) * scale;
+  laneLoop(
+      n, [=](uint64_t i) { out[i] = expf32(z[i] - lse) * scale; },
+      [=](uint64_t i) {
+        prefetchRead(z + i);
+        prefetchWrite(out + i);
+      });
 }
 
 } // namespace

@@ -53,6 +53,29 @@ PAR_INLINE float expf32(float x) {
   return x != x ? x : e;
 }
 
+/// Asks for the line 4 KiB behind an address that is one of a stream, to be read or written: the processor's own prefetcher
+/// begins anew at every page (lib/Codegen/CPU/PrefetchStreams.cpp has the figures). Beyond the end of a tensor it does nothing.
+PAR_INLINE void prefetchRead(const float *stream) {
+  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(stream) + 4096), 0, 3);
+}
+PAR_INLINE void prefetchWrite(const float *stream) {
+  __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(stream) + 4096), 1, 3);
+}
+
+/// f(0) ... f(n - 1), which do not depend on one another; `coming(i)` before every 16.
+template <typename F, typename P>
+PAR_INLINE void laneLoop(uint64_t n, F f, P coming) {
+  uint64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    coming(i);
+    PAR_INDEPENDENT
+    for (int l = 0; l < lanes; ++l)
+      f(i + l);
+  }
+  for (; i < n; ++i)
+    f(i);
+}
+
 /// Sum of f(0) ... f(n - 1), lane i adding every 16th from i, lanes summed pairwise.
 template <typename T, typename F>
 PAR_INLINE T laneSum(uint64_t n, F f) {
@@ -76,9 +99,11 @@ PAR_INLINE float laneMax(const float *x, uint64_t n) {
     acc[l] = -__builtin_inff();
   // !(x <= acc) lets NaN in, and NaN then stays: nothing compares with it.
   uint64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
+  for (; i + lanes <= n; i += lanes) {
+    prefetchRead(x + i);
     for (int l = 0; l < lanes; ++l)
       acc[l] = ((acc[l] != acc[l]) | (x[i + l] <= acc[l])) ? acc[l] : x[i + l];
+  }
   float best = acc[0];
   for (int l = 1; l < lanes; ++l)
     best = ((best != best) | (acc[l] <= best)) ? best : acc[l];

@@ -39,8 +39,14 @@ PAR_CLONES void adamwLoop(float *__restrict w, const float *__restrict g, float 
 
 PAR_CLONES void sgdLoop(float *__restrict w, const float *__restrict g, uint64_t begin, uint64_t end, float lr,
                         float weightDecay, float coef) {
-  for (uint64_t i = begin; i < end; ++i)
-    w[i] -= lr * (g[i] * coef + weightDecay * w[i]);
+  w += begin;
+  g += begin;
+  laneLoop(
+      end - begin, [=](uint64_t i) { w[i] -= lr * (g[i] * coef + weightDecay * w[i]); },
+      [=](uint64_t i) {
+        prefetchRead(g + i);
+        prefetchWrite(w + i);
+      });
 }
 
 PAR_CLONES void momentumLoop(float *__restrict w, const float *__restrict g, float *__restrict buf, uint64_t begin,
