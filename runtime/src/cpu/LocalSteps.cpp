@@ -15,9 +15,10 @@ using format::Op;
 namespace {
 
 /// That its operands and immediates are those of the table is verified.
-void checkBuiltin(const format::Kernel &kernel, const std::string &place) {
-  if (!kernels::findBuiltin(kernel.symbol))
-    throw Failure::at(place, Message::noBuiltin, kernel.name, kernel.symbol);
+const kernels::BuiltinKernel &builtinOf(const format::Kernel &kernel, const std::string &place) {
+  if (const kernels::BuiltinKernel *builtin = kernels::findBuiltin(kernel.symbol))
+    return *builtin;
+  throw Failure::at(place, Message::noBuiltin, kernel.name, kernel.symbol);
 }
 
 template <typename T>
@@ -59,7 +60,7 @@ LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &
                         "epilogue " + std::string(format::toString(call.epilogue)) + " on the CPU");
     auto choice = choices.find(shapeKey(call));
     calls.push_back(
-        {makeMatmul(call, choice == choices.end() ? MatmulChoice::Sgemm : choice->second, options.folder),
+        {makeMatmul(call, choice == choices.end() ? MatmulChoice{} : choice->second, options.folder),
          call.bias, call.workspace > 0});
   }
 }
@@ -70,21 +71,24 @@ void LocalSteps::bindKernels(const core::DeviceOptions &options) {
     object = KernelObject(options.pathOf("kernels-x86.so"), options.listed("kernels-x86.so"));
   for (const format::Kernel &kernel : table) {
     if (kernel.builtin)
-      checkBuiltin(kernel, options.folder);
-    kernels.push_back({kernel.builtin ? kernels::builtinFunction(kernel.symbol)
-                                      : object.function(kernel.symbol, kernel.name),
-                       kernel.tiles});
+      kernels.push_back({kernels::builtinFunction(kernel.symbol), 0, &builtinOf(kernel, options.folder)});
+    else
+      kernels.push_back({object.function(kernel.symbol, kernel.name), kernel.tiles, nullptr});
   }
+}
+
+void LocalSteps::runKernel(const BoundKernel &kernel, void *const *operands, const uint64_t *immediates) {
+  uint32_t tiles = kernel.builtin
+                       ? kernels::builtinTiles(*kernel.builtin, {immediates, kernel.builtin->immediates.size()})
+                       : kernel.tiles;
+  pool.run(kernel.function, operands, immediates, tiles);
 }
 
 void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Step &step, core::EntryHost &host) {
   void *const *operands = entry.pointers.data() + step.operands;
   switch (step.op) {
-  case Op::Kernel: {
-    const BoundKernel &kernel = kernels[step.instruction->kernel];
-    pool.run(kernel.function, operands, entry.immediates.data() + step.immediates, kernel.tiles);
-    return;
-  }
+  case Op::Kernel:
+    return runKernel(kernels[step.instruction->kernel], operands, entry.immediates.data() + step.immediates);
   case Op::Call:
     return runCall(calls[step.instruction->call], operands);
   case Op::Copy:

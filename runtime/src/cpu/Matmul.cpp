@@ -4,6 +4,7 @@
 #include "ZeroRows.h"
 #include "par/core/Failure.h"
 #include "par/format/SignalsHeld.h"
+#include "par/kernels/Sgemm.h"
 
 #include <algorithm>
 #include <dnnl.hpp>
@@ -29,26 +30,61 @@ std::string shapeKey(const Call &call) {
   return key.str();
 }
 
+std::string toString(const MatmulChoice &choice) {
+  switch (choice.routine) {
+  case MatmulChoice::SgemmByM:
+    return core::format("sgemm by m {}", choice.piece);
+  case MatmulChoice::SgemmByK:
+    return core::format("sgemm by k {}", choice.piece);
+  case MatmulChoice::Primitive:
+    return "primitive";
+  case MatmulChoice::Sgemm:
+    break;
+  }
+  return "sgemm";
+}
+
+std::optional<MatmulChoice> parseChoice(const std::string &text) {
+  std::vector<MatmulChoice> all{{MatmulChoice::Sgemm}, {MatmulChoice::Primitive}};
+  int64_t piece = std::atoll(text.c_str() + std::min(text.size(), std::string("sgemm by k ").size()));
+  if (piece > 0)
+    for (MatmulChoice::Routine routine : {MatmulChoice::SgemmByM, MatmulChoice::SgemmByK})
+      all.push_back({routine, piece});
+  for (const MatmulChoice &choice : all)
+    if (toString(choice) == text)
+      return choice;
+  return std::nullopt;
+}
+
 namespace {
 
-/// One dnnl_sgemm a matrix.
+/// One dnnl_sgemm a matrix, or one a piece.
 class SgemmMatmul : public Matmul {
 public:
-  explicit SgemmMatmul(const Call &call) : call(call), offsets(matrixOffsets(call)) {}
+  SgemmMatmul(const Call &call, const MatmulChoice &choice)
+      : call(call), offsets(matrixOffsets(call)),
+        rows(choice.routine == MatmulChoice::SgemmByM ? choice.piece : call.m),
+        depth(choice.routine == MatmulChoice::SgemmByK ? choice.piece : call.k) {}
 
   void run(const float *a, const float *b, const float *bias, float *c, void *) const override {
-    char transA = call.transA ? 'T' : 'N', transB = call.transB ? 'T' : 'N';
-    auto alpha = static_cast<float>(call.alpha), beta = static_cast<float>(call.beta);
-    format::SignalsHeld held;
     for (const MatrixOffsets &at : offsets) {
       if (bias)
         addBias(c + at.c, bias);
-      dnnl_sgemm(transA, transB, call.m, call.n, call.k, alpha, a + at.a, call.lda, b + at.b, call.ldb,
-                 bias ? 1.0f : beta, c + at.c, call.ldc);
+      float beta = bias ? 1.0f : static_cast<float>(call.beta);
+      for (int64_t row = 0; row < call.m; row += rows)
+        for (int64_t from = 0; from < call.k; from += depth)
+          multiply(a + at.a, b + at.b, from == 0 ? beta : 1.0f, c + at.c, row, from);
     }
   }
 
 private:
+  /// C[row ...] = beta C[row ...] + alpha A[row ..., from ...] B[from ..., :], of one piece.
+  void multiply(const float *a, const float *b, float beta, float *c, int64_t row, int64_t from) const {
+    kernels::sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', std::min(rows, call.m - row), call.n,
+                   std::min(depth, call.k - from), static_cast<float>(call.alpha),
+                   {a + (call.transA ? from * call.lda + row : row * call.lda + from), call.lda},
+                   {b + (call.transB ? from : from * call.ldb), call.ldb}, beta, c + row * call.ldc, call.ldc);
+  }
   /// C = beta C + bias, so that the product can be added to it.
   void addBias(float *c, const float *bias) const {
     auto beta = static_cast<float>(call.beta);
@@ -63,6 +99,7 @@ private:
 
   Call call;
   std::vector<MatrixOffsets> offsets;
+  int64_t rows, depth; ///< of a piece
 };
 
 const dnnl::engine &engine() {
@@ -145,8 +182,8 @@ bool primitiveFits(const Call &call) {
 } // namespace
 
 static std::unique_ptr<Matmul> makeDense(const Call &call, MatmulChoice choice, const std::string &place) {
-  if (choice == MatmulChoice::Sgemm || !primitiveFits(call))
-    return std::make_unique<SgemmMatmul>(call);
+  if (choice.routine != MatmulChoice::Primitive || !primitiveFits(call))
+    return std::make_unique<SgemmMatmul>(call, choice);
   try {
     auto primitive = std::make_unique<PrimitiveMatmul>(call);
     if (primitive->workspaceBytes() > call.workspace)

@@ -4,7 +4,9 @@
 #include "par/core/Failure.h"
 
 #include <algorithm>
+#include <exception>
 #include <system_error>
+#include <utility>
 
 namespace par::cpu {
 
@@ -32,7 +34,12 @@ void ThreadPool::end() {
 
 void ThreadPool::runPart(const Job &job, uint32_t part) {
   uint32_t begin = uint64_t(job.tiles) * part / job.parts, end = uint64_t(job.tiles) * (part + 1) / job.parts;
-  job.function(job.ptr, job.imm, begin, end);
+  try {
+    job.function(job.ptr, job.imm, begin, end);
+  } catch (...) {
+    std::lock_guard lock(mutex);
+    failure = std::current_exception();
+  }
 }
 
 void ThreadPool::run(kernels::KernelFunction function, void *const *ptr, const uint64_t *imm, uint32_t tiles) {
@@ -55,6 +62,8 @@ void ThreadPool::run(kernels::KernelFunction function, void *const *ptr, const u
     --partsLeft;
   }
   finished.wait(lock, [this] { return partsLeft == 0; });
+  if (failure)
+    std::rethrow_exception(std::exchange(failure, nullptr));
 }
 
 void ThreadPool::work() {

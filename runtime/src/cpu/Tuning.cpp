@@ -45,23 +45,30 @@ void writeTuning(const std::string &path, const json &all) {
     std::filesystem::remove(part, ignored);
 }
 
+/// Whether a file, which anybody may have written, says how to compute this product.
+bool isChoice(const json &known, const std::string &key) {
+  auto found = known.find(key);
+  return found != known.end() && found->is_string() && parseChoice(*found);
+}
+
 std::string decide(const format::Bundle &bundle, const std::string &folder, int threads) {
   std::string path = tuningFile(folder);
   json all = readTuning(path);
-  std::string machine = processorName() + ", " + isaLevel() + ", " + libraryVersion() + ", " +
+  // Before products came in pieces, none were tried: what such a file says is measured again.
+  std::string machine = "pieces tried, " + processorName() + ", " + isaLevel() + ", " + libraryVersion() + ", " +
                         std::to_string(threads) + " threads";
   json &known = all[machine];
   if (!known.is_object())
     known = json::object();
   json chosen = json::object();
   bool measured = false;
+  MatmulTrials trials;
   for (const format::Program &program : bundle.programs)
     for (const format::Call &call : program.calls) {
       std::string key = shapeKey(call);
-      if (!known.contains(key)) {
-        bool primitive = tryMatmul(call) == MatmulChoice::Primitive;
-        known[key] = primitive ? "primitive" : "sgemm";
-        measured |= primitive || worthTrying(call);
+      if (!isChoice(known, key)) {
+        known[key] = toString(trials.choose(call));
+        measured |= worthTrying(call);
       }
       chosen[key] = known[key];
     }
@@ -79,7 +86,7 @@ MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &f
   // The document lives as long as the loop reads it.
   const json agreed = json::parse(control.broadcast("tuning", text));
   for (const auto &[key, choice] : agreed.items())
-    choices[key] = choice == "primitive" ? MatmulChoice::Primitive : MatmulChoice::Sgemm;
+    choices[key] = parseChoice(choice).value_or(MatmulChoice{});
   return choices;
 }
 

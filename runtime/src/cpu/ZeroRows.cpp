@@ -8,11 +8,10 @@
 #include "ZeroRows.h"
 
 #include "MatrixOffsets.h"
-#include "par/format/SignalsHeld.h"
+#include "par/kernels/Sgemm.h"
 
 #include <algorithm>
 #include <bit>
-#include <dnnl.h>
 #include <vector>
 
 namespace par::cpu {
@@ -119,9 +118,8 @@ private:
     return call.transA ? Operand{b, call.k, call.n, call.ldb} : Operand{b, 0, 0, 0};
   }
   void multiply(const float *a, const float *b, float *c) const {
-    format::SignalsHeld held;
-    dnnl_sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k, static_cast<float>(call.alpha), a,
-               call.lda, b, call.ldb, static_cast<float>(call.beta), c, call.ldc);
+    kernels::sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k, static_cast<float>(call.alpha),
+                   {a, call.lda}, {b, call.ldb}, static_cast<float>(call.beta), c, call.ldc);
   }
   /// C += alpha A[rows, block] op(B)[block, :] for each block of A, which is not transposed.
   void addBlocks(const std::vector<Block> &blocks, const float *a, const float *b, float *c) const;
@@ -151,10 +149,9 @@ void ZeroRows::addBlocks(const std::vector<Block> &blocks, const float *a, const
       continue;
     std::vector<float> packed = pack(a, call.lda, block.rows, block.first, block.last);
     product.resize(block.rows.size() * static_cast<size_t>(call.n));
-    format::SignalsHeld held;
-    dnnl_sgemm('N', call.transB ? 'T' : 'N', block.count(), call.n, block.width(), static_cast<float>(call.alpha),
-               packed.data(), block.width(), b + block.first * (call.transB ? 1 : call.ldb), call.ldb, 0, product.data(),
-               call.n);
+    kernels::sgemm('N', call.transB ? 'T' : 'N', block.count(), call.n, block.width(), static_cast<float>(call.alpha),
+                   {packed.data(), block.width()}, {b + block.first * (call.transB ? 1 : call.ldb), call.ldb}, 0,
+                   product.data(), call.n);
     const float *from = product.data();
     for (int64_t row : block.rows) {
       float *to = c + row * call.ldc;
@@ -175,9 +172,8 @@ void ZeroRows::sumRows(const std::vector<Block> &blocks, bool ofA, const float *
     }
     std::vector<float> left = pack(a, call.lda, block.rows, ofA ? block.first : 0, ofA ? block.last : call.m);
     std::vector<float> right = pack(b, call.ldb, block.rows, ofA ? 0 : block.first, ofA ? call.n : block.last);
-    format::SignalsHeld held;
-    dnnl_sgemm('T', 'N', m, n, block.count(), static_cast<float>(call.alpha), left.data(), m, right.data(), n,
-               static_cast<float>(call.beta), to, call.ldc);
+    kernels::sgemm('T', 'N', m, n, block.count(), static_cast<float>(call.alpha), {left.data(), m}, {right.data(), n},
+                   static_cast<float>(call.beta), to, call.ldc);
   }
 }
 

@@ -6,12 +6,11 @@
 // The formulas are those of FlashAttention (Dao et al. 2022) without the running maximum: a block has all keys of its queries.
 #include "Lanes.h"
 #include "Scratch.h"
-#include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
+#include "par/kernels/Sgemm.h"
 
 #include <algorithm>
 #include <cmath>
-#include <dnnl.h>
 
 namespace par::kernels {
 namespace {
@@ -104,9 +103,8 @@ private:
 /// to[m, n] = alpha op(a) op(b) + beta to, of k products each.
 void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b,
                   float beta, HeadRows to) {
-  format::SignalsHeld held;
-  dnnl_sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, a.data, int64_t(a.stride), b.data, int64_t(b.stride),
-             beta, to.data, int64_t(to.stride));
+  sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, {a.data, int64_t(a.stride)}, {b.data, int64_t(b.stride)}, beta,
+        to.data, int64_t(to.stride));
 }
 
 /// One call.

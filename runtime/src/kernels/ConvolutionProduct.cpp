@@ -1,10 +1,9 @@
 #include "ConvolutionProduct.h"
 
 #include "Scratch.h"
-#include "par/format/SignalsHeld.h"
+#include "par/kernels/Sgemm.h"
 
 #include <algorithm>
-#include <dnnl.h>
 #include <utility>
 
 namespace par::kernels {
@@ -13,8 +12,7 @@ namespace {
 /// Row-major C[m, n] = op(A) op(B) + beta C.
 void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
               float beta, float *c) {
-  format::SignalsHeld held;
-  dnnl_sgemm(transA, transB, m, n, k, 1, a, transA == 'N' ? k : m, b, transB == 'N' ? n : k, beta, c, n);
+  sgemm(transA, transB, m, n, k, 1, {a, transA == 'N' ? k : m}, {b, transB == 'N' ? n : k}, beta, c, n);
 }
 
 /// [n, channels, places] to [channels, n, places].

@@ -1,10 +1,9 @@
 #include "GappedWindows.h"
 
 #include "Scratch.h"
-#include "par/format/SignalsHeld.h"
+#include "par/kernels/Sgemm.h"
 
 #include <algorithm>
-#include <dnnl.h>
 
 namespace par::kernels {
 
@@ -50,9 +49,8 @@ void GappedWindows::filterGrad(const float *x, const float *dy, float *dw) const
     for (int64_t begin = 0; begin < rows(); begin += band) {
       int64_t end = std::min(rows(), begin + band), size = (end - begin) * at(out, 2);
       fillPatches(x + part * c * image, begin, end, patches);
-      format::SignalsHeld held;
-      dnnl_sgemm('N', 'T', each, columns, size, 1, dy + part * each * places + begin * at(out, 2), places, patches, size,
-                 part < groups && begin == 0 ? 0.0f : 1.0f, dw + part % groups * each * columns, columns);
+      sgemm('N', 'T', each, columns, size, 1, {dy + part * each * places + begin * at(out, 2), places}, {patches, size},
+            part < groups && begin == 0 ? 0.0f : 1.0f, dw + part % groups * each * columns, columns);
     }
 }
 

@@ -1,4 +1,4 @@
-// Both of the library's routines compute the product that a call describes.
+// All ways to compute a product compute the product that a call describes.
 #include "par/core/Failure.h"
 #include "par/cpu/Matmul.h"
 
@@ -172,13 +172,20 @@ TEST_P(MatmulTest, infinitiesMeetTheZeros) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Choices, MatmulTest,
-                         testing::Values(cpu::MatmulChoice::Sgemm, cpu::MatmulChoice::Primitive));
+                         testing::Values(cpu::MatmulChoice{}, cpu::MatmulChoice{cpu::MatmulChoice::Primitive},
+                                         cpu::MatmulChoice{cpu::MatmulChoice::SgemmByM, 8},
+                                         cpu::MatmulChoice{cpu::MatmulChoice::SgemmByK, 8}),
+                         [](const auto &choice) {
+                           std::string name = cpu::toString(choice.param);
+                           std::ranges::replace(name, ' ', '_');
+                           return name;
+                         });
 
 TEST(Matmul, refusesOtherTypes) {
   format::Call call = callOf(4, 4, 4, false, false);
   call.type = format::DType::BF16;
   try {
-    cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "toy.par");
+    cpu::makeMatmul(call, {}, "toy.par");
     FAIL();
   } catch (const core::Failure &failure) {
     EXPECT_STREQ(failure.what(),
@@ -191,7 +198,7 @@ TEST(Matmul, refusesAWorkspaceThatIsTooSmall) {
   format::Call call = callOf(64, 768, 300, false, true);
   call.workspace = 0;
   try {
-    cpu::makeMatmul(call, cpu::MatmulChoice::Primitive, "toy.par");
+    cpu::makeMatmul(call, {cpu::MatmulChoice::Primitive}, "toy.par");
   } catch (const core::Failure &failure) {
     std::string said = failure.what();
     EXPECT_TRUE(said.starts_with("toy.par: error: call \"product\" needs a workspace of ")) << said;
@@ -203,8 +210,19 @@ TEST(Matmul, refusesAWorkspaceThatIsTooSmall) {
 
 TEST(Matmul, smallProductsAreNotTried) {
   EXPECT_FALSE(cpu::worthTrying(callOf(64, 64, 64, false, false)));
-  EXPECT_EQ(cpu::tryMatmul(callOf(64, 64, 64, false, false)), cpu::MatmulChoice::Sgemm);
+  EXPECT_EQ(cpu::MatmulTrials().choose(callOf(64, 64, 64, false, false)), cpu::MatmulChoice{});
   EXPECT_TRUE(cpu::worthTrying(callOf(1024, 768, 768, false, false)));
+}
+
+TEST(Matmul, choicesAreKeptAsText) {
+  for (const char *text : {"sgemm", "primitive", "sgemm by m 384", "sgemm by k 128"}) {
+    auto choice = cpu::parseChoice(text);
+    ASSERT_TRUE(choice) << text;
+    EXPECT_EQ(cpu::toString(*choice), text);
+  }
+  for (const char *text : {"", "sgemm by k", "sgemm by k 0", "sgemm by k -128", "sgemm by n 128", "sgemm by k 128 ", "sgemm by m 0384",
+                           "sgemm by k 99999999999999999999", "Primitive"})
+    EXPECT_FALSE(cpu::parseChoice(text)) << text;
 }
 
 } // namespace

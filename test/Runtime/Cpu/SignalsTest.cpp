@@ -21,7 +21,7 @@ TEST(Signals, LeaveProductsAlone) {
   call.name = "product";
   call.m = 192, call.n = call.k = call.lda = call.ldb = call.ldc = 256;
   std::vector<float> a(call.extent('a'), 0.5f), b(call.extent('b'), 0.25f), wanted(call.extent('c')), c = wanted;
-  auto product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "toy");
+  auto product = cpu::makeMatmul(call, {}, "toy");
   product->run(a.data(), b.data(), nullptr, wanted.data(), nullptr);
   std::atomic<bool> done{false};
   // Of those that Interrupt takes, the one of which any number may come. On a busy machine any thread may get what is sent to

@@ -3,6 +3,7 @@
 #include "par/cpu/ThreadPool.h"
 
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,4 +34,23 @@ TEST(ThreadPool, TooFewThreads) {
   said.resize(size_t(std::max<ssize_t>(read(ends[0], said.data(), said.size()), 0)));
   close(ends[0]);
   EXPECT_EQ(said, "error: cannot start thread 2 of 4: Resource temporarily unavailable; give fewer with --threads");
+}
+
+static void refuseTheThird(void *const *ptr, const uint64_t *, uint32_t tile0, uint32_t tile1) {
+  for (uint32_t tile = tile0; tile < tile1; ++tile)
+    if (tile == 3 && *static_cast<bool *>(ptr[0]))
+      throw std::runtime_error("tile 3");
+}
+
+TEST(ThreadPool, ThrowsWhatATileThrew) {
+  bool refuses = true;
+  void *operands[] = {&refuses};
+  for (int threads : {1, 3}) {
+    par::cpu::ThreadPool pool(threads);
+    refuses = true;
+    for (int turn = 0; turn < 20; ++turn)
+      EXPECT_THROW(pool.run(refuseTheThird, operands, nullptr, 64), std::runtime_error);
+    refuses = false;
+    EXPECT_NO_THROW(pool.run(refuseTheThird, operands, nullptr, 64));
+  }
 }

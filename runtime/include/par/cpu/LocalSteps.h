@@ -22,12 +22,15 @@ private:
   struct BoundKernel {
     kernels::KernelFunction function;
     uint32_t tiles;
+    /// Counts its tiles itself: a compiler of another version may have cut it otherwise. Null for generated code.
+    const kernels::BuiltinKernel *builtin;
   };
   struct BoundCall {
     std::unique_ptr<Matmul> matmul;
     bool bias, workspace;
   };
   void bindKernels(const core::DeviceOptions &options);
+  void runKernel(const BoundKernel &kernel, void *const *operands, const uint64_t *immediates);
   void runCall(const BoundCall &call, void *const *operand);
 
   KernelObject object;

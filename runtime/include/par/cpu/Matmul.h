@@ -1,5 +1,5 @@
-// Matrix products by oneDNN: dnnl_sgemm or the matmul primitive, whichever is faster for the shape on this
-// machine. Which one is decided once, before the first step, by rank 0, and is the same on all ranks.
+// Matrix products by oneDNN: dnnl_sgemm, whole or in pieces, or the matmul primitive, whichever is faster for the shape on
+// this machine. Which one is decided once, before the first step, by rank 0, and is the same on all ranks.
 #pragma once
 
 #include "par/format/Program.h"
@@ -7,11 +7,25 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace par::cpu {
 
-enum class MatmulChoice : uint8_t { Sgemm, Primitive };
+/// How a product is computed. In pieces of `m` one after another, or of `k`, which are added up: dnnl_sgemm chooses its blocks by
+/// the shape alone, and by two sums of 1536 x 384 over 1024 is a fifth slower than eight pieces of 128.
+struct MatmulChoice {
+  enum Routine : uint8_t { Sgemm, SgemmByM, SgemmByK, Primitive } routine = Sgemm;
+  int64_t piece = 0; ///< rows of C, or members of a sum
+
+  bool operator==(const MatmulChoice &) const = default;
+};
+
+/// "sgemm", "sgemm by k 128", "primitive".
+std::string toString(const MatmulChoice &choice);
+/// What toString() wrote; nullopt for any other text.
+std::optional<MatmulChoice> parseChoice(const std::string &text);
 
 /// Describes everything that the choice depends on: "f32 nt 1024x768x3072 ld 3072,3072,768 ...".
 std::string shapeKey(const format::Call &call);
@@ -33,9 +47,25 @@ std::unique_ptr<Matmul> makeMatmul(const format::Call &call, MatmulChoice choice
 
 /// Whether a product is big enough to be timed: below 2^24 multiplications the choice does not matter.
 bool worthTrying(const format::Call &call);
-/// Times both on this machine, on matrices of the call's layout cut to a few milliseconds' work. Products that are
-/// not worth it get Sgemm.
-MatmulChoice tryMatmul(const format::Call &call);
+/// Times the choices on this machine.
+class MatmulTrials {
+public:
+  /// The fastest for a call. Pieces are tried on the call's own matrices (one to four of a batch) where those are up to 15 ms'
+  /// work, since what the library does depends on each dim; the primitive on matrices of its layout cut to 2 ms' work. Calls
+  /// that are not worth it get Sgemm.
+  MatmulChoice choose(const format::Call &call);
+
+private:
+  MatmulChoice tryPieces(format::Call call);
+  /// The first choice, or the one that takes the least time in two or three runs, if that is clearly less.
+  MatmulChoice fastest(const format::Call &call, const std::vector<MatmulChoice> &choices);
+  /// Seconds of one run, on operands that were not used before.
+  double time(const format::Call &call, const Matmul &matmul);
+  static float *take(std::vector<float> &memory, uint64_t &next, uint64_t elements, float value);
+
+  std::vector<float> inputs, results;
+  uint64_t nextInput = 0, nextResult = 0;
+};
 
 /// Threads that oneDNN uses in calls from this thread.
 void setLibraryThreads(int threads);

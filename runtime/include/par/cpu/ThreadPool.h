@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@ public:
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
-  /// Runs tiles [0, tiles) and returns when all are done.
+  /// Runs tiles [0, tiles) and returns when all are done; throws what one of them threw.
   void run(kernels::KernelFunction function, void *const *ptr, const uint64_t *imm, uint32_t tiles);
 
 private:
@@ -38,6 +39,7 @@ private:
   std::condition_variable wake, finished;
   Job job{};
   uint32_t nextPart = 0, partsLeft = 0;
+  std::exception_ptr failure;
   bool ending = false;
 };
 

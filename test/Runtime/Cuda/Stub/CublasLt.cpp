@@ -328,7 +328,7 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
   if ((d->epilogue & epilogueAux) && (d->auxLeading % 8 || d->auxLeading < call.n || aux % 16 || lc->batch > 1 ||
                                       machine.checkRange(aux, last) || *beta != 0))
     return invalidValue;
-  std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, cpu::MatmulChoice::Sgemm, "stub");
+  std::shared_ptr<cpu::Matmul> product = cpu::makeMatmul(call, {}, "stub");
   bool brain = la->type == 14, wide = la->type == 0, narrowC = lc->type != 0;
   machine.enqueue(*stream, {nullptr, [=, &machine, d = *d] {
                               machine.extra += takes;

@@ -106,9 +106,9 @@ std::function<void()> workOf(const Pass &pass, const DnnDescriptor &d,
   std::vector<void *> pointers;
   for (int operand : pass.operands)
     pointers.push_back(addressOf.at(d.other(operand).one<int64_t>(dnnId)));
-  return [function = kernels::builtinFunction(formOf(pass, d)->name), pointers,
-          immediates = immediatesOf(pass, d)] {
-    function(pointers.data(), immediates.data(), 0, 1);
+  const kernels::BuiltinKernel &form = *formOf(pass, d);
+  return [function = kernels::builtinFunction(form.name), &form, pointers, immediates = immediatesOf(pass, d)] {
+    function(pointers.data(), immediates.data(), 0, kernels::builtinTiles(form, immediates));
   };
 }
 
