@@ -236,10 +236,13 @@ TEST_F(Saves, whosePartsAreAGridAreComparedInAllDims) {
   refused("index.json: two parts of \"w\" overlap, at [6, 5] and [6, 5]");
 }
 
+/// Where two ranks of this process meet. Linux gives the ports from 32768 on to whoever connects.
+static std::string masterAddress() { return "127.0.0.1:" + std::to_string(20000 + getpid() % 12000); }
+
 // Ranks that a launcher started look each for themselves, and one may find another save than the others.
 TEST_F(Saves, thatRanksSeeDifferentlyAreRefused) {
   trains(folder / "again");
-  std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000);
+  std::string address = masterAddress();
   auto runRank = [&](const std::string &rank, const std::string &where) {
     return run({two, "--rank", rank, "--world", "2", "--master", address, "--text", folder / "text", "--steps", "3",
                 "--resume", where});
@@ -261,7 +264,7 @@ TEST_F(Saves, thatRanksSeeDifferentlyAreRefused) {
 
 // Each rank reads its own command line: replicas that start from other weights would train apart without a word.
 TEST_F(Saves, ofRanksWithOtherFlagsAreRefused) {
-  std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000), text = folder / "text";
+  std::string address = masterAddress(), text = folder / "text";
   auto apart = [&](std::vector<std::string> zero, std::vector<std::string> one) {
     auto runRank = [&](const std::string &rank, std::vector<std::string> flags) {
       flags.insert(flags.begin(), {two, "--rank", rank, "--world", "2", "--master", address, "--text", text});
