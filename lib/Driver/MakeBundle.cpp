@@ -28,7 +28,9 @@ static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan 
       continue;
     std::string input = cast<StringAttr>(name).str();
     bool labels = plan.train && input == *plan.train->loss.labels;
-    (labels ? feed.labels : feed.tokens) = input;
+    std::string &slot = labels ? feed.labels : feed.tokens;
+    if (slot.empty()) // segments, positions and masks follow the tokens
+      slot = input;
   }
   if (feed.tokens.empty())
     return std::nullopt;

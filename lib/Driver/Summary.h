@@ -9,7 +9,7 @@ namespace par {
 /// `model   tiny-gpt.onnx: 118 nodes, 52 parameters (0.84 M, all trained), tied: lm_head.weight = wte.weight`
 void printModelLine(const ModelPlan &model, llvm::raw_ostream &os);
 
-/// `module  in PyTorch: fc.weight frozen; wte.weight no gradient for row 0 (padding_idx)`, where the file says so.
+/// `module  in PyTorch: fc.weight frozen; wte.weight no gradient from lookups of row 0 (padding_idx)`, where the file says so.
 void printModuleLine(const ModelPlan &model, llvm::raw_ostream &os);
 
 /// `plan    8 ranks: pp 2 x dp 2 x tp 2; 2 stages, 1f1b, 8 microbatches of 2 x 128; adamw f32`

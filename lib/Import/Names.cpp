@@ -56,7 +56,7 @@ static void noteTraining(const onnx::Model &model, NameTable &names) {
     if (!note.empty())
       continue; // the table's first use speaks for it
     if (found->second.paddingRow)
-      note = "no gradient for row " + std::to_string(*found->second.paddingRow) + " (padding_idx)";
+      note = "no gradient from lookups of row " + std::to_string(*found->second.paddingRow) + " (padding_idx)";
     if (found->second.byFrequency)
       note += std::string(note.empty() ? "" : ", ") + "gradient by frequency (scale_grad_by_freq)";
   }

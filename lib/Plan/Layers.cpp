@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/Plan/Schema.h"
 #include "par/Plan/Tree.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/STLExtras.h"
@@ -184,6 +185,31 @@ static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, 
   return false;
 }
 
+/// Whether `key` may stand below a name of the table `path`: "0" and "blocks" below shard.<pattern>.
+static bool fitsBelow(StringRef path, StringRef key) {
+  return llvm::any_of(planKeys(), [&](const PlanKey &known) {
+    StringRef inner = known.path;
+    return inner.consume_front(path) && inner.consume_front(".") && (inner == "<dim>" ? llvm::all_of(key, llvm::isDigit) : inner == key);
+  });
+}
+
+/// What `shard.pos.weight.0` should be, `shard."pos.weight".0`: the name's dots came without quotes. Empty if nothing lacks them.
+static std::string withQuotes(ArrayRef<std::string> keys) {
+  for (const PlanKey &known : planKeys()) {
+    StringRef table = known.path;
+    if (!table.consume_back(".<pattern>"))
+      continue;
+    size_t depth = table.count('.') + 1;
+    if (keys.size() < depth + 2 || llvm::join(keys.take_front(depth), ".") != table)
+      continue;
+    bool inner = fitsBelow(known.path, keys.back());
+    ArrayRef<std::string> name = keys.drop_front(depth).drop_back(inner);
+    if (name.size() > 1)
+      return (table + ".\"" + llvm::join(name, ".") + "\"" + (inner ? "." + keys.back() : "")).str();
+  }
+  return "";
+}
+
 /// "dp 2 (base.yaml:2)": an entry of a mapping as it was said.
 static std::string spell(const PlanEntry &entry) {
   std::string value = entry.value.kind == PlanNode::Scalar ? " " + entry.value.text : "";
@@ -248,6 +274,10 @@ void PlanLayers::addSet(StringRef setting) {
     parsed->kind = PlanNode::Null;
   if (keys.size() == 1 && keys.front() == "use")
     return replaceUses(*parsed);
+  if (std::string quoted = withQuotes(keys); !quoted.empty()) {
+    errors.error(origin, PlanMessage::setNeedsQuotes, quoted);
+    return;
+  }
   warnOfSet(origin, keys, *parsed);
   if (keys.size() == 1 && keys.front() == "train" && parsed->kind == PlanNode::Null)
     dropTraining(origin);

@@ -281,7 +281,11 @@ static bool recipeMeets(StringRef recipe, const NameTable &names) {
 
 void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names,
                    PlanErrors &errors) {
+  // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second mistake.
+  bool unmet = llvm::any_of(plan.recipes, [&](StringRef recipe) { return !recipeMeets(recipe, names); });
   auto used = [&](const std::string &axis) {
+    if (unmet && axis == "tp")
+      return true;
     if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
       return true;
     return llvm::any_of(shards, [&](const ResolvedShard &shard) {

@@ -33,7 +33,8 @@ class Run:
 
 def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False, weights=None, init=False, resume=None,
         save=None, save_every=None, keep=None, export=None, eval_data=None, eval_every=None, order=None, labels=None,
-        comm=None, threads=None, timeout=None, trace=None, set=None, log_every=None, dry_run=False, quiet=False) -> Run:
+        comm=None, threads=None, timeout=None, trace=None, metrics=None, set=None, log_every=None, dry_run=False,
+        quiet=False) -> Run:
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
@@ -44,7 +45,8 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
     for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.
     order: "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a
-    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; set: {"lr": 1e-4}, also clip and seed.
+    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that
+    keeps the lines of Run.metrics; set: {"lr": 1e-4}, also clip and seed.
     dry_run: load, verify, connect, end. log_every: steps between two lines of progress; quiet: print none.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is not
@@ -58,7 +60,7 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
                         "--timeout": timeout, "--trace": trace, "--log-every": log_every, **files},
                        _inputs(data, weights, folder), {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
         flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
-        metrics = folder / "metrics.jsonl"
+        metrics = pathlib.Path(metrics or folder / "metrics.jsonl")
         said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
         lines = metrics.read_text().splitlines() if metrics.exists() else []
     return Run([json.loads(line) for line in lines], said)

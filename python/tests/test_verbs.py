@@ -186,7 +186,9 @@ class Verbs(unittest.TestCase):
 
     def test_run(self):
         done = self.trained.run(data=DATA, order="sequential", steps=3, comm="inproc", quiet=True,
-                                export=self.folder / "weights.safetensors")
+                                export=self.folder / "weights.safetensors", metrics=self.folder / "kept.jsonl")
+        kept = [json.loads(line) for line in (self.folder / "kept.jsonl").read_text().splitlines()]
+        self.assertEqual(kept, done.metrics)
         self.assertEqual([line["step"] for line in done.metrics], [1, 2, 3])
         self.assertLess(done.losses[2], done.losses[0])
         self.assertIn("step    3/3", done.text)

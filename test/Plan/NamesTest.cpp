@@ -231,10 +231,15 @@ TEST(Names, MegatronShardsGpt2AndRefusesOthers) {
   EXPECT_EQ(outcome.shards.size(), 7u);
   NameTable mlp;
   mlp.parameters.push_back({"fc1.weight", {}, {64, 32}, "f32", true, ""});
-  EXPECT_NE(check("use: [megatron]\nmesh: {tp: 2}\n", mlp)
-                .errors.find("error: recipe \"megatron\" matches no parameter of this model"
-                      "; give its names (--list=params) rules under shard\n"),
-            std::string::npos);
+  std::string errors = check("use: [megatron]\nmesh: {tp: 2}\n", mlp).errors;
+  EXPECT_NE(errors.find("error: recipe \"megatron\" matches no parameter of this model"
+                        "; give its names (--list=params) rules under shard\n"),
+            std::string::npos)
+      << errors;
+  // That tp shards nothing follows from it; of another axis it is a mistake of its own.
+  EXPECT_EQ(errors.find("shards nothing"), std::string::npos) << errors;
+  errors = check("use: [megatron]\nmesh: {tp: 2, cp: 2}\n", mlp).errors;
+  EXPECT_NE(errors.find("error: axis \"cp\" (size 2) shards nothing"), std::string::npos) << errors;
 }
 
 TEST(Names, TheBatchSymbolGetsItsSize) {

@@ -26,7 +26,7 @@ struct NameTable {
     bool renamed = false; ///< the exporter computed it, and gave it a name of its own
     /// Of the module's own training, as par.export notes it: needs no gradient, and what `--list` adds about others.
     bool frozen = false;
-    std::string gradientNote = {}; ///< "no gradient for row 1 (padding_idx)", mostly empty
+    std::string gradientNote = {}; ///< "no gradient from lookups of row 1 (padding_idx)", mostly empty
 
     /// Name, aliases and names of the transposed, that order.
     template <class Predicate>
