@@ -138,45 +138,21 @@ public:
       const PlanKey *key = findKey(table, place, entry);
       if (!key)
         continue;
-      if (lastSegment(*key) == "<pattern>")
+      if (key->lastSegment() == "<pattern>")
         checkPattern(entry.key, entry.origin);
       checkValue(*key, entry, place.empty() ? entry.key : (place + "." + entry.key).str());
     }
   }
 
 private:
-  static bool fits(StringRef sort, StringRef key) {
-    int64_t number;
-    if (sort == "<dim>")
-      return !key.getAsInteger(10, number);
-    return sort.starts_with("<") || sort == key;
-  }
-
-  /// The keys directly below the table path `table` ("shard.<pattern>"), most particular first.
-  SmallVector<const PlanKey *> below(StringRef table) {
-    SmallVector<const PlanKey *> result;
-    for (const PlanKey &key : planKeys()) {
-      StringRef path = key.path;
-      StringRef parent = path.contains('.') ? path.rsplit('.').first : "";
-      if (parent == table)
-        result.push_back(&key);
-    }
-    return result;
-  }
-
   /// Finds the table's key for `entry`, or reports it as unknown.
   const PlanKey *findKey(StringRef table, StringRef place, const PlanEntry &entry) {
-    SmallVector<const PlanKey *> known = below(table);
+    SmallVector<const PlanKey *> known = planKeysBelow(table);
     for (const PlanKey *key : known)
-      if (fits(lastSegment(*key), entry.key))
+      if (key->fits(entry.key))
         return key;
     reportUnknown(place, entry, known);
     return nullptr;
-  }
-
-  static StringRef lastSegment(const PlanKey &key) {
-    StringRef path = key.path;
-    return path.contains('.') ? path.rsplit('.').second : path;
   }
 
   void reportUnknown(StringRef place, const PlanEntry &entry, ArrayRef<const PlanKey *> known) {
@@ -190,7 +166,7 @@ private:
       return;
     SmallVector<StringRef> segments;
     for (const PlanKey *key : known)
-      segments.push_back(lastSegment(*key));
+      segments.push_back(key->lastSegment());
     if (StringRef nearest = nearestWord(entry.key, segments, 2); !nearest.empty()) {
       errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, nearest);
       return;
@@ -200,7 +176,7 @@ private:
       return;
     }
     std::string all =
-        llvm::join(llvm::map_range(known, [](const PlanKey *key) { return lastSegment(*key).str(); }), ", ");
+        llvm::join(llvm::map_range(known, [](const PlanKey *key) { return key->lastSegment().str(); }), ", ");
     errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
   }
 
@@ -212,10 +188,10 @@ private:
     SmallVector<StringRef> segments;
     for (const PlanKey &key : planKeys())
       if (StringRef path = key.path; !path.contains('<'))
-        segments.push_back(lastSegment(key));
+        segments.push_back(key.lastSegment());
     StringRef nearest = nearestWord(word, segments, 2);
     for (const PlanKey &key : planKeys())
-      if (StringRef path = key.path; !nearest.empty() && !path.contains('<') && lastSegment(key) == nearest)
+      if (StringRef path = key.path; !nearest.empty() && !path.contains('<') && key.lastSegment() == nearest)
         return path;
     return "";
   }
@@ -224,7 +200,7 @@ private:
   bool reportElsewhere(StringRef in, const PlanEntry &entry) {
     SmallVector<StringRef> paths;
     for (const PlanKey &key : planKeys())
-      if (StringRef path = key.path; lastSegment(key) == entry.key && !path.contains('<'))
+      if (StringRef path = key.path; key.lastSegment() == entry.key && !path.contains('<'))
         paths.push_back(path);
     if (paths.empty())
       return false;

@@ -185,14 +185,6 @@ static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, 
   return false;
 }
 
-/// Whether `key` may stand below a name of the table `path`: "0" and "blocks" below shard.<pattern>.
-static bool fitsBelow(StringRef path, StringRef key) {
-  return llvm::any_of(planKeys(), [&](const PlanKey &known) {
-    StringRef inner = known.path;
-    return inner.consume_front(path) && inner.consume_front(".") && (inner == "<dim>" ? llvm::all_of(key, llvm::isDigit) : inner == key);
-  });
-}
-
 /// What `shard.pos.weight.0` should be, `shard."pos.weight".0`: the name's dots came without quotes. Empty if nothing lacks them.
 static std::string withQuotes(ArrayRef<std::string> keys) {
   for (const PlanKey &known : planKeys()) {
@@ -202,7 +194,7 @@ static std::string withQuotes(ArrayRef<std::string> keys) {
     size_t depth = table.count('.') + 1;
     if (keys.size() < depth + 2 || llvm::join(keys.take_front(depth), ".") != table)
       continue;
-    bool inner = fitsBelow(known.path, keys.back());
+    bool inner = llvm::any_of(planKeysBelow(known.path), [&](const PlanKey *key) { return key->fits(keys.back()); });
     ArrayRef<std::string> name = keys.drop_front(depth).drop_back(inner);
     if (name.size() > 1)
       return (table + ".\"" + llvm::join(name, ".") + "\"" + (inner ? "." + keys.back() : "")).str();

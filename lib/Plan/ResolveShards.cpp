@@ -282,10 +282,8 @@ static bool recipeMeets(StringRef recipe, const NameTable &names) {
 void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names,
                    PlanErrors &errors) {
   // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second mistake.
-  bool unmet = llvm::any_of(plan.recipes, [&](StringRef recipe) { return !recipeMeets(recipe, names); });
+  auto unmet = [&] { return llvm::any_of(plan.recipes, [&](StringRef recipe) { return !recipeMeets(recipe, names); }); };
   auto used = [&](const std::string &axis) {
-    if (unmet && axis == "tp")
-      return true;
     if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
       return true;
     return llvm::any_of(shards, [&](const ResolvedShard &shard) {
@@ -297,7 +295,7 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameT
     for (const auto &[axis, size] : mesh) {
       int64_t outer = inner;
       inner /= std::max<int64_t>(1, *size);
-      if (*size <= 1 || used(axis))
+      if (*size <= 1 || used(axis) || (axis == "tp" && unmet()))
         continue;
       std::vector<int64_t> first, repeated;
       for (int64_t rank = 0; rank < ranks; ++rank)

@@ -185,4 +185,28 @@ llvm::ArrayRef<PlanKey> planKeys() {
   return keys;
 }
 
+llvm::StringRef PlanKey::lastSegment() const {
+  llvm::StringRef whole = path;
+  return whole.contains('.') ? whole.rsplit('.').second : whole;
+}
+
+bool PlanKey::fits(llvm::StringRef name) const {
+  llvm::StringRef sort = lastSegment();
+  int64_t number;
+  if (sort == "<dim>")
+    return !name.getAsInteger(10, number);
+  return sort.starts_with("<") || sort == name;
+}
+
+llvm::SmallVector<const PlanKey *> planKeysBelow(llvm::StringRef table) {
+  llvm::SmallVector<const PlanKey *> result;
+  for (const PlanKey &key : planKeys()) {
+    llvm::StringRef path = key.path;
+    llvm::StringRef parent = path.contains('.') ? path.rsplit('.').first : "";
+    if (parent == table)
+      result.push_back(&key);
+  }
+  return result;
+}
+
 } // namespace par

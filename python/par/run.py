@@ -45,8 +45,8 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
     for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.
     order: "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a
-    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that
-    keeps the lines of Run.metrics; set: {"lr": 1e-4}, also clip and seed.
+    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that keeps
+    the lines of Run.metrics, behind those it has where the run resumes; set: {"lr": 1e-4}, also clip and seed.
     dry_run: load, verify, connect, end. log_every: steps between two lines of progress; quiet: print none.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is not
@@ -61,8 +61,9 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
                        _inputs(data, weights, folder), {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
         flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
         metrics = pathlib.Path(metrics or folder / "metrics.jsonl")
+        before = metrics.read_text() if metrics.is_file() else ""
         said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
-        lines = metrics.read_text().splitlines() if metrics.exists() else []
+        lines = metrics.read_text().removeprefix(before).splitlines() if metrics.is_file() else []
     return Run([json.loads(line) for line in lines], said)
 
 

@@ -199,6 +199,15 @@ class Verbs(unittest.TestCase):
         self.assertEqual(said.getvalue(), again.text)
         self.assertEqual(again.losses[0], done.losses[0])
 
+    def test_a_run_that_resumes_has_its_own_metrics(self):
+        metrics, say = self.folder / "resumed.jsonl", {"data": DATA, "order": "sequential", "comm": "inproc", "quiet": True}
+        say.update(save=self.folder / "saves", metrics=metrics)
+        self.trained.run(steps=2, **say)
+        done = self.trained.run(steps=4, resume="auto", **say)
+        self.assertEqual([line["step"] for line in done.metrics], [3, 4])
+        self.assertEqual([json.loads(line)["step"] for line in metrics.read_text().splitlines()], [1, 2, 3, 4])
+        self.assertEqual(self.trained.run(dry_run=True, **say).metrics, [])
+
     def test_run_errors(self):
         error = self.refused(self.trained.run, data=self.folder / "none.safetensors", steps=1, comm="inproc")
         self.assertEqual((error.code, error.file), (1, str(self.folder / "none.safetensors")))

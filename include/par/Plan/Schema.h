@@ -26,10 +26,17 @@ struct PlanKey {
   const char *fallback; ///< default as written in a plan, or what it is derived from in ()
   const char *doc;
   const char *why = ""; ///< what is said of a value that is not there yet, behind those that are
+
+  llvm::StringRef lastSegment() const;
+  /// Whether a plan's `name` may stand for the last segment: "0" for "<dim>", anything for "<pattern>".
+  bool fits(llvm::StringRef name) const;
 };
 
 /// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.
 llvm::ArrayRef<PlanKey> planKeys();
+
+/// The keys directly below the path `table` ("shard.<pattern>"), most particular first.
+llvm::SmallVector<const PlanKey *> planKeysBelow(llvm::StringRef table);
 
 /// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known
 /// ones.
