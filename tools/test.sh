@@ -35,7 +35,7 @@ run_ctest() {
   [ "$status" -ne 0 ] && [ "${bad:-0}" -eq 0 ] && failed=$((failed + 1))
 }
 run_ctest -j "$(nproc)" -E '^Runtime[.]'
-run_ctest -j $((2 * $(nproc))) -R '^Runtime[.]'
+run_ctest -j $((4 * $(nproc))) -R '^Runtime[.]'
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

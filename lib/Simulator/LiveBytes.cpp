@@ -24,7 +24,7 @@ public:
     bool isAlias = program.buffers[operand.buffer].of != kNone;
     uint32_t owner = isAlias ? program.buffers[operand.buffer].of : operand.buffer;
     const Buffer &buffer = program.buffers[owner];
-    if (buffer.space != Space::Dev || buffer.kind == BufferKind::State)
+    if (buffer.space != Space::Dev || buffer.kind == format::BufferKind::State)
       return;
     uint32_t slot = slotOf(operand.slot, depthOf(program, operand.buffer), run);
     SlotLife &life = lives[owner][slot];

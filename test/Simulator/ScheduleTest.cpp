@@ -30,7 +30,7 @@ class DeviceProgram {
 public:
   DeviceProgram(const OrderTableProblem &problem, unsigned device)
       : problem(problem), device(device), b("device" + std::to_string(device), queues(problem)) {
-    b.buffer("message", BufferKind::Temp, {1});
+    b.buffer("message", format::BufferKind::Temp, {1});
     for (unsigned chunk = 0; chunk < problem.shape().chunks; ++chunk)
       for (SlotKind kind : {SlotKind::Forward, SlotKind::Backward, SlotKind::Weight})
         addBlock(kind, chunk);
@@ -62,7 +62,7 @@ private:
     unsigned stage = problem.stageOf(device, chunk);
     int64_t time = problem.timeOf(kind, stage, problem.weightsApart());
     std::string block = name(kind, chunk);
-    b.buffer(block, BufferKind::Temp, {time / 4});
+    b.buffer(block, format::BufferKind::Temp, {time / 4});
     for (const char *event : {"made", "came"})
       b.event(block + event);
     b.block(block);

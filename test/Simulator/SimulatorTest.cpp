@@ -37,7 +37,7 @@ TEST(Simulator, ChainOfQueues) {
 /// Ranks that fill `bytes` bytes three times each, and never communicate.
 static Bundle independentRanks(unsigned ranks, int64_t bytes) {
   toy::ProgramBuilder b("all", {"compute"});
-  b.buffer("x", BufferKind::Temp, {bytes / 4});
+  b.buffer("x", format::BufferKind::Temp, {bytes / 4});
   b.block("fills");
   for (int i = 0; i < 3; ++i)
     b.fill("compute", bytes / 4, 0, "x");
@@ -52,7 +52,7 @@ static Bundle independentRanks(unsigned ranks, int64_t bytes) {
 /// A rank that runs an attention builtin of 2 heads, 4 queries, 8 keys and head dims 8 and 16, and moves 8 bytes.
 static int64_t attentionTime(const std::string &builtin, int64_t causal) {
   toy::ProgramBuilder b("all", {"compute"});
-  b.buffer("x", BufferKind::Temp, {2});
+  b.buffer("x", format::BufferKind::Temp, {2});
   b.block("all");
   Instruction &it = b.kernel("compute", builtin, {"w x"});
   for (int64_t value : {int64_t(1), int64_t(2), int64_t(1), int64_t(4), int64_t(8), int64_t(8), int64_t(16), causal,
@@ -78,7 +78,7 @@ TEST(Simulator, Attention) {
 /// A rank that runs generated code of so many operations, which moves 8 bytes.
 static int64_t generatedTime(int64_t flops) {
   toy::ProgramBuilder b("all", {"compute"});
-  b.buffer("x", BufferKind::Temp, {2});
+  b.buffer("x", format::BufferKind::Temp, {2});
   b.block("all");
   b.kernel("compute", "par_k0", {"w x"});
   b.program.kernels.back().builtin = false;
@@ -192,7 +192,7 @@ TEST(Simulator, Errors) {
             "program 'all' has no entry 'nope'");
   // Each receives from the other before it sends.
   toy::ProgramBuilder b("both", {"compute"});
-  b.buffer("x", BufferKind::Temp, {1});
+  b.buffer("x", format::BufferKind::Temp, {1});
   b.comm("pair", "compute");
   Bundle stuck;
   for (uint32_t rank : {0, 1}) {
