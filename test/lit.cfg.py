@@ -16,6 +16,8 @@ config.test_exec_root = os.path.join(config.par_build, "test")
 
 tools = [os.path.join(config.par_build, "bin"), config.llvm_tools]
 config.environment["PATH"] = os.pathsep.join(tools + [config.environment["PATH"]])
+# Plans of one model share most kernels, and so do tests: each is compiled once.
+config.environment["PAR_CACHE"] = os.path.join(config.test_exec_root, "cache")
 config.environment["PAR_HOME"] = config.par_build
 config.environment.pop("RANK", None)
 # PAR_DEVICE=sim:20 runs every bundle on the device sim, in 20 interleavings (ninja check-sim).

@@ -11,6 +11,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
+#include <cstdlib>
+
 using namespace llvm;
 using namespace par;
 
@@ -38,6 +40,7 @@ static const Flag flags[] = {
     {"--threads", Flag::Value, false, "N", ""},
     {"--host-code", Flag::Nothing, true, "", "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
     {"--emit-reproducer", Flag::Maybe, true, "FILE", "where Par itself fails: keeps the program before that phase in FILE (par-reproducer.mlir), for a report"},
+    {"--cache", Flag::Value, true, "DIR", "keeps the code of kernels in DIR, for the next plan of the model; default: $PAR_CACHE, else nothing is kept"},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Maybe, false, "N", ""},
@@ -90,6 +93,8 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");
   options.hostCode = arguments.has("--host-code");
+  const char *cache = std::getenv("PAR_CACHE");
+  options.cache = arguments.last("--cache", cache ? cache : "");
   options.timing = arguments.has("--timing");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");

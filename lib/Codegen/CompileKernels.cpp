@@ -5,35 +5,24 @@
 #include "CUDA/EmitThreads.h"
 #include "CUDA/Ptx.h"
 #include "ExpandMath.h"
+#include "Jobs.h"
 #include "LowerBody.h"
 #include "Optimize.h"
 #include "par/Interfaces/Cost.h"
 
 #include "mlir/IR/Verifier.h"
 
-#include <atomic>
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA1.h"
+
 #include <set>
-#include <thread>
 
 using namespace mlir;
 
 namespace par {
 namespace {
 
-constexpr StringLiteral symbolPrefix = "par_k";
-
-/// One kernel on its way from body to object.
-struct Job {
-  OwningOpRef<ModuleOp> module;
-  /// Object file, or PTX; and, where it is to be kept, LLVM IR.
-  std::string object, ir;
-  bool failed = false;
-  /// With registers of a GPU: what was built before spills.
-  bool sparing = false;
-};
-
-/// Of the job that made the symbol.
-size_t numberOf(const std::string &symbol) { return std::stoul(symbol.substr(symbolPrefix.size())); }
+using codegen::CodeCache, codegen::Job;
 
 /// A kernel's body without its name and the values of its keys: what makes kernels equal.
 std::string bodyText(KernelOp kernel) {
@@ -48,6 +37,11 @@ std::string bodyText(KernelOp kernel) {
   llvm::raw_string_ostream out(text);
   anonymous->print(out, OpPrintingFlags().printGenericOpForm().useLocalScope());
   return text;
+}
+
+/// By what the kernel is, so that its code is the same in every bundle, and bundles differ by the kernels that differ.
+std::string symbolOf(StringRef bodyText) {
+  return "par_k" + llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bodyText)), /*LowerCase=*/true).substr(0, 16);
 }
 
 /// Gives a kernel that shares another's code the values of its own keys.
@@ -145,57 +139,14 @@ LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job)
              : buildLoops(*function, kernel, info, *job.module);
 }
 
-/// LLVM refuses what it was given. No input is known that it does refuse, so no test quotes this.
-LogicalResult refuse(Location loc, const std::string &isa) {
-  return emitError(loc) << "LLVM makes no code of this for " << isa;
-}
-
-/// Object or PTX of one job.
-LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR) {
-  if (failed(codegen::lowerToLLVM(*job.module)))
-    return failure();
-  if (out.device == "cuda") {
-    FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR, job.sparing);
-    if (failed(code))
-      return failure();
-    job.object = std::move(code->ptx);
-    job.ir = std::move(code->ir);
-    return success();
-  }
-  FailureOr<std::string> object = cpu::compileObject(*job.module, out.isa);
-  if (failed(object))
-    return failure();
-  job.object = std::move(*object);
-  return success();
-}
-
-/// Lowers and compiles all jobs on a few threads. Each has its own module and LLVM context.
-LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &out, const CodegenOptions &options) {
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++)
-      jobs[i].failed = failed(compileJob(jobs[i], out, options.keepIR));
-  };
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < options.threads && i < jobs.size(); ++i)
-    others.emplace_back(work);
-  work();
-  for (std::thread &other : others)
-    other.join();
-  for (Job &job : jobs)
-    if (job.failed)
-      return refuse(job.module->getLoc(), out.isa);
-  return success();
-}
-
 /// One shared object of all that was compiled, and the memory functions that it may call.
-FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const std::string &isa) {
+FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const std::string &isa, CodeCache &cache) {
   std::vector<std::string> objects;
   for (Job &job : jobs)
     objects.push_back(std::move(job.object));
-  FailureOr<std::string> support = cpu::compileSupport(isa);
+  FailureOr<std::string> support = cache.get({"support", isa}, [&] { return cpu::compileSupport(isa); });
   if (failed(support))
-    return refuse(module.getLoc(), isa);
+    return codegen::refuseCode(module.getLoc(), isa);
   objects.push_back(std::move(*support));
   std::string error;
   FailureOr<std::string> linked = cpu::linkObjects(objects, error);
@@ -227,14 +178,14 @@ LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const Code
 }
 
 /// One file of PTX, and machine code from it.
-LogicalResult joinDevice(ModuleOp module, const std::vector<Job> &jobs, const CodegenOptions &options,
+LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
                          CompiledKernels &out) {
   std::vector<std::string> texts;
   for (const Job &job : jobs)
     texts.push_back(job.object);
   for (const KernelInfo &info : out.kernels)
     if (options.keepIR)
-      out.ir[info.symbol] = jobs[numberOf(info.symbol)].ir;
+      out.ir[info.symbol] = jobOf(jobs, info.symbol).ir;
   out.ptx = cuda::joinPtx(texts);
   out.cubins.clear();
   std::string ptxas = cuda::findPtxas();
@@ -256,7 +207,7 @@ LogicalResult joinDevice(ModuleOp module, const std::vector<Job> &jobs, const Co
 /// How many registers a thread will need is only an estimate: kernels that spill are built once more, sparing
 /// them. True if there were any.
 FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
-                               CompiledKernels &out) {
+                               CompiledKernels &out, CodeCache &cache) {
   std::set<std::string> spilled;
   for (const Cubin &cubin : out.cubins)
     for (const auto &resources : cubin.resources)
@@ -270,12 +221,12 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
     any = true;
     KernelInfo again;
     again.symbol = symbol;
-    Job &job = jobs[numberOf(symbol)] = Job();
-    job.sparing = true;
+    Job &job = jobOf(jobs, symbol);
+    job = Job{.symbol = symbol, .sparing = true};
     if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job)))
       return failure();
-    if (failed(compileJob(job, out, options.keepIR)))
-      return refuse(job.module->getLoc(), out.isa);
+    if (failed(codegen::compileJob(job, out, options.keepIR, cache)))
+      return codegen::refuseCode(job.module->getLoc(), out.isa);
     for (KernelInfo &info : out.kernels)
       if (info.symbol == symbol) {
         again.kernel = info.kernel;
@@ -287,10 +238,10 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
 }
 
 LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
-                         CompiledKernels &out) {
+                         CompiledKernels &out, CodeCache &cache) {
   if (failed(joinDevice(module, jobs, options, out)))
     return failure();
-  FailureOr<bool> rebuilt = rebuildSpilled(module, jobs, options, out);
+  FailureOr<bool> rebuilt = rebuildSpilled(module, jobs, options, out, cache);
   if (failed(rebuilt) || (*rebuilt && failed(joinDevice(module, jobs, options, out))))
     return failure();
   return gateDevice(module, out, options);
@@ -323,6 +274,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   CompiledKernels out = std::move(*target);
   bool gpu = out.device == "cuda";
   std::vector<Job> jobs;
+  CodeCache cache(options.keepIR ? "" : options.cache);
   llvm::StringMap<size_t> known; // body text → index in out.kernels
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     if (kernel.getImplementation() != "generated")
@@ -333,8 +285,8 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
       info = out.kernels[entry->second];
       takeKeys(info, kernel);
     } else {
-      info.symbol = (symbolPrefix + std::to_string(jobs.size())).str();
-      if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back())))
+      info.symbol = symbolOf(entry->first());
+      if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back(Job{.symbol = info.symbol}))))
         return failure();
     }
     info.kernel = kernel.getSymName().str();
@@ -342,14 +294,16 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   }
   if (jobs.empty())
     return out;
-  if (failed(compileJobs(jobs, out, options)))
+  if (failed(codegen::compileJobs(jobs, out, options, cache)))
     return failure();
+  out.distinct = jobs.size();
+  out.cached = cache.found();
   if (gpu) {
-    if (failed(makeDevice(module, jobs, options, out)))
+    if (failed(makeDevice(module, jobs, options, out, cache)))
       return failure();
     return out;
   }
-  FailureOr<std::string> object = linkJobs(module, jobs, out.isa);
+  FailureOr<std::string> object = linkJobs(module, jobs, out.isa, cache);
   if (failed(object))
     return failure();
   out.object = std::move(*object);

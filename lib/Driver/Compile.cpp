@@ -12,6 +12,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
@@ -313,6 +314,17 @@ int Compilation::runPhases() {
   return finish();
 }
 
+/// Makes the folder that keeps kernels' code.
+static std::error_code openCache(const std::string &folder) {
+  if (folder.empty())
+    return {};
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return error;
+  if (!llvm::sys::fs::is_directory(folder))
+    return std::make_error_code(std::errc::not_a_directory);
+  return llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write);
+}
+
 int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink) {
   Finding wrong;
   if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter))
@@ -320,6 +332,8 @@ int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink s
                     options.stopAfter + "\"";
   else if (!options.explain.empty() && options.explain != "collectives" && options.explain != "memory")
     wrong.message = "--explain=" + options.explain + " is not supported yet; it takes collectives and memory";
+  else if (std::error_code error = openCache(options.cache))
+    wrong.message = "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   if (!wrong.message.empty()) {
     sink(wrong);
     return WrongCommand;

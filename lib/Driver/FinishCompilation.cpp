@@ -23,12 +23,15 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     codegen.isa = *model.plan.target.isa;
   else // the completed plan names what was compiled for
     model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
+  codegen.cache = options.cache;
   enter("codegen");
   FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
   if (failed(compiled))
     return std::nullopt;
   kernels = std::move(*compiled);
   sayTime("codegen");
+  if (options.timing && !options.cache.empty())
+    out << "cache   " << kernels.cached << " of " << kernels.distinct << " different kernels from " << options.cache << "\n";
   std::string reason;
   std::optional<BundleOptions> bundling = bundleOptions(model, *onnxModel, facts, reason);
   if (!bundling) {

@@ -131,7 +131,7 @@ void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, 
   StringMap<Accesses> accesses = countAccesses(kernels.ptx);
   llvm::StringSet<> seen;
   uint64_t spilled = 0, few = 0;
-  out << "gpu     symbol    blocks threads  regs spill shared occupancy  B/element  16 B at once launches  kernel\n";
+  out << "gpu     symbol                  blocks threads  regs spill shared occupancy  B/element  16 B at once launches  kernel\n";
   for (const Cubin &cubin :
        kernels.cubins.empty() ? std::vector<Cubin>{{kernels.isa, "", {}}} : kernels.cubins) {
     seen.clear();
@@ -141,7 +141,7 @@ void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, 
         continue;
       const Use &use = uses[info.symbol];
       const Accesses &made = accesses[info.symbol];
-      out << left_justify(cubin.sm, 7) << " " << left_justify(info.symbol, 8)
+      out << left_justify(cubin.sm, 7) << " " << left_justify(info.symbol, 22)
           << llvm::format("%8u %7u ", info.launch->grid, info.launch->threads);
       printResources(cubin, info, out);
       out << llvm::format(" %10.1f %11u %% %8u  @", double(use.bytes) / use.elements,

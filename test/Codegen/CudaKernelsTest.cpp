@@ -249,19 +249,26 @@ TEST(CudaKernels, PtxIsSelfContained) {
   EXPECT_FALSE(cuda::isKnownSm("sm_12"));
 }
 
+/// Symbol of a module's first kernel.
+static std::string symbolOf(const std::string &text) {
+  Ptxas none("");
+  return LoadedKernels(text, "sm_90").compiled.kernels.at(0).symbol;
+}
+
 // Without ptxas there is PTX alone; what ptxas says of a kernel is read, and held against the limit.
 TEST(CudaKernels, GateOnWhatPtxasSays) {
+  std::string symbol = symbolOf(sumOfRow);
   {
     Ptxas none("");
     LoadedKernels loaded(sumOfRow, "sm_90");
     EXPECT_TRUE(loaded.compiled.cubins.empty());
-    EXPECT_NE(loaded.compiled.ptx.find(".visible .entry par_k0"), std::string::npos);
+    EXPECT_NE(loaded.compiled.ptx.find(".visible .entry " + symbol), std::string::npos);
   }
-  std::string said = "ptxas info    : Compiling entry function 'par_k0' for 'sm_90'\n"
-                     "ptxas info    : Function properties for par_k0\n"
+  std::string said = "ptxas info    : Compiling entry function '" + symbol + "' for 'sm_90'\n"
+                     "ptxas info    : Function properties for " + symbol + "\n"
                      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
                      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 256 bytes smem";
-  KernelResources read = cuda::parseResources(said)["par_k0"];
+  KernelResources read = cuda::parseResources(said)[symbol];
   EXPECT_EQ(read.registers, 40u);
   EXPECT_EQ(read.stackBytes, 16u);
   EXPECT_EQ(read.spillBytes, 20u);
@@ -274,10 +281,11 @@ TEST(CudaKernels, GateOnWhatPtxasSays) {
 
 // A row for which registers are too few after all is kept in shared memory.
 TEST(CudaKernels, RowsThatSpillAreNotHeld) {
-  std::string said = "ptxas info    : Compiling entry function 'par_k0' for 'sm_90'\nptxas info    : Function properties for "
-                     "par_k0\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
+  std::string norm = normKernel(4096, 768, "bf16"), symbol = symbolOf(norm);
+  std::string said = "ptxas info    : Compiling entry function '" + symbol + "' for 'sm_90'\nptxas info    : Function properties for " +
+                     symbol + "\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
                      "registers";
-  std::string seen = ownFile("par-fake-ptxas-seen"), norm = normKernel(4096, 768, "bf16");
+  std::string seen = ownFile("par-fake-ptxas-seen");
   unlink(seen.c_str());
   Ptxas fake(fakePtxas(said, "test -e " + seen + " && exit 0; touch " + seen));
   LoadedKernels looped(norm, "sm_90");

@@ -5,12 +5,12 @@
 // RUN: FileCheck %s --check-prefix=TABLE < %t/kernels.txt
 // RUN: not par-compile-kernels %t/none.mlir %t 2>&1 | FileCheck %s --check-prefix=NONE
 
-// TABLE: layer_norm par_k0 2048 256 r:25165824 r:3072 r:3072 w:25165824 w:65536
-// TABLE-NEXT: softmax par_k1 {{[0-9]+}} {{[0-9]+}} rw:8388608
-// TABLE-NEXT: bias par_k2 {{[0-9]+}} {{[0-9]+}} r:8388608 w:4096
+// TABLE: layer_norm par_k{{[0-9a-f]+}} 2048 256 r:25165824 r:3072 r:3072 w:25165824 w:65536
+// TABLE-NEXT: softmax par_k{{[0-9a-f]+}} {{[0-9]+}} {{[0-9]+}} rw:8388608
+// TABLE-NEXT: bias par_k{{[0-9a-f]+}} {{[0-9]+}} {{[0-9]+}} r:8388608 w:4096
 // NONE: error: {{.*}}none.mlir
 
-// CHECK-LABEL: .entry par_k0(
+// CHECK-LABEL: .entry par_k{{[0-9a-f]+}}(
 // CHECK-NOT: .shared
 // CHECK-NOT: ld.global{{.*}}.b16
 // CHECK: ld.global.nc.v4.b32
@@ -27,7 +27,7 @@ par.kernel @layer_norm(%x: tensor<16384x768xbf16>, %w: tensor<768xf32>, %b: tens
 }
 
 // In place: the row is read before it is written.
-// CHECK-LABEL: .entry par_k1(
+// CHECK-LABEL: .entry par_k{{[0-9a-f]+}}(
 // CHECK-NOT: .shared
 // CHECK-NOT: {{[ls][dt]}}.global{{.*}}.b16
 // CHECK: ld.global.v4.b32
@@ -40,7 +40,7 @@ par.kernel @softmax(%x: tensor<4096x1024xbf16>) -> tensor<4096x1024xbf16>
   par.return %y : tensor<4096x1024xbf16>
 }
 
-// CHECK-LABEL: .entry par_k2(
+// CHECK-LABEL: .entry par_k{{[0-9a-f]+}}(
 // CHECK-NOT: {{[ls][dt]}}.global{{.*}}.b16
 // CHECK: ld.global.nc.v4.b32
 // CHECK: bar.sync

@@ -24,6 +24,9 @@ struct CodegenOptions {
   bool keepIR = false;
   /// Threads that optimise and emit kernels; the result does not depend on it.
   unsigned threads = 2;
+  /// Folder that keeps the code of kernels between compilations, by all that it depends on (CodeCache.h); empty: none does.
+  /// With keepIR it is not used.
+  std::string cache;
 };
 
 /// How a kernel uses the buffer of an operand.
@@ -99,6 +102,8 @@ struct CompiledKernels {
   std::string isa;
   /// One entry for every kernel with the implementation "generated", in module order.
   std::vector<KernelInfo> kernels;
+  /// How many different kernels these are, and of how many the cache had the code.
+  unsigned distinct = 0, cached = 0;
 };
 
 /// Compiles the module's generated kernels. Fails, with an error at the op, where a body holds an op without

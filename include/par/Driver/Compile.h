@@ -30,6 +30,7 @@ struct CompileOptions {
   bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
   bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop
   bool hostCode = false;             ///< compile kernels, whatever device they were formed for, for this host
+  std::string cache;                 ///< folder that keeps kernels' code between compilations; empty: none does
   bool timing = false;               ///< print the time of every phase
   bool quiet = false, verbose = false;
   Whereabouts *whereabouts = nullptr; ///< is told how far it is; null: nobody asks
