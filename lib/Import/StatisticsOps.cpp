@@ -1,5 +1,6 @@
 // Normalisations by statistics of the data, as formulas.
 #include "GraphImporter.h"
+#include "Operands.h"
 #include "par/Dialect/Term.h"
 
 #include <cmath>
