@@ -1,4 +1,5 @@
 #include "CodeCache.h"
+#include "WorkFolder.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
 
@@ -92,10 +93,7 @@ void write(StringRef file, StringRef code) {
     return;
   llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
   out << hash(code) << '\n' << code;
-  out.close();
-  bool whole = !out.has_error();
-  out.clear_error(); // else its destructor ends the process
-  if (!whole || llvm::sys::fs::rename(beside, file))
+  if (!closeWhole(out) || llvm::sys::fs::rename(beside, file))
     llvm::sys::fs::remove(beside);
 }
 
@@ -104,7 +102,7 @@ void write(StringRef file, StringRef code) {
 CodeCache::CodeCache(StringRef folder) : folder(folder), compiler(folder.empty() ? "" : compilerId()) {}
 
 FailureOr<std::string> CodeCache::get(ArrayRef<StringRef> ingredients, function_ref<FailureOr<std::string>()> make) {
-  if (compiler.empty())
+  if (!keeps())
     return make();
   std::string all = compiler;
   for (StringRef each : ingredients)
@@ -124,7 +122,7 @@ FailureOr<std::string> CodeCache::get(ArrayRef<StringRef> ingredients, function_
 CodeCache::~CodeCache() {
   llvm::CachePruningPolicy policy;
   policy.MaxSizeBytes = uint64_t(1) << 30;
-  if (!folder.empty())
+  if (keeps())
     llvm::pruneCache(folder, policy);
 }
 

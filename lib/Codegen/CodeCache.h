@@ -21,6 +21,9 @@ public:
   /// Forgets what nobody used for a week, and the oldest above 1 GiB.
   ~CodeCache();
 
+  /// False without a folder, and where builds of the compiler cannot be told apart: then `get` makes all and reads nothing.
+  bool keeps() const { return !compiler.empty(); }
+
   /// What `make` made of these ingredients, now or earlier; its failure is not kept.
   llvm::FailureOr<std::string> get(llvm::ArrayRef<llvm::StringRef> ingredients,
                                    llvm::function_ref<llvm::FailureOr<std::string>()> make);

@@ -32,8 +32,9 @@ static FailureOr<std::string> makeCode(Job &job, const CompiledKernels &out, boo
 }
 
 LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR, CodeCache &cache) {
-  std::string text;
-  llvm::raw_string_ostream(text) << *job.module;
+  std::string text; // of some thousand lines, so only where it is read
+  if (cache.keeps())
+    llvm::raw_string_ostream(text) << *job.module;
   FailureOr<std::string> code =
       cache.get({out.device, out.isa, job.sparing ? "sparing" : "", text}, [&] { return makeCode(job, out, keepIR); });
   if (failed(code))

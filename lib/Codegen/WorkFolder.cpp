@@ -6,6 +6,13 @@
 
 namespace par::codegen {
 
+bool closeWhole(llvm::raw_fd_ostream &out) {
+  out.close();
+  bool whole = !out.has_error();
+  out.clear_error(); // which its destructor would meet
+  return whole;
+}
+
 WorkFolder::WorkFolder(llvm::StringRef prefix) {
   llvm::SmallString<128> name;
   made = !llvm::sys::fs::createUniqueDirectory(prefix, name);
@@ -29,8 +36,7 @@ bool WorkFolder::write(llvm::StringRef file, llvm::StringRef bytes) const {
     return false;
   llvm::raw_fd_ostream out(file, error);
   out << bytes;
-  out.close();
-  return !error && !out.has_error();
+  return closeWhole(out) && !error;
 }
 
 } // namespace par::codegen

@@ -5,7 +5,14 @@
 
 #include <string>
 
+namespace llvm {
+class raw_fd_ostream;
+} // namespace llvm
+
 namespace par::codegen {
+
+/// Closes a file; false where not all of it could be written. Without this a full disk would end the process.
+bool closeWhole(llvm::raw_fd_ostream &out);
 
 /// A folder of its own for programs that read and write files, gone with this object.
 class WorkFolder {
