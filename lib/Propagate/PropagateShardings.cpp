@@ -173,11 +173,24 @@ bool Propagation::spreadThrough(const ShardingRule &rule, ArrayRef<Value> operan
   return changed;
 }
 
+/// What a loop slices and stacks, each beside the part that is one microbatch's.
+static SmallVector<std::pair<Value, Value>> partsOf(LoopOp loop) {
+  SmallVector<std::pair<Value, Value>> parts;
+  for (auto [operand, argument] : llvm::zip(loop.getSlices(), loop.getBody().getArguments().drop_front()))
+    parts.push_back({operand, argument});
+  auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
+  for (auto [inner, outer, kind] :
+       llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>()))
+    if (kind.getValue() == YieldKind::stack)
+      parts.push_back({outer, inner});
+  return parts;
+}
+
 /// A slice lies as its operand without the first dim; a stacked result as what is yielded, behind one more
 /// dim.
 bool Propagation::spreadLoop(LoopOp loop) {
   bool changed = false;
-  auto pair = [&](Value whole, Value part) {
+  for (auto [whole, part] : partsOf(loop))
     for (int64_t dim = 0, end = getTensorType(part.getType()).getRank(); dim < end; ++dim) {
       changed |= extend(part, dim, Axes(layoutOf(whole).dims[dim + 1]));
       changed |= extend(whole, dim + 1, Axes(layoutOf(part).dims[dim]));
@@ -186,15 +199,28 @@ bool Propagation::spreadLoop(LoopOp loop) {
       layoutOf(whole).fixed[dim + 1] = fixed;
       layoutOf(part).fixed[dim] = fixed;
     }
-  };
-  for (auto [operand, argument] : llvm::zip(loop.getSlices(), loop.getBody().getArguments().drop_front()))
-    pair(operand, argument);
-  auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
-  for (auto [inner, outer, kind] :
-       llvm::zip(yield.getOperands(), loop.getResults(), yield.getKinds().getAsRange<YieldKindAttr>()))
-    if (kind.getValue() == YieldKind::stack)
-      pair(outer, inner);
   return changed;
+}
+
+/// Where one axis has come to one dim of a whole and to another of its part (what is carried on is read cut by its rows and
+/// made cut by its columns), neither can follow the other: both keep what they share.
+void Propagation::settleLoops() {
+  auto settle = [&](Axes &one, Axes &other) {
+    auto [mine, theirs] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+    bool parted = mine != one.end() || theirs != other.end();
+    one.erase(mine, one.end());
+    other.erase(theirs, other.end());
+    return parted;
+  };
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    step.walk([&](LoopOp loop) {
+      for (auto [whole, part] : partsOf(loop))
+        for (int64_t dim = 0, end = getTensorType(part.getType()).getRank(); dim < end; ++dim)
+          changed |= settle(layoutOf(whole).dims[dim + 1], layoutOf(part).dims[dim]);
+    });
+  }
 }
 
 /// To the fixpoint: every round looks at every op forwards, then backwards.
@@ -239,6 +265,7 @@ void Propagation::run() {
   spread();
   seedUpTo(levels.back());
   placeGradients();
+  settleLoops();
   finish();
   for (BlockArgument argument : step.getArguments())
     if (auto dist = dyn_cast<DistType>(argument.getType()); dist && step.getInputs())

@@ -104,6 +104,7 @@ private:
   bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
   bool spreadLoop(LoopOp loop);
+  void settleLoops();
   int64_t mostShards(llvm::ArrayRef<mlir::StringAttr> axes);
   bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
   Layout &layoutOf(mlir::Value value);

@@ -91,6 +91,18 @@ par.step @f(%x: tensor<4x2xf32>) -> tensor<3xf32> {
 
 // -----
 
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.step @f(%x: !par.dist<tensor<4x2x2xf32>, @s0, [{}, {"tp"}, {}]>) -> !par.dist<tensor<4x2x2xf32>, @s0, [{}, {}, {"tp"}]> {
+  // expected-error @below {{result 0 is '!par.dist<tensor<4x2x2xf32>, @s0, [{}, {}, {"tp"}]>', the body yields '!par.dist<tensor<2x2xf32>, @s0, [{"tp"}, {}]>' to stack}}
+  %0 = par.loop 4 (%x) : (!par.dist<tensor<4x2x2xf32>, @s0, [{}, {"tp"}, {}]>) -> !par.dist<tensor<4x2x2xf32>, @s0, [{}, {}, {"tp"}]> {
+  ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<2x2xf32>, @s0, [{"tp"}, {}]>):
+    par.yield [stack] %xi : !par.dist<tensor<2x2xf32>, @s0, [{"tp"}, {}]>
+  }
+  par.return %0 : !par.dist<tensor<4x2x2xf32>, @s0, [{}, {}, {"tp"}]>
+}
+
+// -----
+
 par.step @f(%x: !par.dist<tensor<4xf32>, @s0, [{}]>) -> !par.dist<tensor<4xf32>, @s0, [{}]> {
   // expected-error @below {{names @g, which is no fragment}}
   %0 = par.run @g(%x) : (!par.dist<tensor<4xf32>, @s0, [{}]>) -> !par.dist<tensor<4xf32>, @s0, [{}]>

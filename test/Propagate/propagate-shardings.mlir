@@ -39,3 +39,30 @@ par.step @train(%c: !par.dist<tensor<f32>, @s0, ?>) -> !par.dist<tensor<4x4xf32>
   par.write %0#0 to @w : !par.dist<tensor<4x4xf32>, @s0, ?>
   par.return %0#1 : !par.dist<tensor<4x4xf32>, @s0, ?>
 }
+
+// -----
+
+// What two microbatches carry on is read cut by its rows and made cut by its columns, by one axis: it is carried whole.
+// UNIFORM: par.variable @c carried {{.*}} at [!par.dist<tensor<2x4x4xf32>, @s0, [{}, {}, {}]>]
+// UNIFORM: par.transpose {{.*}}[#par.sharding<[{}, {"tp"}]>]
+// UNIFORM: par.yield [stack] {{.*}} : !par.dist<tensor<4x4xf32>, @s0, [{}, {}]>
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.variable @rows parameter : tensor<4x4xf32> sharding <[{"tp"}, {}]>
+par.variable @c carried : tensor<2x4x4xf32>
+par.fragment @f(%c: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>} {
+  %0 = par.add %c, %w : tensor<4x4xf32>
+  %1 = par.transpose %0 [1, 0] : tensor<4x4xf32> to tensor<4x4xf32>
+  %2 = par.tanh %1 : tensor<4x4xf32>
+  par.return %2 : tensor<4x4xf32>
+}
+par.step @predict() {
+  %c = par.read @c : !par.dist<tensor<2x4x4xf32>, @s0, ?>
+  %w = par.read @rows : !par.dist<tensor<4x4xf32>, @s0, ?>
+  %0 = par.loop 2 (%c) : (!par.dist<tensor<2x4x4xf32>, @s0, ?>) -> !par.dist<tensor<2x4x4xf32>, @s0, ?> {
+  ^bb0(%i: tensor<i64>, %ci: !par.dist<tensor<4x4xf32>, @s0, ?>):
+    %1 = par.run @f(%ci, %w) : (!par.dist<tensor<4x4xf32>, @s0, ?>, !par.dist<tensor<4x4xf32>, @s0, ?>) -> !par.dist<tensor<4x4xf32>, @s0, ?>
+    par.yield [stack] %1 : !par.dist<tensor<4x4xf32>, @s0, ?>
+  }
+  par.write %0 to @c : !par.dist<tensor<2x4x4xf32>, @s0, ?>
+  par.return
+}

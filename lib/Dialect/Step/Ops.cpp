@@ -167,6 +167,12 @@ static Type sliceOf(Type type, int64_t count) {
   return DistType::get(type.getContext(), rest, dist.getStage(), sharding);
 }
 
+/// Sums may be kept in another element type than what is added.
+static bool liesAs(Type type, Type other) {
+  auto shardingOf = [](Type of) { return isa<DistType>(of) ? cast<DistType>(of).getSharding() : ShardingAttr(); };
+  return getTensorType(type).getShape() == getTensorType(other).getShape() && shardingOf(type) == shardingOf(other);
+}
+
 LogicalResult LoopOp::verify() {
   Block &body = getBody().front();
   int64_t count = getCount();
@@ -185,10 +191,8 @@ LogicalResult LoopOp::verify() {
                          << yield.getNumOperands();
   for (auto [result, value, kind] :
        llvm::zip(getResults(), yield.getOperands(), yield.getKinds().getAsRange<YieldKindAttr>())) {
-    bool stack = kind.getValue() == YieldKind::stack;
-    ArrayRef<int64_t> to = getTensorType(result.getType()).getShape(),
-                      from = getTensorType(value.getType()).getShape();
-    if (stack ? (to.empty() || to.front() != count || to.drop_front() != from) : to != from)
+    Type wanted = kind.getValue() == YieldKind::stack ? sliceOf(result.getType(), count) : result.getType();
+    if (!wanted || !liesAs(value.getType(), wanted))
       return emitOpError() << "result " << result.getResultNumber() << " is " << result.getType()
                            << ", the body yields " << value.getType() << " to "
                            << stringifyYieldKind(kind.getValue());
