@@ -1,12 +1,11 @@
 """torch.onnx.export for training: nothing folded, nothing merged, every parameter under its PyTorch name."""
 import contextlib
-import inspect
 import itertools
 import os
 import pathlib
 import warnings
 
-from . import attention, bags, casts, experts, failures, gradients, hooks, translations
+from . import attention, bags, casts, experts, failures, gradients, hooks, inputs as examples, translations
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
@@ -41,8 +40,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     """
     torch = _torch()
     module = _unwrapped(torch, module)
-    names, values = _named_inputs(torch, module, inputs)
-    dims = _dynamic_dims(names, values, dynamic)
+    names, values = examples.by_name(torch, module, inputs)
+    dims = examples.dynamic_dims(names, values, dynamic)
     attributes = [(vars(part), dict(vars(part))) for part in module.modules()]
     if not module.training:
         module.train()
@@ -55,7 +54,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
         _restore(torch, before)  # the file's statistics are those of before
         with experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
             program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
-        _check_dynamic(program.model.graph, dims)
+        examples.check(program.model.graph, dims)
         _make_distinct(program.model.graph)
         used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
         _check(module, program, used)
@@ -105,37 +104,6 @@ def _unwrapped(torch, module):
     return module
 
 
-def _named_inputs(torch, module, inputs):
-    """Names and values in the order of forward's arguments; arguments left out stay out. What is no tensor is a constant."""
-    kinds = inspect.Parameter
-    signature = inspect.signature(module.forward).parameters.values()
-    parameters = [p.name for p in signature if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
-    if isinstance(inputs, dict):
-        unknown = [name for name in inputs if name not in parameters]
-        if unknown:
-            raise Error(f'forward of {type(module).__name__} has no argument "{unknown[0]}"', code=2,
-                        notes=["its arguments are " + ", ".join(str(p) for p in signature)])
-        inputs = {name: inputs[name] for name in parameters if name in inputs}
-    else:
-        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        if len(inputs) > len(parameters):
-            raise Error(f"{len(inputs)} inputs for forward of {type(module).__name__}, which takes {len(parameters)}", code=2)
-        inputs = dict(zip(parameters, inputs))
-    for name, value in inputs.items():
-        if not isinstance(value, (torch.Tensor, bool, int, float, str, type(None))):
-            raise Error(f'input "{name}" is a {type(value).__name__}, and the inputs of a file are tensors', code=2,
-                        notes=["export a module whose forward takes each tensor as an argument and calls this one"])
-        if name in {*dict(module.named_parameters()), *dict(module.named_buffers())}:
-            raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file holds one of a '
-                        f'name', code=2, notes=["give forward's argument another name"])
-    return list(inputs), [_apart(torch, value) for value in inputs.values()]
-
-
-def _apart(torch, value):
-    """torch.export takes one tensor that stands for two inputs (labels=input_ids) as one input that is read twice."""
-    return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
-
-
 def _output_names(torch, module, names, values):
     """Runs the module once to see what it returns, and whether it hangs hooks on gradients."""
     state = torch.random.get_rng_state()
@@ -161,49 +129,6 @@ def _output_names(torch, module, names, values):
     return found
 
 
-def _dynamic_dims(names, values, dynamic):
-    """{input: {dim: symbol}} of what the caller said, with dims counted from 0; None if nothing is dynamic."""
-    if not dynamic:
-        return None
-    unknown = [name for name in dynamic if name not in names]
-    if unknown:
-        raise Error(f'dynamic names "{unknown[0]}", which is no input', code=2, notes=["inputs are " + ", ".join(names)])
-    dims = {}
-    for name, value in zip(names, values):
-        said = dynamic.get(name, {})
-        dims[name] = {} if hasattr(value, "ndim") else None
-        for dim, symbol in said.items() if isinstance(said, dict) else enumerate(said):
-            if symbol is None:
-                continue
-            if not -value.ndim <= dim < value.ndim:
-                raise Error(f'dynamic names dim {dim} of "{name}", which has {value.ndim}', code=2)
-            dim %= value.ndim
-            if value.shape[dim] < 2:
-                raise Error(f'dim {dim} of the example for "{name}" is {value.shape[dim]}, and dynamic calls it "{symbol}":'
-                            f" torch fixes sizes of 0 and 1, so the file would hold no other", code=2,
-                            notes=[f'give an example whose "{symbol}" is 2 or more; any size then trains'])
-            dims[name][dim] = symbol
-    return dims
-
-
-def _check_dynamic(graph, dims):
-    """torch.export makes a dim that was asked to be open as fixed as what it meets, without a word."""
-    for value in graph.inputs:
-        for dim, symbol in ((dims or {}).get(value.name) or {}).items():
-            if value.shape is not None and isinstance(value.shape[dim], int):
-                raise Error(f'dim {dim} of "{value.name}", which dynamic calls "{symbol}", came out as {value.shape[dim]}: forward '
-                            f"needs it to be that, or meets it with a dim that is fixed", code=2,
-                            notes=[f'if other inputs have "{symbol}" too, say so for each of them in dynamic'])
-
-
-def _dynamic_shapes(torch, dims):
-    if dims is None:
-        return None
-    symbols = {}
-    return {name: said and {dim: symbols.setdefault(symbol, torch.export.Dim(symbol)) for dim, symbol in said.items()}
-            for name, said in dims.items()}
-
-
 @contextlib.contextmanager
 def _without_gradients(module):
     """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than it
@@ -219,7 +144,7 @@ def _without_gradients(module):
 
 
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
-    shapes = _dynamic_shapes(torch, dims)
+    shapes = examples.dynamic_shapes(torch, dims)
     try:
         with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
