@@ -58,7 +58,7 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
     if (colon == std::string::npos)
       throw Failure(name, text);
     std::string file = text.substr(0, colon);
-    throw Failure(file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
+    throw Failure(file == name || file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
   }
   if (!device.empty() && bundle->manifest.device != "cpu")
     throw Failure::at(name, Message::otherDevice, bundle->manifest.device, device);

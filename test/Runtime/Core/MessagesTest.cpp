@@ -222,6 +222,8 @@ TEST_F(Mistakes, ofLinksThatLeadNowhere) {
   expectSays("loop: error: cannot open: Too many levels of symbolic links");
   EXPECT_EQ(run({loop, "--text", text(), "--init"}), 1);
   expectSays("loop/manifest.json: error: cannot open: Too many levels of symbolic links");
+  EXPECT_EQ(run({"none.par", "--text", text(), "--init"}), 1);
+  EXPECT_EQ(err, "none.par: error: no such bundle; par-compile -o none.par writes one\n");
   EXPECT_EQ(run({toy, "--text", text(), "--init", "--steps", "1", "--save", loop}), 1);
   expectSays("loop: error: cannot write: Too many levels of symbolic links");
 }
