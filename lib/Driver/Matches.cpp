@@ -45,7 +45,7 @@ static std::string describe(ArrayRef<unsigned> found, StringRef what, llvm::func
 
 /// A recipe has rules for many families of models, most of which meet nothing of one.
 static bool isOfRecipe(const SaidPattern &said, const Plan &plan) {
-  return llvm::any_of(plan.recipes, [&](StringRef recipe) { return said.origin.file == (recipe + ".yaml").str(); });
+  return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return said.origin.file == recipe.name + ".yaml"; });
 }
 
 void printMatches(const ModelPlan &model, llvm::raw_ostream &os) {

@@ -186,8 +186,9 @@ void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
   for (const auto &entry : most)
     names.push_back(entry.first);
   constexpr int64_t few = 20; // embeddings of positions, a router, a small head
+  auto recipes = llvm::map_range(model.plan.recipes, [](const UsedRecipe &recipe) { return recipe.name; });
   if (ofCut > 0 && whole * few > all)
-    os << "recipe  " << llvm::join(model.plan.recipes, ", ") << " cuts " << llvm::format("%.0f", 100 * double(ofCut) / double(all))
+    os << "recipe  " << llvm::join(recipes, ", ") << " cuts " << llvm::format("%.0f", 100 * double(ofCut) / double(all))
        << " % of the parameters; no rule for " << someOf(names) << "\n";
 }
 

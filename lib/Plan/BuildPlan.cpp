@@ -417,7 +417,7 @@ static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
   errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, stagesNeeded(*schedule, p, ""), count, fewest * p, fewest);
 }
 
-std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<std::string> recipes, PlanErrors &errors) {
+std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<UsedRecipe> recipes, PlanErrors &errors) {
   size_t before = errors.size();
   Plan plan = PlanBuilder(tree, errors).run();
   plan.recipes = recipes;

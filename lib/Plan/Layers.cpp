@@ -146,9 +146,9 @@ void PlanLayers::addUsed(const PlanNode &name, StringRef folder) {
     errors.error(name.origin, PlanMessage::unknownRecipe, text, recipeNames());
     return;
   }
-  if (llvm::is_contained(usedRecipes, text))
+  if (llvm::any_of(usedRecipes, [&](const UsedRecipe &recipe) { return recipe.name == text; }))
     return;
-  usedRecipes.push_back(text.str());
+  usedRecipes.push_back({text.str(), name.origin});
   addText(*recipe, (text + ".yaml").str());
 }
 

@@ -23,11 +23,9 @@ public:
   std::vector<ResolvedShard> run() {
     for (const PlanShard &rule : plan.shard)
       applyRule(rule);
-    for (const std::string &recipe : plan.recipes)
-      if (!llvm::is_contained(metRecipes, recipe)) {
-        Origin place = recipeOrigin(recipe);
-        errors.error(place, PlanMessage::recipeMatchesNothing, recipe);
-      }
+    for (const UsedRecipe &recipe : plan.recipes)
+      if (!llvm::is_contained(metRecipes, recipe.name))
+        errors.error(recipe.use, PlanMessage::recipeMatchesNothing, recipe.name);
     for (ResolvedShard &shard : resolved)
       check(shard);
     for (const Mistake &mistake : mistakes)
@@ -229,13 +227,6 @@ private:
     return "";
   }
 
-  Origin recipeOrigin(StringRef recipe) {
-    for (const PlanShard &rule : plan.shard)
-      if (rule.name.origin.file == (recipe + ".yaml").str())
-        return rule.name.origin;
-    return Origin();
-  }
-
   const Plan &plan;
   const NameTable &names;
   PlanErrors &errors;
@@ -282,7 +273,7 @@ static bool recipeMeets(StringRef recipe, const NameTable &names) {
 void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names,
                    PlanErrors &errors) {
   // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second mistake.
-  auto unmet = [&] { return llvm::any_of(plan.recipes, [&](StringRef recipe) { return !recipeMeets(recipe, names); }); };
+  auto unmet = [&] { return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return !recipeMeets(recipe.name, names); }); };
   auto used = [&](const std::string &axis) {
     if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
       return true;
@@ -300,7 +291,8 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameT
       std::vector<int64_t> first, repeated;
       for (int64_t rank = 0; rank < ranks; ++rank)
         (rank % outer / inner == 0 ? first : repeated).push_back(begin + rank);
-      bool tensor = axis == "tp" && !llvm::is_contained(plan.recipes, "megatron") && recipeMeets("megatron", names);
+      bool megatron = llvm::any_of(plan.recipes, [](const UsedRecipe &recipe) { return recipe.name == "megatron"; });
+      bool tensor = axis == "tp" && !megatron && recipeMeets("megatron", names);
       errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
                    rankList(first), tensor ? " or use [megatron]" : "");
     }

@@ -229,7 +229,7 @@ struct Plan {
   PlanCollectives collectives;
   Said<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
   Said<int64_t> seed;
-  std::vector<std::string> recipes; ///< names of the shipped recipes that were used
+  std::vector<UsedRecipe> recipes;
 
   /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple of
   /// its sizes: what is divided by that is divided on each stage.
@@ -261,7 +261,7 @@ struct Plan {
 };
 
 /// Makes a plan of a tree that `checkPlanTree` passed; std::nullopt after errors between values.
-std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<std::string> recipes, PlanErrors &errors);
+std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<UsedRecipe> recipes, PlanErrors &errors);
 
 /// Reads layers, checks, builds: what par-compile does with [PLAN...] and every --set, all errors in one go.
 std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<std::string> settings,

@@ -58,6 +58,12 @@ bool scanPlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind,
 /// that its default holds again). Keys keep the place where they were first written.
 void mergePlan(PlanNode &base, const PlanNode &over);
 
+/// A shipped recipe, and the `use` that names it.
+struct UsedRecipe {
+  std::string name;
+  Origin use;
+};
+
 /// Reads plan files left to right, each after what its `use` names, then every --set KEY=VALUE.
 /// Returns the merged mapping without `use`; errors say what could not be read.
 class PlanLayers {
@@ -71,8 +77,7 @@ public:
   void addSet(llvm::StringRef setting);
 
   const PlanNode &tree() const { return merged; }
-  /// Names of the recipes that were used.
-  llvm::ArrayRef<std::string> recipes() const { return usedRecipes; }
+  llvm::ArrayRef<UsedRecipe> recipes() const { return usedRecipes; }
 
 private:
   void addLayer(PlanNode layer, llvm::StringRef folder);
@@ -87,7 +92,7 @@ private:
   PlanNode own;     // the same without what is used
   int used = 0;     // how deep in `use` the layer that is being added stands
   std::vector<std::string> reading; // the chain of `use`, to find a cycle
-  std::vector<std::string> usedRecipes;
+  std::vector<UsedRecipe> usedRecipes;
 };
 
 /// The text of a shipped recipe (share/plans), or std::nullopt.
