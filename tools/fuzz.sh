@@ -33,8 +33,8 @@ ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/b
 mkdir -p "$build/corpus-$what"
 declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp" [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans" [save]="" [manifest]="" [protocol]="")
 export UBSAN_OPTIONS=print_stacktrace=1
-# A hang has no end; an unrolled Scan of 65,536 rounds takes 10 s of CPU here, several times that on a machine that is shared.
-options=(-max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 -max_len=60000 -print_final_stats=1)
+# A hang has no end; an unrolled Scan of 65,536 rounds takes 10 s of CPU here, and took 113 s on a machine that was shared.
+options=(-max_total_time="$seconds" -timeout=300 -rss_limit_mb=4096 -max_len=60000 -print_final_stats=1)
 [ -f "$root/test/Fuzz/$what.dict" ] && options+=(-dict="$root/test/Fuzz/$what.dict")
 # shellcheck disable=SC2086  # a list of folders
 exec "$build/bin/par-fuzz-$what" "${options[@]}" -artifact_prefix="$build/found-$what-" "$build/corpus-$what" ${seeds[$what]} "$@"
