@@ -10,7 +10,7 @@ A line each: parameters, seconds to export and to compile, the first loss and th
 ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's (of texts of 32 symbols: zoo/plans.py), a step's CPU time on
 one thread and peak memory beside PyTorch eager's. Weights are random from fixed seeds; nothing is downloaded. Layers and heads
 are cut where one CPU could not step through, and the recipe says so (zoo/*.py). Exports and PyTorch's numbers are kept in
---cache by a hash of the recipe.
+--cache by a hash of the recipe; its time is taken anew, beside Par's.
 
 Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in float32, the order of sums of up to 1e5 terms.
 Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times PyTorch's own
@@ -66,9 +66,9 @@ def apart(found, wanted):
 
 
 def torch_side(name, folder, what):
-    """Runs PyTorch's part unless its result is in the cache."""
+    """Runs PyTorch's part unless its result is in the cache, where a time stays that of the machine as it was."""
     result = folder / f"{'facts' if what == 'export' else what}.json"
-    if not result.exists():
+    if what == "time" or not result.exists():
         environment = dict(os.environ, OMP_NUM_THREADS="1") if what == "time" else None
         try:
             done = subprocess.run([sys.executable, HERE / "zoo/torch_side.py", name, folder, what], capture_output=True,
@@ -267,8 +267,12 @@ def main():
         parser.error("--bin says where the tools are")
     if options.big:
         import planning
-        sys.exit(planning.main(options))
-    names = options.only.split(",") if options.only else list(RECIPES)
+    known = [recipe.name for recipe in planning.BIG] if options.big else list(RECIPES)
+    names = options.only.split(",") if options.only else known
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"no architecture is called {', '.join(unknown)}; they are {', '.join(known)}")
+    if options.big:
+        sys.exit(planning.main(options, names))
     begin, rows, stages = time.monotonic(), [], set(options.stages.split(","))
     if "time" in stages:
         stages.add("loss")
