@@ -48,6 +48,8 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
 
 format::Bundle openBundle(const std::string &name, const std::string &device) {
   std::error_code error;
+  if (fs::symlink_status(name, error).type() == fs::file_type::not_found)
+    throw Failure::at(name, Message::absentBundle, name);
   if (fs::exists(name, error) && !fs::exists(fs::path(name) / "manifest.json", error))
     throw Failure::at(name, Message::notABundle);
   auto bundle = format::readBundle(name);
@@ -58,7 +60,7 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
     if (colon == std::string::npos)
       throw Failure(name, text);
     std::string file = text.substr(0, colon);
-    throw Failure(file == name || file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
+    throw Failure(file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
   }
   if (!device.empty() && bundle->manifest.device != "cpu")
     throw Failure::at(name, Message::otherDevice, bundle->manifest.device, device);

@@ -232,12 +232,8 @@ static Status checkListed(const Bundle &bundle) {
 Expected<Bundle> par::format::readPrograms(const std::string &folder) {
   std::string manifestName(kManifest);
   Expected<std::string> text = readPlainFile(folder + "/" + manifestName);
-  if (!text) {
-    std::error_code none;
-    if (fs::symlink_status(folder, none).type() == fs::file_type::not_found)
-      return Error{folder + ": no such bundle; par-compile -o " + folder + " writes one"};
+  if (!text)
     return Error{folder + "/" + manifestName + ": cannot open: " + text.message()};
-  }
   Expected<Manifest> manifest = parseManifest(*text, manifestName);
   if (!manifest)
     return manifest.error();

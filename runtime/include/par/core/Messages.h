@@ -22,6 +22,7 @@ struct MessageText {
   M(tensorTwice, "holds \"{}\", which {} holds too")                                                                    \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
+  M(absentBundle, "no such bundle; par-compile -o {} writes one")                                                      \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
   M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu, sim and cuda")                               \
