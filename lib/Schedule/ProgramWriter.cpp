@@ -56,12 +56,23 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
     locals[result] = local;
 }
 
+/// Where a run's result is made: the run itself stands where its fragment begins.
+static Location locationOf(Value value) {
+  auto run = value.getDefiningOp<RunOp>();
+  auto fragment = run ? SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr()) : FragmentOp();
+  if (!fragment)
+    return value.getLoc();
+  Value made = fragment.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+  return made.getDefiningOp() ? made.getLoc() : value.getLoc();
+}
+
 /// The first microbatch's summand is the sum so far, every other one is added to what stands in the buffer.
 void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, const Variant &variant) {
   auto loop = cast<LoopOp>(sum.getOwner());
   Operation *yield = loop.getBody().front().getTerminator();
-  Value summand = load(builder, yield->getLoc(), yield->getOperand(sum.getResultNumber()));
-  Location loc = summand.getLoc();
+  Value made = yield->getOperand(sum.getResultNumber());
+  Location loc = locationOf(made);
+  Value summand = load(builder, loc, made);
   if (!variant.first)
     summand = AddOp::create(builder, loc, load(builder, loc, sum), summand);
   locals[sum] = summand;

@@ -48,7 +48,10 @@ private:
   std::map<uintptr_t, uintptr_t> ranges;
 };
 
-/// One number that is NaN, of finite ones: mostly a mean of nothing.
+/// What makes a NaN that no number of its operands tells of.
+constexpr const char *loneHint = "; a mean of nothing is NaN, as of labels that are all ignored, and so is softmax of a row that is masked whole";
+
+/// One number that is NaN: of finite ones mostly a mean of nothing.
 bool isLoneNaN(const HostBytes &bytes) {
   return bytes.size() == sizeof(float) && std::isnan(*reinterpret_cast<const float *>(bytes.data()));
 }
@@ -133,7 +136,7 @@ std::string Session::firstNonFinite() const {
       if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) && holdsNonFinite({*device, at, buffer.bytes()})) {
         first = i;
         name = buffer.name;
-        hint = isLoneNaN({*device, at, buffer.bytes()}) ? "; a mean of nothing is NaN, as of labels that are all ignored" : "";
+        hint = isLoneNaN({*device, at, buffer.bytes()}) ? loneHint : "";
       }
     });
     forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) { gone.add(at, buffer.bytes()); });
