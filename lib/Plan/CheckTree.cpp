@@ -51,11 +51,22 @@ static bool leavesOut(StringRef text, StringRef word) {
   return text.empty();
 }
 
+/// How many letters are mistaken, left out, too many, or swapped with the next (of those one pair at most).
+static unsigned lettersApart(StringRef text, StringRef word) {
+  unsigned apart = text.edit_distance(word);
+  for (size_t i = 0; apart > 1 && i + 1 < text.size(); ++i) {
+    std::string swapped = text.str();
+    std::swap(swapped[i], swapped[i + 1]);
+    apart = std::min(apart, 1 + StringRef(swapped).edit_distance(word));
+  }
+  return apart;
+}
+
 StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters) {
   StringRef nearest;
   unsigned best = std::max(letters, text.size() / 3) + 1;
   for (StringRef word : words) {
-    unsigned distance = text.edit_distance(word);
+    unsigned distance = lettersApart(text, word);
     // Of a short word more letters are left out ("adm" for "adamw") than mistaken.
     if (text.size() > 2 && leavesOut(text, word))
       distance = (distance + 1) / 2;
@@ -122,7 +133,7 @@ bool isInit(const PlanNode &node) {
 class Checker {
 public:
   Checker(const PlanNode &root, PlanErrors &errors) : errors(errors) {
-    if (const PlanEntry *mesh = root.find("mesh"))
+    if (const PlanEntry *mesh = findMesh(root))
       for (const PlanEntry &axis : mesh->value.entries)
         axes.push_back(axis.key);
     if (const PlanNode *meshes = root.at("pipeline.meshes"))
@@ -130,6 +141,16 @@ public:
         for (const PlanEntry &axis : mesh.entries)
           if (!llvm::is_contained(axes, axis.key))
             axes.push_back(axis.key);
+  }
+
+  /// The mesh, or what is meant to be: that "msh" is no key is said once, not again of each axis.
+  static const PlanEntry *findMesh(const PlanNode &root) {
+    const PlanEntry *mesh = root.find("mesh");
+    for (const PlanEntry &entry : root.entries)
+      if (!mesh && entry.value.kind == PlanNode::Map && nearestWord(entry.key, {"mesh"}, 2) == "mesh" &&
+          llvm::none_of(planKeysBelow(""), [&](const PlanKey *key) { return key->fits(entry.key); }))
+        mesh = &entry;
+    return mesh;
   }
 
   /// `table` is the path in the table of keys, `place` the path as the user wrote it.

@@ -208,13 +208,14 @@ static std::string spell(const PlanEntry &entry) {
   return entry.key + value + " (" + entry.origin.comment() + ")";
 }
 
-/// Says what else stands in a mapping that the command line replaces by its shorthand or, of the mesh, adds to.
+/// Says what else stands in a mapping that the command line replaces by its shorthand, adds to (of the mesh), or means to
+/// empty and cannot.
 void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, const PlanNode &value) {
   std::string path = llvm::join(keys, ".");
   const PlanNode *old = merged.at(path);
   StringRef inner = shorthandKey(path, value.text);
   bool replaces = value.kind == PlanNode::Scalar && !value.isWord("none") && !inner.empty();
-  bool merges = value.kind == PlanNode::Map && path == "mesh";
+  bool merges = value.kind == PlanNode::Map && (path == "mesh" || value.entries.empty());
   if (!old || old->kind != PlanNode::Map || !(replaces || merges))
     return;
   std::vector<std::string> others;

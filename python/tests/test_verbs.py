@@ -29,6 +29,7 @@ from par.plan import to_yaml  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
+BATCH = "batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to the plan"
 TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
 
 
@@ -94,7 +95,7 @@ class Verbs(unittest.TestCase):
     def test_setting_errors_name_the_setting(self):
         error = self.refused(par.compile, MLP, TRAIN, set=["batch=30"])
         self.assertEqual((error.file, error.line), ("--set batch=30", None))
-        self.assertEqual(error.message, "batch.size is 30, and the model was exported for a batch of 16")
+        self.assertEqual(error.message, BATCH)
 
     def test_notes(self):
         error = self.refused(par.compile, MLP, {"shard": {"fc9.weight": {0: "none"}}}, out=self.folder / "none.par")
@@ -168,7 +169,7 @@ class Verbs(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual([str(error) for error in results["bad"].findings],
-                         ["--set batch=30: error: batch.size is 30, and the model was exported for a batch of 16"])
+                         ["--set batch=30: error: " + BATCH])
         self.assertIn("pp 2", results["pipeline"].summary)
         self.assertEqual((results["good"].path / "role-0.json").read_bytes(),
                          (self.trained.path / "role-0.json").read_bytes())
