@@ -38,6 +38,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
     """
+    path = _target(path)
     torch = _torch()
     module = _unwrapped(torch, module)
     names, values = examples.by_name(torch, module, inputs)
@@ -46,7 +47,6 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     if not module.training:
         module.train()
     before = [(value, value.detach().clone()) for value in module.buffers()]
-    path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
         with hooks.watching(torch) as hooked:
@@ -75,6 +75,16 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
                 del now[name]
             now.update(then)
     return str(path)
+
+
+def _target(path):
+    """Says before the export, which takes a while, that the file cannot be written."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise Error(f'"{path}" is a folder; the path of the ONNX file is needed, as {path / "model.onnx"}', code=2)
+    if not path.parent.is_dir():
+        raise Error(f'"{path}" cannot be written: there is no folder "{path.parent}"', code=2)
+    return path
 
 
 def _restore(torch, before):

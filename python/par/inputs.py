@@ -60,7 +60,7 @@ def dynamic_dims(names, values, dynamic):
             size, first = sizes.setdefault(symbol, (value.shape[dim], f'dim {dim} of "{name}"'))
             if size != value.shape[dim]:
                 raise Error(f'"{symbol}" is {size} in {first} and {value.shape[dim]} in dim {dim} of "{name}": what dynamic calls '
-                            f"alike has one size", code=2, notes=["two sizes need two names"])
+                            f"alike has one size", code=2, notes=["two sizes need two names; where one is meant, the examples must agree"])
             dims[name][dim] = symbol
     return dims
 
@@ -89,9 +89,10 @@ def check(graph, dims):
     for value in graph.inputs:
         for dim, symbol in ((dims or {}).get(value.name) or {}).items():
             if value.shape is not None and isinstance(value.shape[dim], int):
+                others = f'; if other inputs have "{symbol}" too, say so for each of them' if len(graph.inputs) > 1 else ""
                 raise Error(f'dim {dim} of "{value.name}", which dynamic calls "{symbol}", came out as {value.shape[dim]}: forward '
                             f"needs it to be that, or meets it with a dim that is fixed", code=2,
-                            notes=[f'if other inputs have "{symbol}" too, say so for each of them in dynamic'])
+                            notes=["None in its place in dynamic leaves it fixed" + others])
 
 
 def dynamic_shapes(torch, dims):

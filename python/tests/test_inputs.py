@@ -6,6 +6,7 @@
 import importlib
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 
@@ -17,6 +18,17 @@ inputs = importlib.import_module("par.inputs")
 
 def tensor(*shape):
     return types.SimpleNamespace(shape=shape, ndim=len(shape))
+
+
+class Target(unittest.TestCase):
+    def test_a_file_that_cannot_be_written(self):
+        export = importlib.import_module("par.export").export
+        with tempfile.TemporaryDirectory() as folder:
+            for path, said in ((f"{folder}/none/m.onnx", f'"{folder}/none/m.onnx" cannot be written: there is no folder "{folder}/none"'),
+                               (folder, f'"{folder}" is a folder; the path of the ONNX file is needed, as {folder}/model.onnx')):
+                with self.assertRaises(par.Error) as caught:
+                    export(None, {}, path)
+                self.assertEqual(caught.exception.message, said)
 
 
 class Dynamic(unittest.TestCase):
@@ -48,7 +60,7 @@ class Dynamic(unittest.TestCase):
                              {"source": ["batch", "seq"], "target": ["batch", "seq"]})
         self.assertEqual(error.message, '"seq" is 48 in dim 1 of "source" and 40 in dim 1 of "target": what dynamic calls alike has '
                                         'one size')
-        self.assertEqual(error.notes, ("two sizes need two names",))
+        self.assertEqual(error.notes, ("two sizes need two names; where one is meant, the examples must agree",))
 
     def test_what_is_no_list_of_names(self):
         def said(dims, value=None):
