@@ -160,7 +160,7 @@ std::string Activities::nameOn(StringRef name, unsigned stage) const {
   return alone ? name.str() : (name + "." + StageOp(stages[stage]).getSymName()).str();
 }
 
-static FragmentOp fragmentOf(RunOp run) {
+FragmentOp Activities::fragmentOf(RunOp run) {
   return SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr());
 }
 

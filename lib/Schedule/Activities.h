@@ -39,6 +39,8 @@ class Activities {
 public:
   /// Fails with an error at what Schedule does not support.
   static mlir::FailureOr<Activities> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
+  /// What a run runs.
+  static FragmentOp fragmentOf(RunOp run);
 
   std::vector<Activity> list;
   StepOp step;

@@ -59,10 +59,9 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
 /// Where a run's result is made: the run itself stands where its fragment begins.
 static Location locationOf(Value value) {
   auto run = value.getDefiningOp<RunOp>();
-  auto fragment = run ? SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr()) : FragmentOp();
-  if (!fragment)
+  if (!run)
     return value.getLoc();
-  Value made = fragment.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+  Value made = Activities::fragmentOf(run).getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
   return made.getDefiningOp() ? made.getLoc() : value.getLoc();
 }
 

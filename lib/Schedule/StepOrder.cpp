@@ -35,8 +35,7 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
     return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());
   int64_t time = hardware.launch;
   for (Operation *op : activity.ops)
-    time += predictFragment(
-        SymbolTable::lookupNearestSymbolFrom<FragmentOp>(op, cast<RunOp>(op).getFragmentAttr()), hardware);
+    time += predictFragment(Activities::fragmentOf(cast<RunOp>(op)), hardware);
   return time;
 }
 

@@ -51,7 +51,7 @@ private:
 /// What makes a NaN that no number of its operands tells of.
 constexpr const char *loneHint = "; a mean of nothing is NaN, as of labels that are all ignored, and so is softmax of a row that is masked whole";
 
-/// One number that is NaN: of finite ones mostly a mean of nothing.
+/// Whether all is one number, and that NaN.
 bool isLoneNaN(const HostBytes &bytes) {
   return bytes.size() == sizeof(float) && std::isnan(*reinterpret_cast<const float *>(bytes.data()));
 }
