@@ -92,11 +92,29 @@ bool hasFolded(const onnx::Model &model) {
 
 /// A node of `module` reads the weights of another one, as a convolution into which a batch norm was folded.
 bool readsOthers(const onnx::Model &model, StringRef module, const llvm::StringSet<> &initializers) {
-  return llvm::any_of(model.nodes, [&](const onnx::Node &node) {
-    return node.modulePath == module && llvm::any_of(node.inputs, [&](const std::string &input) {
-             return initializers.contains(input) && StringRef(input).rsplit('.').first != module;
-           });
+  bool found = false;
+  forEachNode(model, [&](const onnx::Node &node) {
+    found |= node.modulePath == module && llvm::any_of(node.inputs, [&](const std::string &input) {
+               return initializers.contains(input) && StringRef(input).rsplit('.').first != module;
+             });
   });
+  return found;
+}
+
+/// How often nodes read each value, in bodies too, or a graph or a body gives it.
+llvm::StringMap<unsigned> countReads(const onnx::Model &model) {
+  llvm::StringMap<unsigned> reads;
+  for (const onnx::ValueInfo &output : model.outputs)
+    ++reads[output.name];
+  forEachNode(model, [&](const onnx::Node &node) {
+    for (const std::string &input : node.inputs)
+      ++reads[input];
+    for (const onnx::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        for (const onnx::ValueInfo &output : attribute.graph->outputs)
+          ++reads[output.name];
+  });
+  return reads;
 }
 
 LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
@@ -110,12 +128,7 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   for (const std::string &name : table.lost)
     if (folded || readsOthers(model, StringRef(name).rsplit('.').first, own))
       lost.folded.push_back(name);
-  llvm::StringMap<unsigned> reads;
-  for (const onnx::Node &node : model.nodes)
-    for (const std::string &input : node.inputs)
-      ++reads[input];
-  for (const onnx::ValueInfo &output : model.outputs)
-    ++reads[output.name];
+  llvm::StringMap<unsigned> reads = countReads(model);
   // What is read once was never two.
   for (const auto &[alias, owner] : table.tied)
     if (reads.lookup(owner) > 1 && isConstant(model, owner))

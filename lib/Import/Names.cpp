@@ -26,12 +26,13 @@ struct FirstUse {
 };
 static llvm::StringMap<FirstUse> findFirstUses(const onnx::Model &model) {
   llvm::StringMap<FirstUse> uses;
-  for (const onnx::Node &node : model.nodes)
+  forEachNode(model, [&](const onnx::Node &node) {
     for (const std::string &input : node.inputs)
       if (!input.empty() && !uses.contains(input))
         uses[input] = {node.modulePath, node.sourceFile.empty()
                                             ? ""
                                             : node.sourceFile + ":" + std::to_string(node.sourceLine)};
+  });
   return uses;
 }
 

@@ -43,12 +43,12 @@ static std::string wrapperPrefix(const llvm::StringSet<> &names) {
 /// Of batch norms in training mode, or in any.
 static llvm::StringSet<> batchNormStatistics(const onnx::Model &model, bool moved) {
   llvm::StringSet<> statistics;
-  for (const onnx::Node &node : model.nodes) {
+  forEachNode(model, [&](const onnx::Node &node) {
     bool trains = model.opset < 14 ? node.outputs.size() > 1 : node.intAttribute("training_mode", 0) != 0;
     if (node.opType == "BatchNormalization" && (trains || !moved))
       for (size_t i = 3; i < node.inputs.size(); ++i)
         statistics.insert(node.inputs[i]);
-  }
+  });
   return statistics;
 }
 
@@ -56,11 +56,12 @@ static llvm::StringSet<> batchNormStatistics(const onnx::Model &model, bool move
 static std::vector<std::string> readIn(const onnx::Model &model, StringRef module,
                                        const llvm::StringSet<> &initializers) {
   std::vector<std::string> names;
-  for (const onnx::Node &node : model.nodes)
+  forEachNode(model, [&](const onnx::Node &node) {
     if (node.modulePath == module)
       for (const std::string &input : node.inputs)
         if (initializers.contains(input))
           names.push_back(input);
+  });
   return names;
 }
 

@@ -4,6 +4,7 @@
 #include "par/Onnx/Model.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -38,6 +39,9 @@ bool isRenamed(llvm::StringRef initializer);
 /// where a product has one on its right. They are known from the bias that the product's result meets, or as the only
 /// product of a module without other nodes; an initializer of which neither tells is not in the map.
 llvm::StringMap<std::string> transposedWeights(const onnx::Model &model);
+
+/// Every node of the graph and of the bodies in it (If, Loop, Scan), in file order, an outer node before those in its bodies.
+void forEachNode(const onnx::Model &model, llvm::function_ref<void(const onnx::Node &)> visit);
 
 /// Adds the names that a node reads, or a body in it; of a body, its outputs too.
 void collectReads(const onnx::Node &node, llvm::StringSet<> &names);

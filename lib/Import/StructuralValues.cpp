@@ -28,6 +28,19 @@ bool isStructural(const onnx::Node &node, size_t operand) {
 
 } // namespace
 
+static void forEachNode(llvm::ArrayRef<onnx::Node> nodes, llvm::function_ref<void(const onnx::Node &)> visit) {
+  for (const onnx::Node &node : nodes) {
+    visit(node);
+    for (const onnx::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        forEachNode(attribute.graph->nodes, visit);
+  }
+}
+
+void forEachNode(const onnx::Model &model, llvm::function_ref<void(const onnx::Node &)> visit) {
+  forEachNode(model.nodes, visit);
+}
+
 void collectReads(const onnx::Node &node, llvm::StringSet<> &names) {
   names.insert_range(node.inputs);
   for (const onnx::Attribute &attribute : node.attributes)
