@@ -95,20 +95,24 @@ std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
 
-/// An empty tensor has no samples.
-static std::optional<int64_t> fixedBatch(const onnx::Model &model, int64_t dim) {
-  if (model.inputs.empty() || dim < 0 || dim >= int64_t(model.inputs.front().shape.size()) ||
-      model.inputs.front().shape[dim].size <= 0)
-    return std::nullopt;
-  return model.inputs.front().shape[dim].size;
+/// The size of the batch dim of the first input that has one, where no symbol says it, and which dim that is. An empty tensor
+/// has no samples.
+static std::optional<std::pair<int64_t, int64_t>> fixedBatch(const onnx::Model &model, const ImportOptions &options) {
+  for (const onnx::ValueInfo &input : model.inputs) {
+    auto given = options.batchDims.find(input.name);
+    int64_t dim = given == options.batchDims.end() ? 0 : given->second;
+    if (dim < 0)
+      continue;
+    if (dim >= int64_t(input.shape.size()) || input.shape[dim].size <= 0)
+      return std::nullopt;
+    return std::pair(input.shape[dim].size, dim);
+  }
+  return std::nullopt;
 }
 
-std::optional<int64_t> exportedBatch(const onnx::Model &model) { return fixedBatch(model, 0); }
-
-/// Which dim of the first input is the batch, if no symbol says it.
-static int64_t firstBatchDim(const onnx::Model &model, const ImportOptions &options) {
-  auto given = model.inputs.empty() ? options.batchDims.end() : options.batchDims.find(model.inputs.front().name);
-  return given == options.batchDims.end() ? 0 : given->second;
+std::optional<int64_t> exportedBatch(const onnx::Model &model) {
+  std::optional<std::pair<int64_t, int64_t>> fixed = fixedBatch(model, {});
+  return fixed ? std::optional(fixed->first) : std::nullopt;
 }
 
 LogicalResult GraphImporter::bindDims() {
@@ -116,12 +120,10 @@ LogicalResult GraphImporter::bindDims() {
   std::string batch = options.batchSymbol.value_or(batchSymbol(model));
   if (options.batch && !batch.empty())
     dims[batch] = *options.batch;
-  std::optional<int64_t> fixed;
-  if (batch.empty())
-    fixed = fixedBatch(model, firstBatchDim(model, options));
-  if (options.batch && fixed && *fixed != *options.batch)
-    return error() << "the model was exported with a batch of " << *fixed << ", the plan's is " << *options.batch
-                   << "; say batch.size: " << *fixed << ", or export it with a symbolic batch dim";
+  auto fixed = batch.empty() ? fixedBatch(model, options) : std::nullopt;
+  if (options.batch && fixed && fixed->first != *options.batch)
+    return error() << "the model was exported with a batch of " << fixed->first << ", the plan's is " << *options.batch
+                   << "; say batch.size: " << fixed->first << ", or export it with a symbolic batch dim";
   SetVector<StringRef> unbound;
   StringRef firstInput;
   for (const onnx::ValueInfo &input : model.inputs)
@@ -157,10 +159,10 @@ int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t
     return given->second;
   std::string symbol = options.batchSymbol.value_or(batchSymbol(model));
   if (symbol.empty()) {
-    int64_t first = firstBatchDim(model, options);
-    for (int64_t dim : {first, int64_t(0)})
-      if (dim >= 0 && dim < int64_t(shape.size()) && shape[dim] == fixedBatch(model, first))
-        return dim;
+    if (auto fixed = fixedBatch(model, options))
+      for (int64_t dim : {fixed->second, int64_t(0)})
+        if (dim < int64_t(shape.size()) && shape[dim] == fixed->first)
+          return dim;
     return -1;
   }
   for (auto [i, dim] : llvm::enumerate(input.shape))
@@ -265,10 +267,11 @@ LogicalResult GraphImporter::declareInputs() {
 
 /// `train.init`'s default: 1 for what scales a norm, 0 for other vectors, else normal(0.02).
 static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tensor) {
-  for (const onnx::Node &node : model.nodes)
-    if (StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name)
-      return "ones";
-  return tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
+  bool scales = false;
+  forEachNode(model, [&](const onnx::Node &node) {
+    scales |= StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name;
+  });
+  return scales ? "ones" : tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
 }
 
 GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKind kind) {

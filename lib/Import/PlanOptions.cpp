@@ -24,27 +24,33 @@ static int64_t countBatchNormGroups(const Plan &plan) {
   return *plan.batchNorm == "local" ? microbatches / plan.turns() * plan.axesSize(*plan.batch.over) : microbatches;
 }
 
+/// Other inputs and the labels have the batch where they have its symbol.
+static void readBatchDim(const Plan &plan, const NameTable &names, ImportOptions &options) {
+  std::optional<InputDim> at = findBatchDim(plan, names);
+  if (!at) {
+    if (!plan.batch.dim->empty())
+      options.batchSymbol = *plan.batch.dim;
+    return;
+  }
+  const NameTable::Value &input = names.inputs[at->input];
+  if (at->dim != 0)
+    options.batchDims[input.name] = at->dim;
+  int64_t size = 0;
+  bool named = at->dim >= 0 && at->dim < int64_t(input.shape.size()) && llvm::StringRef(input.shape[at->dim]).getAsInteger(10, size);
+  options.batchSymbol = named ? input.shape[at->dim] : "";
+}
+
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   ImportOptions options;
   for (const auto &[symbol, size] : plan.dims)
     options.dims[symbol] = *size;
   options.batch = *plan.batch.size;
-  int64_t dim = 0;
-  bool isNumber = !llvm::StringRef(*plan.batch.dim).getAsInteger(10, dim);
-  if (!plan.batch.dim->empty() && !isNumber)
-    options.batchSymbol = *plan.batch.dim;
-  if (isNumber && !names.inputs.empty()) {
-    options.batchDims[names.inputs.front().name] = dim;
-    const auto &shape = names.inputs.front().shape;
-    int64_t size = 0;
-    bool named = dim >= 0 && dim < int64_t(shape.size()) && llvm::StringRef(shape[dim]).getAsInteger(10, size);
-    options.batchSymbol = named ? shape[dim] : ""; // other inputs and the labels have it where they have the symbol
-  }
+  readBatchDim(plan, names, options);
   for (const PlanInput &input : plan.inputs)
     for (unsigned index : resolvePattern(input.name, names, errors).inputs) {
       const std::string &name = names.inputs[index].name;
       if (input.batch)
-        options.batchDims[name] = (**input.batch).value_or(-1);
+        options.batchDims[name] = *saidBatchDim(plan, names, index);
       if (input.value)
         options.values[name] = **input.value;
     }

@@ -14,15 +14,53 @@ using namespace llvm;
 
 namespace par {
 
-/// The size or symbol of the batch dim: batch.dim, or dim 0 of the first input. Empty if there is no input.
+static bool isSymbol(StringRef dim) {
+  int64_t number = 0;
+  return !dim.empty() && dim.getAsInteger(10, number);
+}
+
+/// Negative: counted from behind.
+static int64_t countedDim(int64_t dim, const NameTable::Value &input) { return dim < 0 ? dim + int64_t(input.shape.size()) : dim; }
+
+std::optional<int64_t> saidBatchDim(const Plan &plan, const NameTable &names, unsigned input) {
+  std::optional<int64_t> said;
+  for (const PlanInput &rule : plan.inputs)
+    if (rule.batch && is_contained(matchPattern(rule.name.pattern, names).inputs, input))
+      said = **rule.batch ? countedDim(***rule.batch, names.inputs[input]) : -1;
+  return said;
+}
+
+std::optional<InputDim> findBatchDim(const Plan &plan, const NameTable &names) {
+  int64_t number = 0;
+  if (isSymbol(*plan.batch.dim))
+    return std::nullopt;
+  (void)StringRef(*plan.batch.dim).getAsInteger(10, number);
+  for (auto [index, input] : enumerate(names.inputs)) {
+    std::optional<int64_t> said = saidBatchDim(plan, names, index);
+    if (said != -1)
+      return InputDim{unsigned(index), said && plan.batch.dim->empty() ? *said : countedDim(number, input)};
+  }
+  return std::nullopt;
+}
+
+/// The size or symbol of the batch dim; empty if there is none.
 static std::string batchDim(const Plan &plan, const NameTable &names) {
-  StringRef dim = *plan.batch.dim;
-  size_t index = 0;
-  if (!dim.empty() && dim.getAsInteger(10, index))
-    return dim.str(); // a symbol
-  if (names.inputs.empty() || index >= names.inputs.front().shape.size())
+  if (isSymbol(*plan.batch.dim))
+    return *plan.batch.dim;
+  std::optional<InputDim> at = findBatchDim(plan, names);
+  if (!at)
     return "";
-  return names.inputs.front().shape[index];
+  ArrayRef<std::string> shape = names.inputs[at->input].shape;
+  return at->dim >= 0 && at->dim < int64_t(shape.size()) ? shape[at->dim] : "";
+}
+
+/// How to say that the samples lie elsewhere, as where the sequence comes first.
+static std::string otherDims(const Plan &plan, const NameTable &names) {
+  for (const NameTable::Value &input : names.inputs)
+    for (auto [dim, text] : enumerate(input.shape))
+      if (is_contained(names.symbols, text) && none_of(plan.dims, [&](const auto &entry) { return entry.first == text; }))
+        return formatv("; \"{0}\" has \"{1}\" in dim {2}: say batch.dim: {1} if that is the batch", input.name, text, dim).str();
+  return "; if another dim is the batch, say which: batch.dim";
 }
 
 /// The largest divisor of `number` that is at most `limit`.
@@ -180,7 +218,7 @@ bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors) {
       if (bound != plan.dims.end())
         errors.error(plan.batch.size.origin, PlanMessage::batchNotDims, **plan.batch.size, dim, fixed);
       else
-        errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed);
+        errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed, otherDims(plan, names));
       return false;
     }
     if (!plan.batch.size->has_value())

@@ -29,7 +29,7 @@ from par.plan import to_yaml  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
-BATCH = "batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to the plan"
+BATCH = "batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to the plan; if another dim is the batch, say which: batch.dim"
 TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
 
 

@@ -140,6 +140,34 @@ TEST(Names, ALossThatIsNeitherAKindNorAnOutput) {
   EXPECT_EQ(check("train: {loss: logits}\n").errors, "");
 }
 
+/// The sequence is dim 0 of all inputs, the batch dim 1.
+static NameTable sequenceFirst(const std::string &batch) {
+  NameTable names = gpt2();
+  names.inputs = {{"lengths", {"2"}, "i64"}, {"input_ids", {"5", batch}, "i64"}};
+  names.symbols = {"batch"};
+  return names;
+}
+
+TEST(Names, TheBatchIsAnotherDim) {
+  EXPECT_NE(check("batch: 8\n", sequenceFirst("batch"))
+                .errors.find("plan.yaml:1:8: error: batch.size is 8, and the model was exported for a batch of 2; par.export with "
+                             "dynamic leaves its size to the plan; \"input_ids\" has \"batch\" in dim 1: say batch.dim: batch if "
+                             "that is the batch\n"),
+            std::string::npos);
+  EXPECT_NE(check("batch: 8\n", sequenceFirst("4")).errors.find("; if another dim is the batch, say which: batch.dim\n"), std::string::npos);
+  // Each way to say it.
+  for (const char *said : {"batch: {size: 8, dim: batch}\n", "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: 1}}\n",
+                           "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: -1}}\n"}) {
+    Outcome outcome = check(said, sequenceFirst("batch"));
+    EXPECT_EQ(outcome.errors, "") << said;
+    ASSERT_TRUE(outcome.plan) << said;
+    EXPECT_EQ(outcome.plan->dims.size(), 1u) << said;
+    EXPECT_EQ(outcome.plan->batch.size->value_or(0), 8) << said;
+  }
+  Outcome fixed = check("inputs: {lengths: {batch: none}, input_ids: {batch: 1}}\n", sequenceFirst("4"));
+  EXPECT_EQ(fixed.plan->batch.size->value_or(0), 4);
+}
+
 TEST(Names, Error5OfAModelWithAFixedBatch) {
   NameTable names = gpt2();
   names.inputs[0].shape[0] = "30";
@@ -152,7 +180,7 @@ TEST(Names, Error5OfAModelWithAFixedBatch) {
             std::string::npos);
   EXPECT_NE(check("batch: 16\n", names)
                 .errors.find("plan.yaml:1:8: error: batch.size is 16, and the model was exported for a batch of 30"
-                             "; par.export with dynamic leaves its size to the plan\n"),
+                             "; par.export with dynamic leaves its size to the plan"),
             std::string::npos);
   EXPECT_NE(check("batch: 16\ndims: {batch: 4}\n", gpt2()).errors.find("plan.yaml:1:8: error: batch.size is 16, and dims.batch, which is the batch too, is 4\n"),
             std::string::npos);

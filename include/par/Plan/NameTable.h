@@ -143,6 +143,19 @@ struct CarriedPair {
 /// `inputs`, and where the plan trains or cuts the batch into microbatches.
 std::vector<CarriedPair> resolveCarries(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
+/// A dim of an input.
+struct InputDim {
+  unsigned input;
+  int64_t dim; ///< may be none of the input's
+};
+
+/// Where the batch's size or symbol stands: in the first input that `inputs` does not say has no batch; its dim 0, unless
+/// `batch.dim` is a number or, without it, `inputs` says another. Nothing where `batch.dim` is a symbol, and where no input has a batch.
+std::optional<InputDim> findBatchDim(const Plan &plan, const NameTable &names);
+
+/// What `inputs` says is the batch dim of an input, a negative one counted from behind; -1: it has none.
+std::optional<int64_t> saidBatchDim(const Plan &plan, const NameTable &names, unsigned input);
+
 /// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
 /// par-compile calls once after Import, so that all of it is said in one go.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);
