@@ -1,5 +1,6 @@
 #include "CutCosts.h"
 
+#include "par/Annotate/GradientFlow.h"
 #include "par/Import/Provenance.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Interfaces/Optimizer.h"
@@ -45,9 +46,9 @@ namespace {
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
-  CutProblemBuilder(ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware, ArrayRef<unsigned> inFlight,
-                    ArrayRef<ArrayRef<int64_t>> stages)
-      : groups(groups), plan(plan), hardware(hardware), inFlight(inFlight), stages(stages) {
+  CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware,
+                    ArrayRef<unsigned> inFlight, ArrayRef<ArrayRef<int64_t>> stages)
+      : flow(step), groups(groups), plan(plan), hardware(hardware), inFlight(inFlight), stages(stages) {
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
@@ -96,6 +97,7 @@ private:
   void addNode(unsigned index, const OpGroup &group) {
     CutNode node;
     node.name = "g" + std::to_string(index);
+    bool recomputes = *plan.recompute.kind != PlanRecompute::None;
     for (Operation *op : group) {
       groupOf[op] = index;
       int64_t bytes = 0;
@@ -103,16 +105,17 @@ private:
            llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
         bytes += bytesOf(value);
       int64_t share = microbatches * ranks;
-      node.forward += hardware.localTime(flopsOf(op) / share, bytes / share);
-      if (*plan.recompute.kind == PlanRecompute::None)
-        for (Value result : op->getResults())
+      int64_t time = hardware.localTime(flopsOf(op) / share, bytes / share), backward = flow.backward(op);
+      node.forward += time;
+      // Recomputation runs forward once more.
+      node.backward += time * (backward && recomputes ? backward + 1 : backward);
+      for (Value result : op->getResults())
+        if (!recomputes && flow.isSaved(result))
           node.saved += bytesOf(result) / share;
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<ReadOp>())
           readers[read].push_back(index);
     }
-    // The gradients of a product are two products of its size; recomputation runs forward once more.
-    node.backward = node.forward * (*plan.recompute.kind == PlanRecompute::None ? 2 : 3);
     problem.nodes.push_back(node);
   }
 
@@ -140,9 +143,9 @@ private:
   void addWeights() {
     int64_t tensor = std::max<int64_t>(1, ranks / over);
     for (auto &[read, users] : readers) {
-      // In training there are a gradient and the optimizer's states too.
+      // Of what is trained there are a gradient and the optimizer's states too.
       int64_t copies = 1;
-      if (plan.train)
+      if (plan.train && flow.reaches(read->getResult(0)))
         if (auto optimizer = findOptimizer(read->getContext(), *plan.train->optimizer.kind))
           copies = 2 + optimizer->getStates().size();
       llvm::sort(users);
@@ -161,6 +164,7 @@ private:
     }
   }
 
+  GradientFlow flow;
   ArrayRef<OpGroup> groups;
   const Plan &plan;
   const Hardware &hardware;
@@ -174,7 +178,8 @@ private:
 
 } // namespace
 
-llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const Plan &plan, ArrayRef<ArrayRef<int64_t>> stages) {
+llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan,
+                                               ArrayRef<ArrayRef<int64_t>> stages) {
   llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.hardware);
   if (!hardware)
     return hardware.takeError();
@@ -186,7 +191,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(ArrayRef<OpGroup> groups, const P
       return counts.takeError();
     inFlight = std::move(*counts);
   }
-  return CutProblemBuilder(groups, plan, *hardware, inFlight, stages).run();
+  return CutProblemBuilder(step, groups, plan, *hardware, inFlight, stages).run();
 }
 
 } // namespace par

@@ -20,6 +20,7 @@ public:
   LogicalResult run();
 
 private:
+  bool isWeight(ReadOp read);
   void findOps();
   LogicalResult hintByStarts(const PlanPipeline &pipeline);
   LogicalResult hintByRepeat(const PlanPipeline &pipeline);
@@ -43,22 +44,26 @@ private:
 
 } // namespace
 
+/// Frozen layers compute as trained ones do.
+bool Cutter::isWeight(ReadOp read) {
+  auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+  return variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
+}
+
 /// Finds the ops to be placed: what depends on data alone is made where it is used.
 void Cutter::findOps() {
-  DenseMap<Operation *, bool> trained;
+  DenseMap<Operation *, bool> placed;
   for (Operation &op : step.getBlock()) {
-    if (auto read = dyn_cast<ReadOp>(op)) {
-      auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
-      trained[&op] = variable && variable.getKind() == VariableKind::parameter;
-    }
+    if (auto read = dyn_cast<ReadOp>(op))
+      placed[&op] = isWeight(read);
     if (!isTensorOp(&op))
       continue;
     for (Value operand : op.getOperands()) {
       Operation *source = operand.getDefiningOp();
       active[&op] |= !source || active.lookup(source);
-      trained[&op] |= source && trained.lookup(source);
+      placed[&op] |= source && placed.lookup(source);
     }
-    if (trained[&op])
+    if (placed[&op])
       ops.push_back(&op);
   }
 }
@@ -153,8 +158,7 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
   auto readsParameter = [&](Operation *op) {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       auto read = operand.getDefiningOp<ReadOp>();
-      auto variable = read ? module.lookupSymbol<VariableOp>(read.getVariable()) : VariableOp();
-      return variable && variable.getKind() == VariableKind::parameter;
+      return read && isWeight(read);
     });
   };
   while (groups.size() > size_t(*model.plan.pipeline.stages) && llvm::none_of(groups.back(), readsParameter)) {
@@ -175,7 +179,7 @@ LogicalResult Cutter::hintByCost() {
   SmallVector<ArrayRef<int64_t>> ranks;
   for (StageOp stage : module.getOps<StageOp>())
     ranks.push_back(stage.getRanks());
-  llvm::Expected<StageCutProblem> problem = makeCutProblem(groups, model.plan, ranks);
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, ranks);
   if (!problem)
     return fail(problem.takeError());
   if (llvm::Error wrong = problem->check())

@@ -1,5 +1,6 @@
 #include "Summary.h"
 
+#include "par/Annotate/GradientFlow.h"
 #include "par/Import/Provenance.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -296,6 +297,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
   ModuleNames names = findModuleNames(step);
   StageUnits units(count);
   std::vector<double> work(count, 0);
+  GradientFlow flow(step);
   step.walk([&](Operation *op) {
     std::optional<int64_t> stage = getStage(op);
     std::optional<Provenance> from = getProvenance(op->getLoc());
@@ -303,7 +305,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
       return;
     std::string unit = from->path == "train.loss" ? "loss" : unitOf(from->module, names);
     units.add(*stage, unit, from->module, from->path);
-    work[*stage] += double(flopsOf(op));
+    work[*stage] += double(flopsOf(op)) * double(1 + flow.backward(op));
   });
   double all = 0;
   for (double each : work)

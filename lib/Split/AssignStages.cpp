@@ -15,7 +15,8 @@ namespace par {
 
 namespace {
 
-/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone.
+/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone. Frozen layers are
+/// work as others are, and are not repeated on each stage that reads them.
 class Stages {
 public:
   explicit Stages(StepOp step, int64_t count) : step(step), count(count) {}
@@ -75,7 +76,7 @@ bool Stages::isCarriedSlice(Value value) {
   return read && variableOf(read).getKind() == VariableKind::carried;
 }
 
-/// True if nothing that is trained or carried flows into the op.
+/// True if no weight, state or carried value flows into the op.
 bool Stages::isFree(Operation *op) {
   if (isa<StageReduceOp, CotangentOp>(op))
     return false;
@@ -87,8 +88,8 @@ bool Stages::isFree(Operation *op) {
       continue;
     if (auto read = dyn_cast<ReadOp>(source)) {
       VariableKind kind = variableOf(read).getKind();
-      if (kind == VariableKind::parameter || kind == VariableKind::state || kind == VariableKind::copy ||
-          kind == VariableKind::carried)
+      if (kind == VariableKind::parameter || kind == VariableKind::frozen || kind == VariableKind::state ||
+          kind == VariableKind::copy || kind == VariableKind::carried)
         return false;
     } else if (auto loop = dyn_cast<LoopOp>(source)) {
       Value inner =

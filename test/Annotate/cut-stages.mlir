@@ -13,6 +13,7 @@
 // RUN: par-opt %t/tail.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=TAIL
 // RUN: par-opt %t/images.mlir --par-cut-stages=plan=%t/auto.yaml | FileCheck %s --check-prefix=IMAGES
 // RUN: par-opt %t/bound.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s --check-prefix=BOUND
+// RUN: par-opt %t/frozen.mlir --par-cut-stages=plan=%t/frozen.yaml | FileCheck %s --check-prefix=FROZEN
 // RUN: par-opt %t/decoder.mlir --par-cut-stages=plan=%t/decoder.yaml | FileCheck %s --check-prefix=DECODER
 
 // CHECK: par.gather {{.*}}stage = 0
@@ -51,6 +52,10 @@
 // Keys of a later layer of the stack that a cut names: the encoder alone gives them.
 // DECODER: par.dot {{.*}}stage = 0
 // DECODER-COUNT-3: par.dot {{.*}}stage = 1
+// Of six layers the first three are frozen and have no backward: as much work as the fourth, which trains; the fifth has no
+// gradient of its weight.
+// FROZEN-COUNT-4: par.dot {{.*}}stage = 0
+// FROZEN-COUNT-2: par.dot {{.*}}stage = 1
 
 //--- starts.yaml
 {mesh: {pp: 2}, batch: 4, train: {}, pipeline: {cuts: [h.1]}}
@@ -107,6 +112,30 @@ par.step @eval(%x: tensor<4x4096xf32>) -> tensor<4x4096xf32> attributes {inputs 
   %3 = par.tanh %2 : tensor<4x4096xf32> loc(fused<{module = "loss", node = "n3", path = "loss/Tanh.1"}>["m.py":4:0])
   %4 = par.tanh %3 : tensor<4x4096xf32> loc(fused<{module = "loss", node = "n4", path = "loss/Tanh.2"}>["m.py":5:0])
   par.return %4 : tensor<4x4096xf32>
+}
+//--- frozen.yaml
+{mesh: {pp: 2}, batch: 64, train: {}}
+//--- frozen.mlir
+par.variable @h.0.weight frozen : tensor<512x512xf32>
+par.variable @h.1.weight frozen : tensor<512x512xf32>
+par.variable @h.2.weight frozen : tensor<512x512xf32>
+par.variable @h.3.weight parameter : tensor<512x512xf32>
+par.variable @h.4.weight frozen : tensor<512x512xf32>
+par.variable @h.5.weight parameter : tensor<512x512xf32>
+par.step @eval(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {inputs = ["x"], outputs = ["y"]} {
+  %w0 = par.read @h.0.weight : tensor<512x512xf32>
+  %w1 = par.read @h.1.weight : tensor<512x512xf32>
+  %w2 = par.read @h.2.weight : tensor<512x512xf32>
+  %w3 = par.read @h.3.weight : tensor<512x512xf32>
+  %w4 = par.read @h.4.weight : tensor<512x512xf32>
+  %w5 = par.read @h.5.weight : tensor<512x512xf32>
+  %0 = par.dot %x, %w0 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.0", node = "n0", path = "h.0/MatMul"}>["m.py":1:0])
+  %1 = par.dot %0, %w1 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.1", node = "n1", path = "h.1/MatMul"}>["m.py":2:0])
+  %2 = par.dot %1, %w2 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.2", node = "n2", path = "h.2/MatMul"}>["m.py":3:0])
+  %3 = par.dot %2, %w3 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.3", node = "n3", path = "h.3/MatMul"}>["m.py":4:0])
+  %4 = par.dot %3, %w4 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.4", node = "n4", path = "h.4/MatMul"}>["m.py":5:0])
+  %5 = par.dot %4, %w5 contracting [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32> loc(fused<{module = "h.5", node = "n5", path = "h.5/MatMul"}>["m.py":6:0])
+  par.return %5 : tensor<64x512xf32>
 }
 //--- bound.mlir
 par.variable @h.0.weight parameter : tensor<8x8xf32>
