@@ -5,27 +5,34 @@ import os
 import pathlib
 import warnings
 
-from . import attention, bags, casts, experts, failures, gradients, hooks, inputs as examples, translations
+from . import (attention, bags, casts, experts, failures, gradients, hooks, inputs as examples, nested, progress, structure,
+               translations)
+from .arguments import Arguments
 from .errors import Error
 
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 LARGEST_MODEL = 1 << 30  # bytes of weights from which they lie in a file beside the model (protobuf ends at 2 GiB)
 
 
-def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
+def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weights=True):
     """Writes `module` to the ONNX file `path` as Par trains it.
 
     module: a torch.nn.Module, in the mode it is to be trained in: as a whole in training mode, parts that are in eval
     mode (a frozen batch norm) stay so; as a whole in eval mode, all of it is exported in training mode. Dropout and
     batch norm thus do what they do in training. Every part is left in the mode it had.
-    inputs: example inputs, a dict by the names of forward's arguments or a tuple of tensors. Their shapes are the
-    file's, but for the dims of `dynamic`.
+    inputs: example inputs, a dict by the names of forward's arguments or a tuple, with *args, lists, dicts, dataclasses
+    and None as forward has them. The file's inputs are the tensors in them, called x, xs.0 (of a list or *xs) and
+    batch.tokens (of a dict or dataclass); what is no tensor is a constant of the file. Shapes are the file's, but for the
+    dims of `dynamic`.
     dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
     {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size. The examples must have 2 or
     more there: torch fixes sizes of 0 and 1.
     outputs: names of the outputs, in the order that the module returns them. The default: the names of a ModelOutput,
     a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
+    weights: False exports the structure alone, for which nothing needs memory: the module may lie on the meta device
+    (`with torch.device("meta")`, accelerate's init_empty_weights). par-run takes the weights later, from --weights, such
+    as a folder of safetensors files that Hugging Face wrote, or makes fresh ones, --init.
 
     ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
@@ -41,7 +48,9 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     path = _target(path)
     torch = _torch()
     module = _unwrapped(torch, module)
-    names, values = examples.by_name(torch, module, inputs)
+    structure.check_weights(torch, module, weights)
+    arguments = Arguments(torch, module, inputs)
+    names, values = arguments.names, structure.examples(torch, arguments.values, weights)
     dims = examples.dynamic_dims(names, values, dynamic)
     attributes = [(vars(part), dict(vars(part))) for part in module.modules()]
     if not module.training:
@@ -49,23 +58,24 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20):
     before = [(value, value.detach().clone()) for value in module.buffers()]
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
-        with hooks.watching(torch) as hooked:
-            found = _output_names(torch, module, names, values)
-        _restore(torch, before)  # the file's statistics are those of before
-        with experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
-            program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
-        examples.check(program.model.graph, dims)
-        _make_distinct(program.model.graph)
-        used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
-        _check(module, program, used)
-        gradients.note(torch, module, program, used)
-        gradients.warn(torch, module, program.exported_program.graph_signature, functions)
-        if hooked := hooks.found(torch, module) + hooked:
-            warnings.warn(hooks.warning(hooked, gradients.some), stacklevel=2)
-        if dtypes:
-            warnings.warn(casts.warning(dtypes), stacklevel=2)
-        weights = sum(p.numel() * p.element_size() for p in module.parameters())
-        program.save(str(temporary), include_initializers=True, external_data=weights > LARGEST_MODEL)
+        with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(torch, module, weights) as mode:
+            with hooks.watching(torch) as hooked:
+                found, plain = _output_names(torch, module, arguments, values, mode)
+            _restore(torch, before)  # the file's statistics are those of before
+            with contextlib.nullcontext() if plain else nested.flat(torch, module, arguments), \
+                    experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
+                program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
+            examples.check(program.model.graph, dims)
+            _make_distinct(program.model.graph)
+            used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
+            _check(module, program, used)
+            gradients.note(torch, module, program, used)
+            gradients.warn(torch, module, program.exported_program.graph_signature, functions)
+            if hooked := hooks.found(torch, module) + hooked:
+                warnings.warn(hooks.warning(hooked, gradients.some), stacklevel=2)
+            if dtypes:
+                warnings.warn(casts.warning(dtypes), stacklevel=2)
+            _write(torch, module, program, temporary, path.name, weights)
         _move(temporary, path)
     finally:
         _remove(temporary)
@@ -114,29 +124,32 @@ def _unwrapped(torch, module):
     return module
 
 
-def _output_names(torch, module, names, values):
-    """Runs the module once to see what it returns, and whether it hangs hooks on gradients."""
+def _describe(module):
+    """`LlamaForCausalLM (6738 M parameters)`."""
+    count = sum(parameter.numel() for parameter in module.parameters())
+    return type(module).__name__ + (f" ({count / 1e6:.0f} M parameters)" if count >= 1e6 else "")
+
+
+def _output_names(torch, module, arguments, values, mode):
+    """Runs the module once to see what it returns, and whether it hangs hooks on gradients. Also whether all that it takes and
+    returns are plain tensors, which the exporter then sees as they are."""
     state = torch.random.get_rng_state()
-    try:
-        with hooks.differentiable(torch):
-            result = module(**dict(zip(names, values)))
-    except RuntimeError:  # such as parameters that forward changes in place
-        with torch.no_grad():
-            result = module(**dict(zip(names, values)))
+    values = structure.fakes(values, mode)
+    positional, named = arguments.call(values)
+    with mode or contextlib.nullcontext():
+        try:
+            with hooks.differentiable(torch):
+                result = module(*positional, **named)
+        except RuntimeError:  # such as parameters that forward changes in place
+            with torch.no_grad():
+                result = module(*positional, **named)
     torch.random.set_rng_state(state)
-    if hasattr(result, "items"):
-        return [name for name, value in result.items() if value is not None]
-    if hasattr(result, "__dataclass_fields__"):
-        return [name for name in result.__dataclass_fields__ if getattr(result, name) is not None]
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    found, others = [], 0
-    for value in results:
-        if isinstance(value, torch.Tensor) and value.ndim == 0 and "loss" not in found:
-            found.append("loss")
-            continue
-        found.append("output" if others == 0 else f"output.{others}")
-        others += 1
-    return found
+    names, tensors = nested.results(torch, result)
+    if not names:
+        raise Error(f"forward of {type(module).__name__} returns no tensor", code=2)
+    if others := nested.left_out(torch, result):
+        warnings.warn(f"the file does not hold what forward returns beside tensors: {gradients.some(others)}", stacklevel=3)
+    return names, arguments.plain and nested.is_known(torch, result, tensors) and not any(nested.held(module, values, tensors))
 
 
 @contextlib.contextmanager
@@ -154,14 +167,13 @@ def _without_gradients(module):
 
 
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
-    shapes = examples.dynamic_shapes(torch, dims)
+    shapes = examples.dynamic_shapes(torch, dims and dict(zip(nested.identifiers(names), dims.values())))
     try:
         with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
-            return torch.onnx.export(module, (), kwargs=dict(zip(names, values)), dynamo=True, optimize=False,
-                                     input_names=[name for name, value in zip(names, values) if isinstance(value, torch.Tensor)],
-                                     output_names=outputs, opset_version=opset, verbose=False,
+            return torch.onnx.export(module, (), kwargs=dict(zip(nested.identifiers(names), values)), dynamo=True, optimize=False,
+                                     input_names=names, output_names=outputs, opset_version=opset, verbose=False,
                                      dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
     except Error:
         raise
@@ -213,6 +225,13 @@ def _tied(module, target, held):
     tensors = dict(module.named_parameters(remove_duplicate=False))
     tensors.update(module.named_buffers(remove_duplicate=False))
     return any(other is tensors.get(target) and name in held for name, other in tensors.items() if name != target)
+
+
+def _write(torch, module, program, temporary, name, weights):
+    if not weights:
+        return structure.write(torch, program.model, temporary, name)
+    held = sum(value.numel() * value.element_size() for value in (*module.parameters(), *module.buffers()))
+    program.save(str(temporary), include_initializers=True, external_data=held > LARGEST_MODEL)
 
 
 def _move(temporary, path):

@@ -1,42 +1,5 @@
-"""The example inputs of par.export, and which of their dims stay open."""
-import inspect
-
+"""Which dims of par.export's example inputs stay open."""
 from .errors import Error
-
-
-def by_name(torch, module, inputs):
-    """Names and values in the order of forward's arguments; arguments left out stay out. What is no tensor is a constant."""
-    kinds = inspect.Parameter
-    signature = inspect.signature(module.forward).parameters.values()
-    named = [p for p in signature if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
-    parameters, forward = [p.name for p in named], f"forward of {type(module).__name__}"
-    note = "its arguments are " + ", ".join(str(p) for p in signature)
-    if isinstance(inputs, dict):
-        unknown = [name for name in inputs if name not in parameters]
-        if unknown:
-            raise Error(f'{forward} has no argument "{unknown[0]}"', code=2, notes=[note])
-        inputs = {name: inputs[name] for name in parameters if name in inputs}
-    else:
-        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        if len(inputs) > len(parameters):
-            raise Error(f"{len(inputs)} inputs for {forward}, which takes {len(parameters)}", code=2)
-        inputs = dict(zip(parameters, inputs))
-    lacking = [p.name for p in named if p.default is p.empty and p.name not in inputs]
-    if lacking:
-        raise Error(f'{forward} needs "{lacking[0]}", for which there is no example', code=2, notes=[note])
-    for name, value in inputs.items():
-        if not isinstance(value, (torch.Tensor, bool, int, float, str, type(None))):
-            raise Error(f'input "{name}" is a {type(value).__name__}, and the inputs of a file are tensors', code=2,
-                        notes=["export a module whose forward takes each tensor as an argument and calls this one"])
-        if name in {*dict(module.named_parameters()), *dict(module.named_buffers())}:
-            raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file holds one of a '
-                        f'name', code=2, notes=["give forward's argument another name"])
-    return list(inputs), [_apart(torch, value) for value in inputs.values()]
-
-
-def _apart(torch, value):
-    """torch.export takes one tensor that stands for two inputs (labels=input_ids) as one input that is read twice."""
-    return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 def dynamic_dims(names, values, dynamic):

@@ -64,8 +64,8 @@ class Exporter(unittest.TestCase):
                                          dynamic={"input": ["batch"], "shift": ["batch"]}))
         self.assertEqual([value.name for value in model.graph.input], ["input", "shift"])
         self.assertLess({"weight", "bias"}, {tensor.name for tensor in model.graph.initializer} | {""})
-        self.assertEqual(self.refused(Flagged(4, 3), input=(torch.zeros(2, 4),)).message,
-                         'input "input" is a tuple, and the inputs of a file are tensors')
+        self.assertEqual(self.refused(Flagged(4, 3), input={1, 2}).message,
+                         'input "input" is a set, and the inputs of a file are tensors')
 
         class Called(torch.nn.Linear):
             def forward(self, input, weight):

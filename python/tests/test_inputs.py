@@ -72,17 +72,5 @@ class Dynamic(unittest.TestCase):
         self.assertEqual(said(["batch"], 3.0), 'dynamic names dims of "x", which is a float and no tensor')
 
 
-class Examples(unittest.TestCase):
-    def test_an_argument_without_one(self):
-        class Module:
-            def forward(self, source, wanted, scale=1.0):
-                return source
-
-        with self.assertRaises(par.Error) as caught:
-            inputs.by_name(types.SimpleNamespace(Tensor=types.SimpleNamespace), Module(), {"source": tensor(2)})
-        self.assertEqual(caught.exception.message, 'forward of Module needs "wanted", for which there is no example')
-        self.assertEqual(caught.exception.notes, ("its arguments are source, wanted, scale=1.0",))
-
-
 if __name__ == "__main__":
     unittest.main()
