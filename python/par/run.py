@@ -40,7 +40,7 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
     data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
     temporary file hands over), as a .safetensors file, or a list of these, one behind the other; text: a file whose bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained.
-    weights: a dict of arrays, a .safetensors file, its index, a checkpoint, or a list; the default is the model that was compiled; init:
+    weights: a dict of arrays, a .safetensors file, its index, a folder of these, a checkpoint, or a list; the default is the model that was compiled; init:
     fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
     for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.

@@ -354,6 +354,8 @@ static void checkTrainingFlags(const Job &job) {
 Job prepareJob(const RunOptions &options) {
   Job job;
   job.options = options;
+  for (std::string &path : job.options.weights)
+    path = findWeights(path);
   job.name = nameOf(options);
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);

@@ -156,7 +156,7 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) {
          o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
        }},
-      {"--weights", "F", "a .safetensors file, its index.json, or a checkpoint; repeat for shards", LIST(weights)},
+      {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards", LIST(weights)},
       {"--init", "", "start from train.init; beside --weights what the files lack", MARK(init)},
       {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", NAMED("--resume", "a folder", resume)},
       {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},

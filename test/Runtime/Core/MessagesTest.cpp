@@ -195,6 +195,21 @@ TEST_F(Mistakes, ofWeights) {
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
   expectSays("text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
+  // What is no safetensors file in a folder, and more than one.
+  std::filesystem::create_directory(folder / "hub");
+  std::ofstream(folder / "hub/pytorch_model.bin") << "pickled";
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
+  expectSays("hub: error: holds pytorch_model.bin, which is pickled Python, and no .safetensors file; in Python "
+             "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one");
+  for (const char *name : {"hub/a.safetensors", "hub/b.safetensors"})
+    std::filesystem::copy_file(writeFile("whole", "w", core::DType::F32, {8, 8}), folder / name);
+  EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
+  expectSays("hub: error: holds several files of weights, among them a.safetensors and b.safetensors; name the one that is meant");
+  std::filesystem::rename(folder / "hub/b.safetensors", folder / "hub/model.safetensors");
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1", "--weights", folder / "hub"}), 0) << err;
+  std::ofstream(folder / "hub/model.safetensors.index.json") << R"({"weight_map": {"w": "none.safetensors"}})";
+  EXPECT_EQ(run({toy, "--text", text(), "--steps", "1", "--weights", folder / "hub"}), 1);
+  expectSays("hub/model.safetensors.index.json: error: says that \"w\" is in ");
   // A shape of more dims than anybody reads is cut short.
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("long", "w", core::DType::F32, std::vector<int64_t>(100'000, 1))}), 1);
   expectSays("long.safetensors: error: \"w\" is [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... (100000 dims)], the bundle has [8, 8]; ");

@@ -76,6 +76,9 @@ struct MessageText {
   M(unusedStates, "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")  \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
   M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
+  M(weightsSeveral, "holds several files of weights, among them {} and {}; name the one that is meant")                \
+  M(weightsPickled, "holds {}, which is pickled Python, and no .safetensors file; in Python "                          \
+                    "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one")                  \
   M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \
   /* data */                                                                                                           \
   M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")    \

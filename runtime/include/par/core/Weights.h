@@ -72,6 +72,9 @@ struct WeightStore {
   void release() const;
 };
 
+/// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them folders
+/// that are saves. Throws Failure where a folder holds several, or only pickled ones.
+std::string findWeights(const std::string &path);
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
 WeightStore openSafetensors(const std::vector<std::string> &paths);
 /// "w.safetensors holds NaN in \"h.0.weight\" (element 60)" of the first such array, in the order of the names; "" if
