@@ -156,6 +156,7 @@ bool Compilation::readPlanFor() {
       checkPlanNames(model.plan, model.names, errors);
       (void)trainOptions(model.plan, model.names, errors); // for what it finds wrong; the phases ask again
       importing = importOptions(model.plan, model.names, errors);
+      warnOfUnused(model.plan, model.names, errors);
       importing.nameAllLost = options.verbose;
     }
   }

@@ -100,6 +100,17 @@ static std::string optimizersOf(const PlanTrain &train) {
   return llvm::join(kinds, " + ");
 }
 
+/// The types of trained parameters in the model's file whose masters are f32: "bf16".
+static std::string narrowTypes(const ModelPlan &model) {
+  PlanErrors known; // the driver has checked the patterns
+  std::vector<bool> trained = resolveTrained(model.plan, model.names, known);
+  llvm::SetVector<StringRef> types;
+  for (auto [parameter, train] : llvm::zip(model.names.parameters, trained))
+    if (train && parameter.hasNarrowType())
+      types.insert(parameter.type);
+  return llvm::join(types, " and ");
+}
+
 /// `: pp 2 x dp 2`
 static void printAxes(const PlanMesh &mesh, StringRef before, llvm::raw_ostream &os) {
   for (auto [index, axis] : llvm::enumerate(mesh))
@@ -133,6 +144,8 @@ void printPlanLine(const ModelPlan &model, llvm::raw_ostream &os) {
   if (plan.turns() > 1)
     os << ", dealt round robin to " << plan.turns() << " replicas";
   os << "; " << (plan.train ? optimizersOf(*plan.train) : std::string("inference")) << " " << *plan.precision.compute;
+  if (std::string types = narrowTypes(model); !types.empty())
+    os << ", masters f32 of weights in " << types;
   if (plan.train && *plan.precision.states != "f32")
     os << ", states " << *plan.precision.states;
   if (plan.train && *plan.precision.accumulate != "f32")

@@ -55,19 +55,21 @@ Plan PlanBuilder::run() {
   offload(plan);
   pipeline(plan);
   recompute(plan);
-  collectives(plan.collectives);
+  collectives(plan.collectives, plan.target.device);
   plan.batchNorm = word("batch_norm", "microbatch");
   plan.seed = integer("seed", 0);
   return plan;
 }
 
-void PlanBuilder::collectives(PlanCollectives &collectives) {
+void PlanBuilder::collectives(PlanCollectives &collectives, const Said<std::string> &device) {
   collectives.bucket = {25ull << 20, Origin()};
   if (const PlanNode *node = root.at("collectives.bucket"))
     collectives.bucket = {*parseSize(node->text), node->origin};
   collectives.overlap = boolean("collectives.overlap", true);
   collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);
+  if (*collectives.deterministic && *device == "cuda")
+    errors.error(collectives.deterministic.origin, PlanMessage::keyNotYet, "collectives.deterministic with target cuda");
   const PlanNode *decompose = root.at("collectives.decompose");
   if (!decompose || decompose->text == "auto" || decompose->text == "none") {
     collectives.decompose = {decompose && decompose->text == "none" ? 1 : 0, decompose ? decompose->origin : Origin()};

@@ -161,6 +161,8 @@ public:
         continue;
       if (key->lastSegment() == "<pattern>")
         checkPattern(entry.key, entry.origin);
+      if (key->lastSegment() == "<axis>")
+        checkAxisName(entry);
       checkValue(*key, entry, place.empty() ? entry.key : (place + "." + entry.key).str());
     }
   }
@@ -330,9 +332,11 @@ private:
       checkFits(value, place);
     if (alternative == "<meshes>")
       for (const PlanNode &mesh : value.items)
-        for (const PlanEntry &axis : mesh.entries)
+        for (const PlanEntry &axis : mesh.entries) {
+          checkAxisName(axis);
           if (int64_t size; !StringRef(axis.value.text).getAsInteger(10, size) && size < 1)
             errors.error(axis.value.origin, PlanMessage::tooSmall, (place + "." + axis.key).str(), 1, axis.value.text);
+        }
     checkLeast(key, value, place);
   }
 
@@ -379,6 +383,15 @@ private:
     double number;
     if (!StringRef(value.text).getAsDouble(number) && !std::isfinite(static_cast<float>(number)))
       errors.error(value.origin, PlanMessage::tooLarge, place, "3.4e38, the largest f32", value.text);
+  }
+
+  /// Options of passes and tables of the bundle hold names of axes between signs of their own.
+  void checkAxisName(const PlanEntry &axis) {
+    constexpr size_t longest = 64;
+    auto isPlain = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || (c & 0x80); };
+    StringRef name = axis.key;
+    if (name.empty() || name.size() > longest || name == "none" || !llvm::all_of(name, isPlain))
+      errors.error(axis.origin, PlanMessage::axisName, name.take_front(longest));
   }
 
   void checkAxis(const PlanNode &axis, StringRef place) {

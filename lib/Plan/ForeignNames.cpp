@@ -98,6 +98,7 @@ static constexpr ForeignName pytorchNames[] = {
     {"dp_shard_size", "zero: 3"},
     {"dp_replicate_size", "mesh: {dp: N}"},
     {"parallelize_plan", "shard"},
+    {"batch_size", "batch.size"},
     {"max_grad_norm", "train.clip"},
     {"grad_clip", "train.clip"},
     {"gradient_checkpointing", "recompute: full"},

@@ -161,6 +161,25 @@ bool NamePattern::matchesNode(StringRef opType, StringRef module) const {
   return false;
 }
 
+/// "{0..11}" is of two numbers of 64 bits, the smaller one first; any other text with ".." would match nothing.
+static bool checkRanges(StringRef text, std::string &why) {
+  for (size_t open = text.find('{'); open != StringRef::npos; open = text.find('{', open + 1)) {
+    StringRef body = text.slice(open + 1, text.find('}', open));
+    auto [low, high] = body.split("..");
+    uint64_t first = 0, last = 0;
+    if (!body.contains("..") || (!low.getAsInteger(10, first) && !high.getAsInteger(10, last) && first <= last))
+      continue;
+    auto isNumber = [](StringRef end) { return !end.empty() && llvm::all_of(end, isDigit); };
+    why = "the range {" + body.str() + "} ";
+    if (!isNumber(low) || !isNumber(high))
+      why += "takes two whole numbers, as {0..11}";
+    else
+      why += low.getAsInteger(10, first) || high.getAsInteger(10, last) ? "has a number beyond 64 bits" : "has its larger number first";
+    return false;
+  }
+  return true;
+}
+
 bool NamePattern::parseInner(StringRef text, std::string &why) {
   inner = text.str();
   anchored = text.consume_front("^");
@@ -172,7 +191,7 @@ bool NamePattern::parseInner(StringRef text, std::string &why) {
     why = "\"" + text.substr(text.find_first_of(" ()[]?^\"'"), 1).str() + "\" cannot stand inside a name";
     return false;
   }
-  return splitPattern(text, segments, why);
+  return splitPattern(text, segments, why) && checkRanges(text, why);
 }
 
 std::optional<NamePattern> NamePattern::parse(StringRef text, std::string &why) {

@@ -66,7 +66,7 @@ private:
       result.push_back(pattern(item.text, item.origin));
     return result;
   }
-  void collectives(PlanCollectives &collectives);
+  void collectives(PlanCollectives &collectives, const Said<std::string> &device);
   void precision(PlanPrecision &precision);
   void target(PlanTarget &target);
   void mesh(Plan &plan);

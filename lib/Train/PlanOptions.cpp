@@ -90,6 +90,17 @@ static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<con
       errors.error(rule.origin, PlanMessage::sparseAccumulated, names.parameters[rule.index].name);
 }
 
+/// The parameters that stay f32. One that the model's file has in another type is computed with as the model says.
+static void keepParameters(const Plan &plan, const NameTable &names, TrainOptions &options, PlanErrors &errors) {
+  for (const SaidPattern &pattern : plan.precision.keep)
+    for (unsigned index : resolveParameters(pattern, names, errors)) {
+      const NameTable::Parameter &parameter = names.parameters[index];
+      if (parameter.type != "f32")
+        errors.error(pattern.origin, PlanMessage::keepOfOther, parameter.name, parameter.type);
+      options.keep.push_back(parameter.name);
+    }
+}
+
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   TrainOptions options;
   options.compute = *plan.precision.compute;
@@ -97,9 +108,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   options.states = *plan.precision.states;
   options.lossScale = *plan.precision.lossScale;
   options.lossScaleGrowth = *plan.precision.growth;
-  for (const SaidPattern &pattern : plan.precision.keep)
-    for (unsigned index : resolveParameters(pattern, names, errors))
-      options.keep.push_back(names.parameters[index].name);
+  keepParameters(plan, names, options, errors);
   if (!plan.train)
     return options;
   const PlanOptimizer &optimizer = plan.train->optimizer;
@@ -124,6 +133,8 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
       errors.warning(group.name.origin, PlanMessage::groupTrainsNothing, group.name.pattern.text(), names.parameters[met.front()].name);
   }
   refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
+  for (size_t i = 0; i < own.size(); ++i)
+    options.widens |= trained[i] && names.parameters[i].hasNarrowType();
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
       if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))

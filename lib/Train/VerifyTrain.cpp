@@ -159,10 +159,12 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   ClipGradientsPassOptions clip;
   (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);
   clip.norm = options.norm;
+  if (options.widens)
+    manager.addPass(createWidenMastersPass());
   buildPrecisionPipeline(manager, options);
   manager.addPass(createDifferentiatePass());
   manager.addPass(createAdvanceCountersPass());
-  if (options.compute != "f32")
+  if (options.compute != "f32" || options.widens)
     manager.addPass(createWidenSumsPass());
   SparseGradientsPassOptions sparse;
   for (const TrainOptions::Parameter &parameter : options.parameters)

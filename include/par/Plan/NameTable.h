@@ -28,6 +28,8 @@ struct NameTable {
     bool frozen = false;
     std::string gradientNote = {}; ///< "no gradient from lookups of row 1 (padding_idx)", mostly empty
 
+    /// Whether the model's file has it in a type whose master is another one, f32.
+    bool hasNarrowType() const { return type == "bf16" || type == "f16"; }
     /// Name, aliases and names of the transposed, that order.
     template <class Predicate>
     bool anyName(Predicate predicate) const {
@@ -159,6 +161,9 @@ std::optional<int64_t> saidBatchDim(const Plan &plan, const NameTable &names, un
 /// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
 /// par-compile calls once after Import, so that all of it is said in one go.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// Warns of each key that was said and changes nothing in this plan of this model: `zero: 1` on one rank.
+void warnOfUnused(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 } // namespace par
 

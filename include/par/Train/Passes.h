@@ -37,6 +37,7 @@ struct TrainOptions {
   std::string compute = "f32"; ///< f32, bf16 or fp16: of products and activations
   std::string states = "f32";    ///< f32 or bf16: of the optimizer's states between steps
   std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
+  bool widens = false; ///< some trained parameter is bf16 or fp16 in the file, and its master f32
   std::string device = "cpu"; ///< on which attention is one op: of narrow formats on cuda, of f32 on a cpu
   double lossScale = 0;          ///< factor on the loss before the first step; 0: none
   bool norm = true;        ///< the step returns the norm of all gradients

@@ -3,6 +3,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WidenMastersPass : Pass<"par-widen-masters", "::mlir::ModuleOp"> {
+  let summary = "keeps parameters of bf16 and fp16 as f32 masters, which each use rounds";
+  let description = [{
+    Expects: forward steps on one device (before -par-mix-precision), whose parameters have the types that the model's file
+    has. Leaves: every `parameter` of bf16 or f16 as one of f32, so that its gradient, its states and its updates are f32;
+    each use reads it rounded to the file's type, rows that are looked up after the lookup. `source` keeps the file's type
+    as `dtype`. What is frozen, and buffers, stay as they are.
+    Fails: never.
+
+    Example: with `par.variable @w parameter : tensor<4x2xbf16>`
+    ```
+    %w = par.read @w : tensor<4x2xbf16>
+    %y = par.dot %x, %w contracting [1] x [0] : (tensor<8x4xbf16>, tensor<4x2xbf16>) -> tensor<8x2xbf16>
+    ```
+    becomes, with @w of f32,
+    ```
+    %w = par.read @w : tensor<4x2xf32>
+    %0 = par.convert %w : tensor<4x2xf32> to tensor<4x2xbf16>
+    %y = par.dot %x, %0 contracting [1] x [0] : (tensor<8x4xbf16>, tensor<4x2xbf16>) -> tensor<8x2xbf16>
+    ```
+  }];
+}
+
 def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
   let summary = "lets products and activations be bf16 or fp16, and keeps variables, sums and the loss in f32";
   let description = [{

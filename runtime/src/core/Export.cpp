@@ -1,5 +1,6 @@
 #include "par/core/Export.h"
 
+#include "par/core/Convert.h"
 #include "par/core/Failure.h"
 #include "par/core/FileWriter.h"
 #include "par/core/PartFile.h"
@@ -18,30 +19,41 @@ using format::Tensor;
 
 namespace {
 
-/// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it.
+/// The type that the model's file has there, as its module does: masters are f32 whatever that is.
+format::DType typeAt(const Tensor &tensor, const format::Source &place) {
+  return isConvertible(tensor.type, place.type) ? place.type : tensor.type;
+}
+
+/// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it, as elements of `type`.
 template <class Write>
-void writeOwned(Session &session, const Tensor &tensor, Write write) {
+void writeOwned(Session &session, const Tensor &tensor, format::DType type, Write write) {
   const format::Rectangle *owned = ownedPart(tensor, session.jobControl().rank());
   if (!owned)
     return;
   auto local = session.tensor(tensor.name);
-  uint64_t bytes = format::sizeOf(tensor.type);
+  uint64_t bytes = format::sizeOf(type), localBytes = format::sizeOf(tensor.type);
   std::vector<int64_t> origin(owned->size.size(), 0);
+  std::vector<std::byte> converted;
   auto run = [&](int64_t to, int64_t from, int64_t n) {
-    write(static_cast<uint64_t>(to) * bytes,
-          local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
+    auto part = local.subspan(static_cast<uint64_t>(from) * localBytes, static_cast<uint64_t>(n) * localBytes);
+    if (type != tensor.type) {
+      converted.resize(static_cast<uint64_t>(n) * bytes);
+      convertElements(converted.data(), type, part.data(), tensor.type, n);
+      part = converted;
+    }
+    write(static_cast<uint64_t>(to) * bytes, part);
   };
   forEachRun(tensor.layout.shape, owned->start, tensor.layout.local, origin, owned->size, run);
 }
 
 /// The same for the transposed matrix. What this rank owns is gathered first, since runs of rows are none of columns.
 template <class Write>
-void writeTransposed(Session &session, const Tensor &tensor, Write write) {
+void writeTransposed(Session &session, const Tensor &tensor, format::DType type, Write write) {
   auto rows = static_cast<uint64_t>(tensor.stored[0]), columns = static_cast<uint64_t>(tensor.stored[1]);
-  uint64_t bytes = format::sizeOf(tensor.type);
+  uint64_t bytes = format::sizeOf(type);
   std::vector<std::byte> gathered;
   std::vector<bool> owned(rows * columns);
-  writeOwned(session, tensor, [&](uint64_t at, std::span<const std::byte> part) {
+  writeOwned(session, tensor, type, [&](uint64_t at, std::span<const std::byte> part) {
     gathered.resize(rows * columns * bytes);
     uint64_t first = at / bytes;
     for (uint64_t i = 0; i < part.size() / bytes; ++i) {
@@ -155,14 +167,15 @@ void exportWeights(Session &session, const std::string &path) {
   for (const Tensor &tensor : session.manifest().tensors) {
     if (!isExported(tensor))
       continue;
+    format::DType type = tensor.source ? typeAt(tensor, *tensor.source) : tensor.type;
     if (tensor.transposed.empty())
-      headers.push_back({tensor.name, tensor.type, tensor.stored});
+      headers.push_back({tensor.name, type, tensor.stored});
     for (const std::string &alias : tensor.aliases)
       if (wrapper + alias != tensor.name && !hasLonger(tensor.aliases, alias))
-        headers.push_back({alias, tensor.type, tensor.stored});
+        headers.push_back({alias, type, tensor.stored});
     for (const std::string &name : tensor.transposed)
       if (!hasLonger(tensor.transposed, name))
-        headers.push_back({name, tensor.type, {tensor.stored[1], tensor.stored[0]}});
+        headers.push_back({name, type, {tensor.stored[1], tensor.stored[0]}});
     tensors.resize(headers.size(), &tensor);
   }
   PartFile part(path, control);
@@ -173,9 +186,9 @@ void exportWeights(Session &session, const std::string &path) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
     if (contains(tensors[i]->transposed, headers[i].name))
-      writeTransposed(session, *tensors[i], write);
+      writeTransposed(session, *tensors[i], headers[i].type, write);
     else
-      writeOwned(session, *tensors[i], write);
+      writeOwned(session, *tensors[i], headers[i].type, write);
   }
   writer.sync();
   control.barrier("exported");
@@ -210,9 +223,9 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
     for (const format::Source &place : isExported(tensor) ? placesOf(tensor) : std::vector<format::Source>()) {
       auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writers.at(place.file).write(place.offset + at, bytes); };
       if (place.transposed)
-        writeTransposed(session, tensor, write);
+        writeTransposed(session, tensor, typeAt(tensor, place), write);
       else
-        writeOwned(session, tensor, write);
+        writeOwned(session, tensor, typeAt(tensor, place), write);
     }
   for (auto &[file, writer] : writers)
     writer.sync();

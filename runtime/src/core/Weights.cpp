@@ -2,6 +2,7 @@
 
 #include "par/core/Checkpoint.h"
 #include "par/core/Checksum.h"
+#include "par/core/Convert.h"
 #include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
 #include "par/format/DataFile.h"
@@ -310,7 +311,7 @@ StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &sto
       continue;
     ++total;
     present += array != nullptr;
-    bool fits = array && sameShape(tensor, *array) && array->type == tensor.type;
+    bool fits = array && sameShape(tensor, *array) && isConvertible(array->type, tensor.type);
     matching += fits;
     if (!array && !missing)
       missing = &tensor;
@@ -407,7 +408,7 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
   std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * elementBytes);
   if (!part)
     return;
-  if (from.type != tensor.type || elementCount(from.shape) != elementCount(layout.shape))
+  if (!isConvertible(from.type, tensor.type) || elementCount(from.shape) != elementCount(layout.shape))
     refuseArray(tensor, from, place, 0);
   // An array of another shape has the same elements in the same order, once it is whole.
   std::vector<std::byte> assembled;
@@ -430,7 +431,11 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
       toStart[d] -= part->start[d];
       fromStart[d] -= piece.start[d];
     }
-    copyBlock(to, layout.local, toStart, piece.data, piece.size, fromStart, size, elementBytes);
+    uint64_t fromBytes = format::sizeOf(from.type);
+    forEachRun(layout.local, toStart, piece.size, fromStart, size, [&](int64_t toAt, int64_t fromAt, int64_t count) {
+      convertElements(to + static_cast<uint64_t>(toAt) * elementBytes, tensor.type,
+                      piece.data + static_cast<uint64_t>(fromAt) * fromBytes, from.type, count);
+    });
     loaded += elementCount(size);
   }
   int64_t wanted = elementCount(part->size);

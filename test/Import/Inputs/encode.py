@@ -16,7 +16,7 @@ import struct
 import sys
 
 TYPES = {"f32": (1, "f"), "f16": (10, "e"), "u8": (2, "B"), "u16": (4, "H"), "u32": (12, "I"), "u64": (13, "Q"), "i32": (6, "i"),
-         "i64": (7, "q"), "i8": (3, "b"), "i16": (5, "h"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, "")}
+         "i64": (7, "q"), "i8": (3, "b"), "i16": (5, "h"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, ""), "bf16": (16, "bf16")}
 
 
 def varint(value):
@@ -42,9 +42,15 @@ def parse_type(text):
     return TYPES[name], [d for d in dims.split(",") if d]
 
 
+def pack(code, value):
+    if code == "bf16":  # of what bf16 holds
+        return struct.pack("<f", float(value))[2:]
+    return struct.pack("<" + code, float(value) if code in "efd" else int(value))
+
+
 def tensor(name, text, values):
     (kind, code), dims = parse_type(text)
-    data = b"".join(struct.pack("<" + code, float(v) if code in "efd" else int(v)) for v in values)
+    data = b"".join(pack(code, v) for v in values)
     return b"".join(number(1, int(d)) for d in dims) + number(2, kind) + block(8, name) + block(9, data)
 
 
