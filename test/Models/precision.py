@@ -36,11 +36,16 @@ def check_formats(runs, claims, model, cases):
             claims.hold(f"{model} {compute} {case}: losses to one rank's", worst, bound, unit="relative")
 
 
+def rate(t):
+    """The rate of update t, from 1: a warmup of 4 to 1e-3, then linearly to 0 at 12, as docs/plan.md says."""
+    return 1e-3 * t / 4 if t <= 4 else 1e-3 * (1 - min(1, (t - 1 - 4) / 8))
+
+
 def check_overflow(runs, claims, cases):
     """A scale that is too large: the step writes nothing, the scale halves, and a resumed run goes on bit for bit."""
     data = HERE / "gpt2" / "data.safetensors"
     for case in cases:
-        plan = CASES[case] + "train: {optimizer: adamw, clip: 1.0}\n" \
+        plan = CASES[case] + "train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 4, decay: linear, steps: 12}}, clip: 1.0}\n" \
                "precision: {compute: fp16, loss_scale: {initial: 1073741824, growth: 2}}\n"
         bundle = runs.compile(HERE / "gpt2" / "model.onnx", plan)
         start = runs.train(bundle, data, 1, "--set", "lr=0")[1].read_bytes()
@@ -51,16 +56,19 @@ def check_overflow(runs, claims, cases):
         claims.equal(f"{name}: weights stand", weights.read_bytes() == start, True)
         folder = runs.work / f"{case}.checkpoints"
         metrics, weights = runs.train(bundle, data, 16, "--save", folder, "--save-every", "8")
-        whole, bits = [(line["loss"], line["loss_scale"]) for line in metrics], weights.read_bytes()
+        whole, bits = [(line["loss"], line["loss_scale"], line["lr"]) for line in metrics], weights.read_bytes()
         skipped = [line["grad_norm"] is None for line in metrics]
+        wanted = [rate(1 + i - sum(skipped[:i])) for i in range(16)]
+        claims.hold(f"{name}: the rate's schedule does not count skipped steps",
+                    largest(abs(line["lr"] - lr) for line, lr in zip(metrics, wanted)), 1e-12)
         claims.equal(f"{name}: some steps are good, some are skipped", {True, False} == set(skipped), True)
-        scales = [2.0**30] + [scale for _, scale in whole]
+        scales = [2.0**30] + [scale for _, scale, _ in whole]
         halves = all(b == a / 2 if bad else b in (a, 2 * a) for a, b, bad in zip(scales, scales[1:], skipped))
         claims.equal(f"{name}: the scale halves where a step is skipped, there alone", halves, True)
         claims.equal(f"{name}: the scale grows again", any(b > a for a, b in zip(scales, scales[1:])), True)
         metrics, weights = runs.train(bundle, data, 16, "--resume", folder / "8")
-        resumed = [(line["loss"], line["loss_scale"]) for line in metrics]
-        claims.equal(f"{name}: resumed losses and scales are the same", resumed == whole[8:], True)
+        resumed = [(line["loss"], line["loss_scale"], line["lr"]) for line in metrics]
+        claims.equal(f"{name}: resumed losses, scales and rates are the same", resumed == whole[8:], True)
         claims.equal(f"{name}: resumed weights are the same bits", weights.read_bytes() == bits, True)
 
 

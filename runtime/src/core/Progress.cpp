@@ -81,6 +81,8 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   summary.hasLoss = value("loss", summary.loss);
   summary.hasGradNorm = value("grad_norm", summary.gradNorm);
   summary.hasLossScale = value("loss_scale", summary.lossScale);
+  const format::Tensor *scale = manifest.findTensor("loss_scale");
+  summary.scales = scale && scale->kind == format::TensorKind::Counter;
   // An infinite norm may be the square of a large gradient alone; with a loss scale the step was skipped.
   if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && std::isnan(summary.gradNorm))
     summary.badRank = static_cast<int>(manifest.findOutput("grad_norm")->ranks.front());
@@ -189,8 +191,10 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
                            static_cast<unsigned long long>(job.steps), s.loss, s.lr);
   if (s.hasGradNorm && !s.skipped())
     line += print("  |g| %.2f", s.gradNorm);
+  if (s.skipped())
+    line += "  skipped: gradients overflow";
   if (s.hasLossScale)
-    line += print(s.skipped() ? "  skipped: gradients overflow, loss scale %g" : "  loss scale %g", s.lossScale);
+    line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
   line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
   say(line + (saved.empty() ? "" : "   saved " + saved));
 }

@@ -25,8 +25,9 @@ struct StepSummary {
   uint64_t step = 0;
   double loss = 0, lr = 0, gradNorm = 0, lossScale = 0, ms = 0;
   bool hasLoss = false, hasGradNorm = false, hasLossScale = false;
+  bool scales = false; ///< the loss is scaled, by a number that stays or by one that adapts, which is reported
   /// With loss scaling gradients that are not finite: the step has written nothing.
-  bool skipped() const { return hasLossScale && !std::isfinite(gradNorm); }
+  bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
   uint64_t sentBytes = 0, peakBytes = 0;
   int badRank = -1; ///< the first whose loss is not finite
 };

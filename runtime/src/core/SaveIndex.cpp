@@ -220,6 +220,8 @@ RunPosition readPosition(const Entries &index) {
   position.shuffled = order == "shuffled";
   if (index.all().contains("data")) // saves of before say nothing of it
     position.data = index.text("data");
+  if (index.all().contains("skipped"))
+    position.skipped = index.number("skipped", 0, position.step);
   return position;
 }
 
@@ -251,6 +253,8 @@ std::string writeIndex(const SaveIndex &index) {
               {"seed", position.seed},             {"order", position.shuffled ? "shuffled" : "sequential"}};
   if (!position.data.empty())
     out["data"] = position.data;
+  if (position.skipped > 0)
+    out["skipped"] = position.skipped;
   for (size_t rank = 0; rank < index.files.size(); ++rank)
     out["files"][rankFile(rank)] = {{"bytes", index.files[rank].bytes}, {"header", index.files[rank].header}};
   json::object_t tensors;

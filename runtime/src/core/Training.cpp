@@ -97,6 +97,7 @@ private:
         throw Failure::at(job.checkpoint->store.place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
+  /// Of the step behind so many that updated.
   double rateOf(uint64_t step) const {
     if (auto set = options.set.find("lr"); set != options.set.end())
       return set->second;
@@ -120,7 +121,7 @@ private:
         if (summary.badRank >= 0)
           failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
         // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
-        if (summary.skipped() && summary.lossScale < 1)
+        if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1)
           throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
               .exitsWith(exitNan);
         lastLoss = summary.loss;
@@ -150,7 +151,7 @@ private:
   std::vector<StepSummary> step(const RowOrder &order) {
     std::vector<double> rates;
     for (uint64_t call = 0; call < manifest.calls; ++call)
-      rates.push_back(rateOf(position.step + call));
+      rates.push_back(rateOf(position.step - position.skipped + call));
     session.setHypers("lr", rates);
     auto began = std::chrono::steady_clock::now();
     uint64_t sentBefore = session.sentBytes();
@@ -170,6 +171,7 @@ private:
     for (auto [call, summary] = std::pair(size_t(0), summaries.begin()); summary != summaries.end(); ++summary) {
       summary->step = ++position.step;
       summary->lr = rates[call++];
+      position.skipped += summary->skipped();
       position.rows += manifest.batch;
     }
     trace.add(session, position.step, job.bundle.programs[manifest.ranks[session.rank()].role]);

@@ -16,6 +16,7 @@ struct RunPosition {
   uint64_t seed = 0;
   bool shuffled = true;
   std::string data = {};  ///< what tells the files of its data from others; "" where that is not known
+  uint64_t skipped = 0;   ///< of the steps, those that overflowed and wrote nothing: the learning rate's schedule does not count them
 };
 
 /// Writes the checkpoints of one job; every rank has one.
