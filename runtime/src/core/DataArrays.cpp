@@ -83,6 +83,8 @@ public:
     return others.empty() ? names : names + "; arrays of other names: " + others + ", which F:input=array renames";
   }
 
+  std::string unused() const override { return others; }
+
   const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
     const auto &parts = shards.at(input.name);
     size_t part = parts.size() - 1;

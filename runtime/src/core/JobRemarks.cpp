@@ -48,9 +48,17 @@ void remarkOnRate(Job &job) {
   job.tell(job.name + ": warning: --set lr is the rate of every step, without the plan's " + lost);
 }
 
+/// An array under another name than its input's is not fed.
+void remarkOnArrays(Job &job, const Dataset *dataset, const char *flag) {
+  if (std::string unused = dataset ? dataset->unused() : ""; !unused.empty())
+    job.tell(job.name + format(": note: {} holds arrays that no input takes: {}; F:input=array renames", flag, format::printable(unused)));
+}
+
 } // namespace
 
 void remarkOnJob(Job &job) {
+  remarkOnArrays(job, job.dataset.get(), "--data");
+  remarkOnArrays(job, job.evalDataset.get(), "--eval-data");
   if (job.trains())
     compareData(job);
   remarkOnRate(job);

@@ -25,6 +25,8 @@ public:
   virtual const std::byte *whole(const format::Input &input) const = 0;
   /// What feeds, for error 15: "--text feeds "input_ids" and "labels"".
   virtual std::string feeds() const = 0;
+  /// Names of what its files hold and no input takes; "" for nothing.
+  virtual std::string unused() const { return ""; }
   /// After each use of rows: throws Failure if a file has become shorter, and rows may have been zeros.
   virtual void checkWhole() const {}
 };
