@@ -179,6 +179,33 @@ void ProgramEmitter::emitDone(DoneOp done) {
     append(done, format::Op::Wait).event = event;
 }
 
+static bool movesNothing(const format::Instruction &it) {
+  bool counts = it.op == format::Op::Coll || it.op == format::Op::Send || it.op == format::Op::Recv ||
+                it.op == format::Op::Copy || it.op == format::Op::Fill;
+  return counts && it.n == 0;
+}
+
+/// All members of a communication leave out the same: they agree on how many elements there are.
+void ProgramEmitter::dropEmpty(format::Block &block) {
+  std::vector<format::Instruction> kept;
+  for (size_t n = 0; n < block.instructions.size();) {
+    const format::Instruction &head = block.instructions[n];
+    size_t members = head.op == format::Op::Group ? head.n : 0, begin = n + (members > 0), end = begin + std::max<size_t>(members, 1);
+    size_t left = 0;
+    for (size_t m = begin; m < end; ++m)
+      left += !movesNothing(block.instructions[m]);
+    if (left > 1) {
+      kept.push_back(head);
+      kept.back().n = left;
+    }
+    for (size_t m = begin; m < end; ++m)
+      if (!movesNothing(block.instructions[m]))
+        kept.push_back(block.instructions[m]);
+    n = end;
+  }
+  block.instructions = std::move(kept);
+}
+
 void ProgramEmitter::emitWaits(format::Block &block) const {
   std::vector<format::Instruction> ordered;
   std::set<std::pair<uint32_t, uint32_t>> waited; // a queue, and an event that it has waited for

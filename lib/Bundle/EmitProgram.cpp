@@ -267,6 +267,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
     if (failed(emitBlock(block)))
       return failure();
   for (format::Block &block : out.blocks) {
+    dropEmpty(block);
     emitWaits(block);
     giveCopiesQueues(block);
   }

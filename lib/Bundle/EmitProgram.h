@@ -73,6 +73,8 @@ private:
   void emitDone(DoneOp done);
   /// Where no `done` says so, other queues wait before each touch of what such a collective writes.
   void emitWaits(format::Block &block) const;
+  /// Leaves out what communicates or copies no elements: tensors may have none.
+  static void dropEmpty(format::Block &block);
 
   /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches its bytes.
   void giveCopiesQueues(format::Block &block);

@@ -41,6 +41,8 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
 
 Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                    MLIRContext *context) {
+  if (ShapedType::getNumElements(from) == 0) // none is read, and no group of dims need match another
+    return Index(to.size(), getAffineConstantExpr(0, context));
   Index result;
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {

@@ -53,12 +53,13 @@ FailureOr<Value> GraphImporter::findLoss() {
                    << "\", which is neither a scalar float output nor cross_entropy, bce, mse or l1";
   if (!named && scalars.size() != 1)
     return missingLoss(scalars);
-  Value loss = values.lookup((named ? named : scalars.front())->name).computed;
+  const onnx::ValueInfo &output = named ? *named : *scalars.front();
+  Value loss = values.lookup(output.name).computed;
   // What is reported and differentiated is at least f32, also of a module in 16 bits.
   if (getElementTypeOrSelf(loss).getIntOrFloatBitWidth() < 32)
-    loss = buildConvert(builder, loss.getLoc(), loss, builder.getF32Type());
+    loss = buildConvert(builder, locationOf(output), loss, builder.getF32Type());
   auto type = cast<RankedTensorType>(loss.getType());
-  return type.getRank() == 0 ? loss : buildReshape(builder, fileLoc, loss, {});
+  return type.getRank() == 0 ? loss : buildReshape(builder, locationOf(output), loss, {}); // PyTorch takes it too
 }
 
 /// As binary_cross_entropy_with_logits: log(1 + e^x) - x y, written so that nothing overflows and that the gradient of a
@@ -67,6 +68,22 @@ static Value buildBinaryLosses(Term scores, Term labels) {
   Term size(scores.getBuilder(), scores.getLoc(),
             AbsOp::create(scores.getBuilder(), scores.getLoc(), scores.getType(), scores));
   return (scores + size) * 0.5 - scores * labels + log(exp(-size) + 1.0);
+}
+
+/// Labels are fed a row a sample, so that the output has the samples in one dim of those that the labels have.
+LogicalResult GraphImporter::checkLabelBatch(const onnx::ValueInfo &output, RankedTensorType type, int64_t batchDim,
+                                             int64_t labelRank) {
+  std::optional<int64_t> batch = batchSize();
+  int64_t dim = std::max<int64_t>(batchDim, 0);
+  if (!batch || (dim < labelRank && type.getDimSize(dim) == *batch))
+    return success();
+  InFlightDiagnostic found = errorAt(output) << "is what train.loss is of, and is " << type << ": ";
+  if (batchDim >= labelRank)
+    found << "its batch is the last dim, where the classes are looked for";
+  else
+    found << "dim " << dim << " is not the batch of " << *batch;
+  found << "; permute or reshape it in the module so that dim 0 is the batch, or compute the loss there (train: {})";
+  return found;
 }
 
 /// Adds the input `labels` and the loss of one output against it.
@@ -98,8 +115,10 @@ FailureOr<Value> GraphImporter::attachLoss() {
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
   // Labels have the batch where the output has it.
   int64_t batchDim = batchDimOf(*output, labelType.getShape());
+  if (failed(checkLabelBatch(*output, type, batchDim, labelType.getRank())))
+    return failure();
   Value labels = addInput(loss.labels, classes ? onnx::ElementType::I64 : output->type, labelType,
-                          batchDim < labelType.getRank() ? std::max<int64_t>(batchDim, 0) : 0)
+                          std::max<int64_t>(batchDim, 0))
                      .computed;
   if (loss.shift != 0) {
     // Position i of the scores predicts label i + shift.

@@ -42,10 +42,49 @@ LogicalResult GraphImporter::importInner(ArrayRef<onnx::Node> nodes, NodeImporte
   return success();
 }
 
+namespace {
+
+/// What a body calls its own is that of the graph around it again once the body is read.
+class BodyNames {
+public:
+  BodyNames(llvm::StringMap<GraphValue> &values, const onnx::Graph &body) : values(values) {
+    for (const onnx::ValueInfo &input : body.inputs)
+      keep(input.name);
+    for (const onnx::Tensor &tensor : body.initializers)
+      keep(tensor.name);
+    for (const onnx::Node &node : body.nodes)
+      for (const std::string &output : node.outputs)
+        keep(output);
+  }
+  ~BodyNames() {
+    for (auto &[name, value] : outer)
+      if (value)
+        values[name] = std::move(*value);
+      else
+        values.erase(name);
+  }
+  BodyNames(const BodyNames &) = delete;
+  BodyNames &operator=(const BodyNames &) = delete;
+
+private:
+  void keep(StringRef name) {
+    auto found = values.find(name);
+    if (own.insert(name).second)
+      outer.emplace_back(name, found == values.end() ? std::optional<GraphValue>() : found->second);
+  }
+
+  llvm::StringMap<GraphValue> &values;
+  llvm::StringSet<> own;
+  std::vector<std::pair<StringRef, std::optional<GraphValue>>> outer;
+};
+
+} // namespace
+
 FailureOr<std::vector<GraphValue>> GraphImporter::importBody(const onnx::Graph &body, ArrayRef<GraphValue> inputs,
                                                              NodeImporter &caller) {
   if (body.inputs.size() != inputs.size())
     return caller.error() << "its body has " << body.inputs.size() << " inputs, expected " << inputs.size();
+  BodyNames names(values, body);
   for (auto [info, value] : llvm::zip(body.inputs, inputs))
     values[info.name] = value;
   for (const onnx::Tensor &tensor : body.initializers) {

@@ -91,6 +91,12 @@ std::string recordedRange(const onnx::Model &model, StringRef symbol) {
 
 } // namespace
 
+std::optional<int64_t> GraphImporter::sizeOf(const onnx::Dim &dim) const {
+  SetVector<StringRef> unbound;
+  std::optional<int64_t> size = dim.size >= 0 ? dim.size : DimExpression(dim.symbol, dims, unbound).evaluate();
+  return unbound.empty() ? size : std::nullopt;
+}
+
 std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
@@ -112,6 +118,16 @@ static std::optional<std::pair<int64_t, int64_t>> fixedBatch(const onnx::Model &
 
 std::optional<int64_t> exportedBatch(const onnx::Model &model) {
   std::optional<std::pair<int64_t, int64_t>> fixed = fixedBatch(model, {});
+  return fixed ? std::optional(fixed->first) : std::nullopt;
+}
+
+std::optional<int64_t> GraphImporter::batchSize() const {
+  if (options.batch)
+    return options.batch;
+  auto bound = dims.find(options.batchSymbol.value_or(batchSymbol(model)));
+  if (bound != dims.end())
+    return bound->second;
+  auto fixed = fixedBatch(model, options);
   return fixed ? std::optional(fixed->first) : std::nullopt;
 }
 

@@ -48,34 +48,6 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
   return RankedTensorType::get(shape, element);
 }
 
-/// Names that nodes read, in their bodies too: a body sees the values around it.
-LogicalResult GraphImporter::checkModel() {
-  llvm::StringSet<> defined;
-  for (const onnx::Node &node : model.nodes)
-    collectReads(node, used);
-  for (const onnx::Function &function : model.functions) {
-    for (const onnx::Node &node : function.nodes)
-      collectReads(node, used);
-    for (const std::string &output : function.outputs)
-      used.insert(output);
-  }
-  llvm::StringSet<> given;
-  for (const onnx::ValueInfo &input : model.inputs)
-    given.insert(input.name);
-  for (const onnx::Tensor &tensor : model.initializers)
-    given.insert(tensor.name);
-  for (const onnx::Node &node : model.nodes)
-    for (const std::string &output : node.outputs)
-      if (!output.empty() && given.contains(output))
-        return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice: an input or "
-                       << "initializer has this name; give that another one, or export with par.export, which does so";
-      else if (!output.empty() && !defined.insert(output).second)
-        return error() << "node \"" << node.name << "\": value \"" << output << "\" is defined twice";
-  for (const onnx::ValueInfo &output : model.outputs)
-    used.insert(output.name);
-  return success();
-}
-
 /// Shape and Size need types alone, whatever their operand depends on.
 static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node, ArrayRef<int64_t> shape) {
   if (node.opType == "Size")
@@ -203,6 +175,8 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
   if (node.domain.empty() && opset < 7 && !isAgeless(node.opType))
     return importer.error() << "op " << node.opType << " of opset " << opset
                             << " is not supported; export the model again with opset 7 or later";
+  if (failed(checkArity(importer)))
+    return failure();
   bool folded = false;
   if (failed(foldNode(node, loc, folded)) || folded)
     return success(folded && succeeded(checkSizes(importer)));
@@ -211,7 +185,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     return success(succeeded(hasUnsignedInput(node) ? importUnsigned(importer, row->second) : row->second(importer)) &&
                    succeeded(checkSizes(importer)));
   for (const onnx::Function &function : model.functions)
-    if (function.name == node.opType && function.domain == node.domain)
+    if (function.name == node.opType && function.domain == node.domain && function.overload == node.overload)
       return importCall(function, importer);
   if (StringRef refusal = node.domain.empty() ? refusalOf(node.opType) : ""; !refusal.empty()) {
     bool byData = refusal.contains("depends on data");
@@ -287,6 +261,9 @@ LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const Grap
 
 /// Ends the step: the loss alone, or every output. Ops that nothing needs are erased.
 LogicalResult GraphImporter::finish() {
+  for (const onnx::ValueInfo &output : model.outputs)
+    if (auto found = values.find(output.name); found != values.end() && failed(checkDeclared(output, found->second)))
+      return failure();
   if (options.train) {
     FailureOr<Value> loss = findLoss();
     if (failed(loss))

@@ -200,6 +200,11 @@ public:
 private:
   friend class NodeImporter;
   mlir::LogicalResult checkModel();
+  mlir::LogicalResult checkInputs();
+  mlir::LogicalResult checkFunctions();
+  mlir::LogicalResult checkNames();
+  /// As many inputs and outputs as the operator takes.
+  mlir::LogicalResult checkArity(NodeImporter &importer);
   /// Training needs every parameter of the module; the exporter may have folded some.
   mlir::LogicalResult checkLost();
   mlir::LogicalResult readMarks();
@@ -225,13 +230,23 @@ private:
   bool hasUnsignedInput(const onnx::Node &node) const;
   /// Runs a table's function on inputs some of which have no sign.
   mlir::LogicalResult importUnsigned(NodeImporter &importer, ImportFunction function);
+  /// The type that the file declares of an output is that of its value; other sizes than it declares are said.
+  mlir::LogicalResult checkDeclared(const onnx::ValueInfo &output, const GraphValue &value);
+  /// Nothing where a symbol has no size.
+  std::optional<int64_t> sizeOf(const onnx::Dim &dim) const;
   /// Adds what an output is to the step's results.
   mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
   mlir::LogicalResult foldNode(const onnx::Node &node, mlir::Location loc, bool &folded);
   mlir::LogicalResult finish();
   mlir::Location locationOf(const onnx::ValueInfo &output);
+  /// `node "r": output "y" ` + what follows.
+  mlir::InFlightDiagnostic errorAt(const onnx::ValueInfo &output);
   mlir::FailureOr<mlir::Value> findLoss();
   mlir::FailureOr<mlir::Value> attachLoss();
+  mlir::LogicalResult checkLabelBatch(const onnx::ValueInfo &output, mlir::RankedTensorType type, int64_t batchDim,
+                                      int64_t labelRank);
+  /// Samples of a step; nothing where neither the plan nor the model says.
+  std::optional<int64_t> batchSize() const;
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
 
   GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);

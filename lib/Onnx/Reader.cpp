@@ -190,6 +190,7 @@ Node convert(const ::onnx::NodeProto &proto, const std::string &modelPath) {
   node.name = proto.name();
   node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
   node.opType = proto.op_type();
+  node.overload = proto.overload();
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
   for (const auto &attribute : proto.attribute())
@@ -246,7 +247,7 @@ Graph convertBody(const ::onnx::GraphProto &proto, const std::string &modelPath)
 }
 
 Function convert(const ::onnx::FunctionProto &proto, const Model &model) {
-  Function function{proto.domain(), proto.name(), model.opset, {}, {}, {}, {}};
+  Function function{proto.domain() == "ai.onnx" ? "" : proto.domain(), proto.name(), proto.overload(), model.opset, {}, {}, {}, {}};
   for (const auto &opset : proto.opset_import())
     if (opset.domain().empty() || opset.domain() == "ai.onnx")
       function.opset = opset.version();
@@ -277,6 +278,10 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
   model.metadata = convert(proto.metadata_props());
   for (const auto &opset : proto.opset_import()) {
     std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
+    for (const auto &[known, version] : model.opsets)
+      if (known == domain && version != opset.version())
+        fail("imports two opsets of " + (domain.empty() ? "ai.onnx" : domain) + ", " + std::to_string(version) + " and " +
+             std::to_string(opset.version()));
     if (domain.empty())
       model.opset = opset.version();
     model.opsets.emplace_back(domain, opset.version());
@@ -310,8 +315,7 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
     bool initialized = false; // files below IR 4 list initializers among the inputs
     for (const Tensor &tensor : model.initializers)
       initialized |= tensor.name == info.name();
-    if (!initialized)
-      model.inputs.push_back(convert(info));
+    (initialized ? model.initialized : model.inputs).push_back(convert(info));
   }
   for (const auto &info : graph.output())
     model.outputs.push_back(convert(info));

@@ -55,7 +55,7 @@ def write_safetensors(path, arrays, floats="F32"):
     """name -> (shape, numbers): integers as int64, others as float32 or as `floats` says, for all or by name"""
     header, body = {}, b""
     for name, (shape, numbers) in arrays.items():
-        dtype = "I64" if isinstance(numbers[0], int) else floats[name] if isinstance(floats, dict) else floats
+        dtype = "I64" if numbers and isinstance(numbers[0], int) else floats[name] if isinstance(floats, dict) else floats
         data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
         body += data

@@ -103,6 +103,7 @@ struct Node {
   std::string name;
   std::string domain; ///< "" is ONNX's own (also written `ai.onnx`)
   std::string opType;
+  std::string overload; ///< which of several functions of its domain and name it stands for
   std::vector<std::string> inputs, outputs; ///< "" is an input left out
   std::vector<Attribute> attributes;
   std::string torchOp;    ///< what the exporter made the node of, `aten.detach.default`; "" if unknown
@@ -125,7 +126,7 @@ struct Graph {
 
 /// A function of the model: what a node of its name and domain stands for. It sees its own values alone.
 struct Function {
-  std::string domain, name;
+  std::string domain, name, overload;
   int64_t opset = 0;                      ///< of ONNX's own domain
   std::vector<std::string> inputs, outputs;
   std::vector<Attribute> defaults;        ///< of attributes that the node need not have
@@ -151,6 +152,7 @@ struct Model {
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs; ///< without those that an initializer gives a value
+  std::vector<ValueInfo> initialized; ///< these
   std::vector<ValueInfo> outputs;
   std::vector<ValueInfo> valueInfo;
   std::vector<SignatureEntry> signature;
