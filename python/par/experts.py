@@ -17,18 +17,20 @@ def exportable(torch, module):
     changed = []
     try:
         for part in module.modules():
-            forward = _dense_form(part)
-            if forward is not None:
-                part.forward = types.MethodType(forward(torch), part)
-                changed.append(part)
+            form = _dense_form(part)
+            if form is not None:
+                methods = form(torch)
+                for name, method in (methods if isinstance(methods, dict) else {"forward": methods}).items():
+                    setattr(part, name, types.MethodType(method, part))
+                    changed.append((part, name))
         yield
     finally:
-        for part in changed:
-            del part.forward
+        for part, name in changed:
+            delattr(part, name)
 
 
 def _dense_form(part):
-    """What makes the dense forward of a module of experts; None for other modules."""
+    """What makes the dense forward of a module of experts, or several methods by name; None for other modules."""
     if "forward" in vars(part):
         return None  # somebody's own
     if hasattr(part, "has_gate") and hasattr(part, "_is_expert_parallel"):  # what transformers' decorator leaves
@@ -76,6 +78,55 @@ def _switch(torch):
     return forward
 
 
+def _nllb(torch):
+    """As _switch, by what transformers makes of its router's mask: a mark of 0 or 1 for each token and expert is the number of
+    the expert that computes it. (Experts from the third on compute nothing.)"""
+    def forward(self, hidden_states, router_mask, router_probs):
+        numbers = torch.arange(self.num_experts, device=router_mask.device)
+        chosen = (router_mask.unsqueeze(-1) == numbers).to(router_probs.dtype)
+        shares = (chosen * router_probs.unsqueeze(-1)).sum(1)
+        parts = (self[f"expert_{expert}"](hidden_states) * shares[:, expert, None] for expert in range(self.num_experts))
+        if self.moe_token_dropout > 0:
+            parts = (self.token_dropout(part) if self.training else part * (1 - self.moe_token_dropout) for part in parts)
+        return sum(part.to(hidden_states.dtype) for part in parts)
+    return forward
+
+
+def _jetmoe_gates(torch, router, tokens):
+    """Which experts each token has, as [token, choice], and their weights."""
+    best, chosen = router.layer(tokens).float().topk(router.top_k, dim=1)
+    return chosen, torch.softmax(best, dim=1).type_as(tokens)
+
+
+def _jetmoe(torch):
+    def forward(self, layer_input):
+        tokens = layer_input.reshape(-1, layer_input.shape[-1])
+        shares = _shares(torch, *_jetmoe_gates(torch, self.router, tokens), self.router.num_experts)
+        left, right = torch.einsum("ti,eoi->teo", tokens, self.input_linear.weight).chunk(2, dim=-1)
+        inner = self.activation(left) * right * shares.unsqueeze(-1)
+        return torch.einsum("teo,eio->ti", inner, self.output_linear.weight).view(layer_input.shape) + self.bias
+    return forward
+
+
+def _jetmoe_attention(torch):
+    """Experts of queries and of results: a query for each expert that a token has."""
+    def map(self, layer_input):
+        tokens = layer_input.reshape(-1, layer_input.shape[-1])
+        chosen, weights = _jetmoe_gates(torch, self.router, tokens)
+        numbers = torch.arange(self.num_experts, device=chosen.device)
+        picked = (chosen.unsqueeze(-1) == numbers).to(weights.dtype)
+        queries = torch.einsum("teo,tke->tko", torch.einsum("ti,eoi->teo", tokens, self.input_linear.weight), picked)
+        return queries.view(*layer_input.shape[:2], self.top_k, -1), self.router.layer(tokens).float(), (picked, weights)
+
+    def reduce(self, layer_input, topology):
+        picked, weights = topology
+        rows = layer_input.reshape(-1, self.top_k, layer_input.shape[-1]) * weights.unsqueeze(-1)
+        result = torch.einsum("teo,eio->ti", torch.einsum("tko,tke->teo", rows, picked), self.output_linear.weight)
+        return result.view(*layer_input.shape[:2], -1) + self.bias
+
+    return {"map": map, "reduce": reduce}
+
+
 def _dbrx(torch):
     """Three tables [expert * inner, hidden], the last one transposed."""
     def forward(self, hidden_states, top_k_index, top_k_weights):
@@ -89,4 +140,5 @@ def _dbrx(torch):
     return forward
 
 
-LOOPS = {"SwitchTransformersExperts": _switch, "DbrxExperts": _dbrx, "Step3p7Experts": _stacked}
+LOOPS = {"SwitchTransformersExperts": _switch, "DbrxExperts": _dbrx, "Step3p7Experts": _stacked, "NllbMoeExperts": _nllb,
+         "JetMoeMoE": _jetmoe, "JetMoeMoA": _jetmoe_attention}

@@ -5,8 +5,8 @@ import os
 import pathlib
 import warnings
 
-from . import (attention, bags, casts, experts, failures, gradients, hooks, inputs as examples, nested, progress, structure,
-               translations)
+from . import (attention, bags, branches, casts, checks, complexes, experts, failures, gradients, hooks, inputs as examples, nested,
+               probe, progress, selections, settings, structure, traced, translations)
 from .arguments import Arguments
 from .errors import Error
 
@@ -38,9 +38,10 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
     scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. There is a
     warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics), for hooks on
-    gradients and own `torch.autograd.Function`s, of which only forward is exported, and for torch.autocast, which precision
-    in the plan replaces. Experts of transformers are exported as products of
-    all tokens with all experts (par.experts).
+    gradients and own `torch.autograd.Function`s, of which only forward is exported (those whose gradient would be lost are
+    refused), for torch.autocast, which precision in the plan replaces, and for a branch on a tensor's value, of which the
+    file holds the side that the example took. While it exports, `use_cache` and the like of transformers' configurations
+    are off, and experts are products of all tokens with all experts. docs/pytorch.md tells of all that is changed.
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
@@ -59,22 +60,26 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
         with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(torch, module, weights) as mode:
-            with hooks.watching(torch) as hooked:
-                found, plain = _output_names(torch, module, arguments, values, mode)
-            _restore(torch, before)  # the file's statistics are those of before
-            with contextlib.nullcontext() if plain else nested.flat(torch, module, arguments), \
-                    experts.exportable(torch, module), gradients.tracing(torch) as functions, casts.exportable(torch) as dtypes:
-                program = _run_exporter(torch, module, names, values, dims, outputs or found, opset)
+            with settings.exportable(module), traced.hidden(torch, module):
+                found = probe.run(torch, module, arguments, values, mode)
+                _restore(torch, before)  # the file's statistics are those of before
+                with contextlib.nullcontext() if found.plain else nested.flat(torch, module, arguments), \
+                        experts.exportable(torch, module), gradients.tracing(torch) as functions, \
+                        casts.exportable(torch) as dtypes, branches.exportable(torch, module, found.conditions) as followed, \
+                        selections.exportable(torch, module, found.chosen):
+                    program = _run_exporter(torch, module, names, values, dims, outputs or found.outputs, opset)
             examples.check(program.model.graph, dims)
             _make_distinct(program.model.graph)
             used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
             _check(module, program, used)
             gradients.note(torch, module, program, used)
             gradients.warn(torch, module, program.exported_program.graph_signature, functions)
-            if hooked := hooks.found(torch, module) + hooked:
+            if hooked := hooks.found(torch, module) + found.hooked:
                 warnings.warn(hooks.warning(hooked, gradients.some), stacklevel=2)
             if dtypes:
                 warnings.warn(casts.warning(dtypes), stacklevel=2)
+            if followed:
+                warnings.warn(branches.warning(followed, gradients.some), stacklevel=2)
             _write(torch, module, program, temporary, path.name, weights)
         _move(temporary, path)
     finally:
@@ -130,28 +135,6 @@ def _describe(module):
     return type(module).__name__ + (f" ({count / 1e6:.0f} M parameters)" if count >= 1e6 else "")
 
 
-def _output_names(torch, module, arguments, values, mode):
-    """Runs the module once to see what it returns, and whether it hangs hooks on gradients. Also whether all that it takes and
-    returns are plain tensors, which the exporter then sees as they are."""
-    state = torch.random.get_rng_state()
-    values = structure.fakes(values, mode)
-    positional, named = arguments.call(values)
-    with mode or contextlib.nullcontext():
-        try:
-            with hooks.differentiable(torch):
-                result = module(*positional, **named)
-        except RuntimeError:  # such as parameters that forward changes in place
-            with torch.no_grad():
-                result = module(*positional, **named)
-    torch.random.set_rng_state(state)
-    names, tensors = nested.results(torch, result)
-    if not names:
-        raise Error(f"forward of {type(module).__name__} returns no tensor", code=2)
-    if others := nested.left_out(torch, result):
-        warnings.warn(f"the file does not hold what forward returns beside tensors: {gradients.some(others)}", stacklevel=3)
-    return names, arguments.plain and nested.is_known(torch, result, tensors) and not any(nested.held(module, values, tensors))
-
-
 @contextlib.contextmanager
 def _without_gradients(module):
     """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than it
@@ -169,7 +152,8 @@ def _without_gradients(module):
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = examples.dynamic_shapes(torch, dims and dict(zip(nested.identifiers(names), dims.values())))
     try:
-        with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch):
+        with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch), \
+                checks.exportable(torch), complexes.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
             return torch.onnx.export(module, (), kwargs=dict(zip(nested.identifiers(names), values)), dynamo=True, optimize=False,

@@ -26,10 +26,22 @@ def as_error(torch, reason):
                      "where), or from smaller parts")
     if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
         notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
+    if "fake tensor in the exported program constant" in str(root):
+        notes.append("torch.autograd.grad in forward is not traced: compute what it gives by operators of forward")
     if "complex-valued" in str(root):
         notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
                      "rotary positions do, or give the tensor its shape by view")
     return Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes)
+
+
+def of_forward(torch, module, reason, mode):
+    """Forward's own error, on the example. `mode`: that of tensors without memory, or None."""
+    place = _place(torch, [reason])
+    notes = [f"{place}: this call"] if place else []
+    if mode is not None and type(reason).__name__ in BY_DATA:
+        notes.append("a size or a branch depends on values there, and weights=False has none: export with weights")
+    return Error(f"forward of {type(module).__name__} fails on the example: {type(reason).__name__}: {_first_line(reason)}",
+                 code=2, notes=notes)
 
 
 def _place(torch, chain):

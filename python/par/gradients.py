@@ -3,6 +3,7 @@ import contextlib
 import json
 import warnings
 
+from . import functions, scalars
 from .errors import Error
 
 KEY = "par.training"  # of the model's metadata; read by par-compile (docs/plan.md, 4)
@@ -70,16 +71,16 @@ def _embeddings(torch, program, used):
     return found
 
 
-def warn(torch, module, signature, functions):
-    """Says what of the module's training the file does not hold. `functions`: the own ones that forward used."""
+def warn(torch, module, signature, own_functions):
+    """Says what of the module's training the file does not hold. `own_functions`: those that forward used."""
     norms = torch.nn.modules.batchnorm._NormBase
     own = {f"{name}.{buffer}".lstrip(".") for name, part in module.named_modules() if isinstance(part, norms)
            for buffer, _ in part.named_buffers(recurse=False)}
     changed = [name for name in signature.buffers_to_mutate.values() if name not in own]
     if changed:
         warnings.warn(f"buffers that forward changes in PyTorch ({some(changed)}) keep their values in Par", stacklevel=3)
-    if functions:
-        warnings.warn(f"the backward of {some(functions)} (torch.autograd.Function) is not in the file: Par differentiates "
+    if own_functions:
+        warnings.warn(f"the backward of {some(own_functions)} (torch.autograd.Function) is not in the file: Par differentiates "
                       f"what its forward computes", stacklevel=3)
 
 
@@ -95,20 +96,17 @@ def tracing(torch):
     `Module.to`, which casts under no_grad what keeps its gradient, does nothing where there is nothing to cast (the routers
     of Switch call it in each forward).
     """
-    export, base, functions = torch.export.export, torch.autograd.Function, []
-    own = vars(base).get("apply")
-    apply = own or next(vars(parent)["apply"] for parent in base.__mro__ if "apply" in vars(parent))
+    export, names = torch.export.export, []
 
     def exported(*arguments, **options):
         program = export(*arguments, **options)
         _detach_regions(torch, program.graph_module)
+        scalars.turn(torch, program.graph_module)
         return program
 
-    def applied(cls, *arguments, **options):
-        name = cls.__name__
-        if not cls.__module__.startswith("torch.") and name not in functions:
-            functions.append(name)
-        return apply.__get__(None, cls)(*arguments, **options)
+    def called(cls, *_):
+        if cls.__name__ not in names:
+            names.append(cls.__name__)
 
     move = torch.nn.Module.to
 
@@ -119,15 +117,11 @@ def tracing(torch):
         return module if same else move(module, *arguments, **options)
 
     torch.export.export, torch.nn.Module.to = exported, moved
-    base.apply = classmethod(applied)
     try:
-        yield functions
+        with functions.calls(torch, called):
+            yield names
     finally:
         torch.export.export, torch.nn.Module.to = export, move
-        if own is None:
-            del base.apply
-        else:
-            base.apply = own
 
 
 def _detach_regions(torch, graph_module):

@@ -35,7 +35,8 @@ def watching(torch):
 
 @contextlib.contextmanager
 def differentiable(torch):
-    """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them."""
+    """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them: a forward that differentiates
+    (autograd.grad, torch's scan) fails within."""
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: None):
         yield
 

@@ -1,5 +1,5 @@
 """ONNX for operators of PyTorch that torch.onnx.export translates wrongly, or not at all."""
-from . import attention, bends, images, stable
+from . import attention, bends, checks, draws, images, selections, specials, stable
 from .exporter import like
 
 
@@ -32,6 +32,14 @@ def table(torch):
             aten.max.dim: bends.extreme("ArgMax", "aten_max_dim"),
             aten.min.dim: bends.extreme("ArgMin", "aten_min_dim"),
             aten.scatter_reduce.two: stable.scatter_reduce,
+            aten.masked_scatter.default: selections.masked_scatter,
+            aten._is_all_true.default: checks.is_all_true,
+            aten._is_any_true.default: checks.is_any_true,
+            aten.lgamma.default: specials.lgamma,
+            aten.digamma.default: specials.digamma,
+            aten.erfinv.default: specials.erfinv,
+            aten.uniform.default: draws.uniform,
+            aten.randperm.default: draws.randperm,
             aten.grid_sampler.default: images.grid_sample,
             aten.grid_sampler_2d.default: images.grid_sample}
 

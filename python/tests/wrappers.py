@@ -29,6 +29,17 @@ class Language(torch.nn.Module):
         return {"use_cache": False} if self.net.config.model_type not in UNCACHED else {}
 
 
+class AsItComes(torch.nn.Module):
+    """A model of transformers that is told nothing but its input, by the name of that, and labels."""
+
+    def __init__(self, net, argument="input_ids"):
+        super().__init__()
+        self.net, self.argument = net, argument
+
+    def forward(self, x, labels):
+        return self.net(**{self.argument: x}, labels=labels).loss
+
+
 class Sound(torch.nn.Module):
     """An encoder-decoder of transformers from spectra to symbols."""
 

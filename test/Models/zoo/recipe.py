@@ -30,7 +30,7 @@ class Recipe:
         text = repr(self)
         for package in ("torch", self.library):
             text += versions.version(package)
-        exporter = [ROOT / "python/par" / f"{name}.py" for name in ("export", "inputs", "experts", "gradients", "translations")]
+        exporter = sorted((ROOT / "python/par").glob("*.py"))
         sources = [*exporter, ROOT / "python/tests/wrappers.py", pathlib.Path(__file__)]
         for source in sources:
             text += source.read_text()
