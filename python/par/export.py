@@ -60,7 +60,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
         with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(torch, module, weights) as mode:
-            with settings.exportable(module), traced.hidden(torch, module):
+            with settings.exportable(module), traced.hidden(torch, module, mode):
                 found = probe.run(torch, module, arguments, values, mode)
                 _restore(torch, before)  # the file's statistics are those of before
                 with contextlib.nullcontext() if found.plain else nested.flat(torch, module, arguments), \

@@ -49,7 +49,7 @@ def _place(torch, chain):
     text = str(chain[0])
     said = re.search(r'raised this error:\s+File "([^"]+)", line (\d+)', text) or _last(
         re.findall(r'File "([^"]+)", line (\d+)', text.partition("Original traceback:")[2]))
-    if said:
+    if said and not (said[1] if isinstance(said, re.Match) else said[0]).startswith(os.path.dirname(__file__)):
         return f"{said[1]}:{said[2]}" if isinstance(said, re.Match) else ":".join(said)
     own = [os.path.dirname(module.__file__) for module in (torch, os)] + [os.path.dirname(__file__)]
     frames = [frame for one in reversed(chain) for frame in traceback.extract_tb(one.__traceback__)]

@@ -15,10 +15,11 @@ ASKED = ("is_torchdynamo_exporting", "is_tracing")  # and asks these
 
 
 @contextlib.contextmanager
-def hidden(torch, module):
+def hidden(torch, module, mode):
     """Within, masks are those of training: what makes them believes that nothing is exported, and looks into
     a mask that the model's code makes (of ones, where it is given none). A mask that is an input stays one,
-    and one of a window is made where the length is open, which decides whether the window matters."""
+    and one of a window is made where the length is open, which decides whether the window matters. `mode`:
+    that of tensors without memory, in which the example's run has seen no values, or None."""
     masks = sys.modules.get("transformers.masking_utils")
     before = {name: getattr(masks, name) for name in (*SKIPS, *ASKED) if hasattr(masks, name)}
     if len(before) < len(SKIPS) + len(ASKED):  # another version of transformers
@@ -31,7 +32,8 @@ def hidden(torch, module):
 
     def tracing(tensor=None):
         own = (
-            tensor is not None
+            mode is None
+            and tensor is not None
             and notes.is_traced(torch, [tensor])
             and notes.is_constant(torch, module, tensor)
         )

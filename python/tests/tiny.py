@@ -118,4 +118,6 @@ def config(kind, **sizes):
     for name, value in SYMBOLS.items():
         if isinstance(known.get(name), int) and known[name] >= VOCABULARY:
             small[name] = value
-    return without_dropout(kind(**{**small, **sizes}))
+    made = without_dropout(kind(**{**small, **sizes}))
+    made._experts_implementation = "eager"  # grouped_mm knows no float64
+    return made
