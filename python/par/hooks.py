@@ -3,6 +3,7 @@ import collections
 import contextlib
 import os
 import sys
+import warnings
 
 
 def found(torch, module):
@@ -37,7 +38,9 @@ def watching(torch):
 def differentiable(torch):
     """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them: a forward that differentiates
     (autograd.grad, torch's scan) fails within."""
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: None):
+    nothing = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: None)
+    with torch.enable_grad(), nothing, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Error detected in")  # where it fails
         yield
 
 

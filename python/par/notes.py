@@ -65,6 +65,8 @@ def is_constant(torch, module, tensor):
         node = ahead.pop()
         if node.op == "placeholder" and node not in fixed:
             return False
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            return False  # drawn anew in each step
         if node not in found:
             found.add(node)
             ahead += shared.get(node, [])

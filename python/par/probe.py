@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import warnings
 
-from . import branches, failures, functions, gradients, hooks, nested, notes, selections, structure
+from . import branches, draws, failures, functions, gradients, hooks, nested, notes, selections, structure
 from .errors import Error
 
 
@@ -49,9 +49,12 @@ def _run(torch, module, arguments, values, mode, way):
         conditions = within.enter_context(branches.noted(torch))
         chosen = within.enter_context(selections.noted(torch))
         within.enter_context(functions.watched(torch))
+        drawn = within.enter_context(draws.watched())
         within.enter_context(mode or contextlib.nullcontext())
         within.enter_context(way)
         result = module(*positional, **named)
+    if drawn:
+        warnings.warn(draws.warning(drawn), stacklevel=4)
     names, tensors = nested.results(torch, result)
     if not names:
         raise Error(f"forward of {type(module).__name__} returns no tensor", code=2)

@@ -89,9 +89,9 @@ SIZES = {
 }
 HIERARCHY = {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]}
 WINDOWS = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 4}
-WAVES = {"conv_dim": [8] * 7, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2}
+WAVES = {"apply_spec_augment": False, "conv_dim": [8] * 7, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2}
 SIZES.update({
-    "images/convnext": HIERARCHY, "images/convnextv2": HIERARCHY, "images/poolformer": HIERARCHY,
+    "images/convnext": {**HIERARCHY, "image_size": 64}, "images/convnextv2": {**HIERARCHY, "image_size": 64}, "images/poolformer": HIERARCHY,
     "images/resnet": {**HIERARCHY, "embedding_size": 8}, "images/regnet": {**HIERARCHY, "embedding_size": 8},
     "images/segformer": {**HIERARCHY, "num_attention_heads": [1, 2, 2, 4], "decoder_hidden_size": 16},
     "images/pvt": {**HIERARCHY, "num_attention_heads": [1, 2, 2, 4], "sequence_reduction_ratios": [2, 2, 1, 1]},

@@ -216,6 +216,17 @@ class Brought(unittest.TestCase):
             ],
         )
 
+    def test_a_branch_on_a_draw_is_no_constant(self):
+        """As dropping whole layers is."""
+        import torch
+
+        def forward(x):
+            return x * 2 if torch.rand([]) < 2 else x
+
+        line = forward.__code__.co_firstlineno + 1
+        (said,) = self.holds(forward, torch.randn(3))
+        self.assertIn(f"{__file__}:{line}", said)
+
     def test_masks_of_transformers(self):
         """None for a mask of ones that the model makes, one of the window, one that is an input; with open
         lengths."""
@@ -364,6 +375,18 @@ class Brought(unittest.TestCase):
         self.assertLessEqual(
             {"RandomUniformLike", "RandomUniform", "TopK"}, {node.op_type for node in model.graph.node}
         )
+
+    def test_draws_outside_of_pytorch(self):
+        import numpy
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x * float(numpy.random.rand())
+
+        _, said = self.exported(Net(), {"x": torch.ones(3)})
+        self.assertEqual(said, ["forward draws from numpy.random: the file holds one draw for all steps; torch.rand and the like "
+                                "are drawn anew in each"])
 
     def test_a_number_before_a_tensor(self):
         import torch
