@@ -2,18 +2,24 @@
 import ctypes
 import os
 
+from . import exported
 from .bundle import Bundle
 from .findings import take
 from .libraries import CHECK, CHECK_PHASES, compiler
 from .plan import compile_options
 
 
-def compile(model, plan=None, *, out=None, set=None, check_phases=False):
-    """Compiles the ONNX file `model` under `plan` and writes a bundle, once it is proved.
+def compile(model, *arguments, plan=None, inputs=None, out=None, set=None, check_phases=False, **options):
+    """Compiles a model under a plan and writes a bundle, once it is proved.
 
-    model: path of a .onnx or .onnx.gz file. plan: path of a plan (docs/plan.md), a dict with its keys
-    ({"mesh": {"dp": 4}, "train": {"loss": "cross_entropy"}}), or a list of files and then dicts, later ones overriding
-    earlier ones; None is the empty plan: one rank, prediction.
+        par.compile("model.onnx", plan)
+        par.compile(module, {"tokens": tokens}, plan, dynamic={"tokens": ["batch", "seq"]})
+
+    model: path of a .onnx or .onnx.gz file; or a torch.nn.Module, which is exported first, with example inputs and the
+    options of par.export (dynamic, outputs, opset, weights). Its file lies beside the bundle, OUT.onnx, where the bundle
+    finds its weights.
+    plan: path of a plan (docs/plan.md), a dict with its keys ({"mesh": {"dp": 4}, "train": {"loss": "cross_entropy"}}), or
+    a list of files and then dicts, later ones overriding earlier ones; None is the empty plan: one rank, prediction.
     out: the folder to write; the default is the model's name + ".par" in the working directory.
     set: overrides that come last, {"batch.microbatches": 8} or ["batch.microbatches=8"].
     check_phases: interprets the program before and after every phase and compares; slow, for small models.
@@ -21,17 +27,27 @@ def compile(model, plan=None, *, out=None, set=None, check_phases=False):
     Returns a Bundle. Raises par.Error with the place and all that is wrong (.findings); nothing is written then. Several
     threads may compile at once, and other Python threads run meanwhile.
     """
-    text, folder, warnings = _run(model, plan, out, set, CHECK_PHASES if check_phases else 0)
+    inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
+    flags = CHECK_PHASES if check_phases else 0
+    if not exported.is_module(model):
+        text, folder, warnings = _run(model, plan, out, set, flags)
+    else:
+        with exported.beside(model, inputs, out, options) as (file, folder):
+            text, folder, warnings = _run(file, plan, folder, set, flags)
     return Bundle(folder, summary=text, warnings=warnings)
 
 
-def check(model, plan=None, *, set=None):
+def check(model, *arguments, plan=None, inputs=None, set=None, **options):
     """All of par.compile but writing the bundle: the plan, the memory bound, the proof and the prediction.
 
     Returns the summary as text (bytes of a rank at its peak, what it sends in a step, the predicted step). Raises
     par.Error as par.compile does.
     """
-    return _run(model, plan, None, set, CHECK)[0]
+    inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
+    if not exported.is_module(model):
+        return _run(model, plan, None, set, CHECK)[0]
+    with exported.structure(model, inputs, options) as file:
+        return _run(file, plan, None, set, CHECK)[0]
 
 
 def names(model, kind=None):

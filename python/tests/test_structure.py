@@ -176,6 +176,50 @@ class Structure(Case):
         self.assertEqual({name for name, tensor in found.items() if tensor.external_data}, {name for name, _ in real.named_parameters()})
 
 
+class Compile(Case):
+    PLAN = {"train": {"loss": "cross_entropy", "optimizer": "sgd"}, "mesh": {"dp": 2}, "batch": 4}
+    DYNAMIC = {"tokens": ["batch", None]}
+    DATA = {"tokens": torch.arange(16).view(4, 4) % 11, "labels": torch.arange(16).view(4, 4) % 7} if HAS_TORCH else {}
+
+    def compile(self, module, plan=None, **more):
+        return par.compile(module, {"tokens": torch.arange(8).view(2, 4)}, plan or self.PLAN, dynamic=self.DYNAMIC,
+                           out=self.folder / "net.par", **more)
+
+    def files(self):
+        return {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+
+    def losses(self, bundle):
+        return bundle.run(data=self.DATA, steps=2, order="sequential", quiet=True).losses
+
+    def test_in_one_call(self):
+        module = Net()
+        bundle = self.compile(module)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["net.par", "net.par.onnx"])
+        par.export(module, {"tokens": torch.arange(8).view(2, 4)}, self.folder / "net.onnx", dynamic=self.DYNAMIC)
+        apart = par.compile(self.folder / "net.onnx", self.PLAN, out=self.folder / "apart.par")
+        self.assertEqual(self.losses(bundle), self.losses(apart))
+        self.assertIn("proved", par.check(module, {"tokens": torch.arange(8).view(2, 4)}, self.PLAN, dynamic=self.DYNAMIC))
+
+    def test_what_fails_leaves_what_was_there(self):
+        losses, before = self.losses(self.compile(Net())), self.files()
+        error = self.refused(self.compile, Net(), {**self.PLAN, "train": {"loss": "cross_entropi"}})
+        self.assertIn('did you mean "cross_entropy"?', error.message)
+        self.assertEqual(self.files(), before)
+        self.assertEqual(self.losses(par.Bundle(self.folder / "net.par")), losses)
+        self.compile(Net())
+        self.assertNotEqual(self.files(), before)
+
+    def test_calls_that_fit_nothing(self):
+        error = self.refused(par.compile, Net())
+        self.assertEqual((error.message, error.code), ("par.compile of a module (Net) needs example inputs", 2))
+        self.assertEqual(self.refused(par.compile, "m.onnx", {}, {}).message, "par.compile takes a model's file and a plan")
+        self.assertEqual(self.refused(par.compile, "m.onnx", {}, dynamic={}).message, '"dynamic" is for a module; "m.onnx" is exported already')
+        self.assertEqual(self.refused(par.compile, Net(), {}, out=self.folder / "none" / "net.par").message,
+                         f'"{self.folder}/none/net.par" cannot be written: there is no folder "{self.folder}/none"')
+        with self.assertRaisesRegex(TypeError, "par.compile has no argument 'dynamics'"):
+            par.compile(Net(), {}, {}, dynamics={})
+
+
 class Containers(Case):
     def test_lists_dicts_and_what_is_constant(self):
         @dataclasses.dataclass
