@@ -50,9 +50,12 @@ class Bundle:
         from .run import run
         return run(self, **options)
 
-    def predict(self, **options):
+    def predict(self, *arrays, **options):
         """Predicts with a bundle compiled without `train`: par.predict."""
         from .run import predict
+        if arrays:
+            raise Error("predict takes arrays by the names of the model's inputs, and a file for what it predicts", code=2,
+                        notes=['bundle.predict(data={"input": array}, output="scores.safetensors")'])
         return predict(self, **options)
 
     def verify(self):

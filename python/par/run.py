@@ -67,17 +67,26 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     return Run([json.loads(line) for line in lines], said)
 
 
-def predict(bundle, *, data=None, text=None, output, weights=None, init=False, comm=None, threads=None, timeout=None,
+def predict(bundle, *, data=None, text=None, output=None, weights=None, init=False, comm=None, threads=None, timeout=None,
             quiet=True) -> str:
     """What a bundle that was compiled without `train` predicts for `data`; returns the path of `output`.
 
     output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The
     other arguments are those of par.run. Raises par.Error.
     """
+    if output is None:
+        raise Error('predict writes a file: output="scores.safetensors"', code=2)
     with _scratch() as folder:
         flags = _flags({"--text": text, "--output": output, "--comm": comm, "--threads": threads, "--timeout": timeout},
                        _inputs(data, weights, folder), {"--init": init})
-        _start(bundle, flags, quiet)
+        try:
+            _start(bundle, flags, quiet)
+        except Error as error:
+            if 'no entry "predict"' not in error.message:
+                raise
+            raise Error(error.message, code=error.code, file=error.file, notes=[
+                'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") predicts, '
+                'with weights="ckpt/100" or what run(export=...) wrote']) from None
     return os.fspath(output)
 
 

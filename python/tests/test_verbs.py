@@ -237,6 +237,22 @@ class Verbs(unittest.TestCase):
         serving = par.compile(MLP, out=self.folder / "serve.par")
         out = serving.predict(data=DATA, output=self.folder / "out.safetensors", comm="inproc")
         self.assertGreater(os.path.getsize(out), 100)
+        error = self.refused(self.trained.predict, data=DATA, output=self.folder / "out.safetensors", comm="inproc")
+        self.assertEqual((error.code, error.message), (1, 'this bundle has no entry "predict"; it has eval, train'))
+        self.assertEqual(error.notes, (
+            'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") predicts, with '
+            'weights="ckpt/100" or what run(export=...) wrote',))
+        error = self.refused(serving.predict, [1.0])
+        self.assertEqual((error.code, error.message), (2, "predict takes arrays by the names of the model's inputs, and a file for "
+                                                          "what it predicts"))
+        self.assertEqual(error.notes, ('bundle.predict(data={"input": array}, output="scores.safetensors")',))
+        self.assertEqual(self.refused(serving.predict, data=DATA).message, 'predict writes a file: output="scores.safetensors"')
+
+    def test_calls_of_compile_that_fit_nothing(self):
+        self.assertEqual(self.refused(par.compile, MLP, TRAIN, TRAIN).message, "par.compile takes a model's file and a plan")
+        self.assertEqual(self.refused(par.check, MLP, TRAIN, dynamic={}).message, f'"dynamic" is for a module; "{MLP}" is exported already')
+        with self.assertRaisesRegex(TypeError, "par.compile has no argument 'dynamics'"):
+            par.compile(MLP, TRAIN, dynamics={})
 
 
 if __name__ == "__main__":

@@ -156,7 +156,13 @@ const ExpandedEntry &LoadedProgram::entry(const std::string &name) {
     std::string names;
     for (const format::Entry &entry : source.entries)
       names += (names.empty() ? "" : ", ") + entry.name;
-    throw Failure::at(place, Message::noEntry, name, names);
+    Failure failure = Failure::at(place, Message::noEntry, name, names);
+    if (name == "predict")
+      throw std::move(failure).note("a bundle that trains does not predict: compile its model without train (--set train=null) "
+                                    "and run that bundle with --weights");
+    if (source.findEntry("predict") != format::kNone)
+      throw std::move(failure).note("a bundle without train does nothing but predict: compile the model with train");
+    throw failure;
   }
   expanded.push_back(std::make_unique<ExpandedEntry>(Expander(*this, source.entries[index]).take()));
   return *expanded.back();

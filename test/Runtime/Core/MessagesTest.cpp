@@ -162,7 +162,12 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   expectSays("this bundle has no entry \"eval\"; it has train");
   trainOnly.programs[0].entries[0].name = "predict";
   EXPECT_EQ(run({write(trainOnly, "predict"), "--init", "--eval", "--text", text()}), 1);
-  expectSays("this bundle has no entry \"eval\"; it has predict");
+  expectSays("this bundle has no entry \"eval\"; it has predict\n"
+             "  note: a bundle without train does nothing but predict: compile the model with train");
+  EXPECT_EQ(run({good, "--init", "--output", folder / "p.safetensors", "--text", text()}), 1);
+  expectSays("this bundle has no entry \"predict\"; it has train, eval\n"
+             "  note: a bundle that trains does not predict: compile its model without train (--set train=null) and run that bundle "
+             "with --weights");
 }
 
 TEST_F(Mistakes, ofTheWrongNumberOfRanks) {
