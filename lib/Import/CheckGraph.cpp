@@ -165,6 +165,10 @@ LogicalResult GraphImporter::checkModel() {
   }
   for (const onnx::ValueInfo &output : model.outputs)
     used.insert(output.name);
+  for (const onnx::BufferUpdate &update : writtenBuffers()) {
+    used.insert(update.output);
+    used.insert(update.buffer);
+  }
   return success(succeeded(checkInputs()) && succeeded(checkFunctions()) && succeeded(checkNames()));
 }
 

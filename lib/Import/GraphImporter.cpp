@@ -219,6 +219,8 @@ LogicalResult GraphImporter::importNodes() {
   llvm::StringSet<> live;
   for (const onnx::ValueInfo &output : model.outputs)
     live.insert(output.name);
+  for (const onnx::BufferUpdate &update : writtenBuffers())
+    live.insert(update.output);
   auto isLive = [&](const onnx::Node &node) {
     return node.outputs.empty() || // which is wrong, and said
            llvm::any_of(node.outputs, [&](const std::string &output) { return live.contains(output); });
@@ -270,6 +272,8 @@ LogicalResult GraphImporter::finish() {
       return failure();
     results.push_back(*loss);
     outputNames.push_back("loss");
+    if (failed(writeBuffers()))
+      return failure();
   } else {
     for (const onnx::ValueInfo &output : model.outputs) {
       auto found = values.find(output.name);

@@ -80,6 +80,9 @@ public:
   mlir::Value updated(size_t i);
   /// `result` is handed on to the next node that moves the variable behind input i: PyTorch calls one module several times.
   void handOn(size_t i, mlir::Value result);
+  /// Of a batch norm whose moving mean, input i, is the mean of all steps': their number with this call of it, a scalar of
+  /// `element`. Null of others.
+  llvm::FailureOr<mlir::Value> stepsAveraged(size_t i, mlir::Type element);
   /// In how many groups of consecutive samples a batch has statistics of its own.
   int64_t batchNormGroups() const;
   /// Whether the model is to be trained.
@@ -238,6 +241,9 @@ private:
   mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
   mlir::LogicalResult foldNode(const onnx::Node &node, mlir::Location loc, bool &folded);
   mlir::LogicalResult finish();
+  /// The buffers that a step of this kind writes: one that trains.
+  llvm::ArrayRef<onnx::BufferUpdate> writtenBuffers() const;
+  mlir::LogicalResult writeBuffers();
   mlir::Location locationOf(const onnx::ValueInfo &output);
   /// `node "r": output "y" ` + what follows.
   mlir::InFlightDiagnostic errorAt(const onnx::ValueInfo &output);
@@ -290,6 +296,7 @@ private:
   llvm::DenseMap<mlir::Value, VariableOp> handedOn; ///< what stands for a moved variable, by the node that moved it last
   llvm::DenseMap<VariableOp, WriteOp> moves;        ///< its one write
   llvm::DenseMap<mlir::Value, bool> reached; ///< of values that were asked for: what hasGradient says
+  llvm::StringMap<unsigned> averaged;  ///< calls of each batch norm that averages over all steps
   llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;

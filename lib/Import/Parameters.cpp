@@ -192,6 +192,10 @@ ParameterTable classifyParameters(const onnx::Model &model) {
       table.trainable.insert(tensor.name);
   }
   table.moved = batchNormStatistics(model, true);
+  for (const onnx::BufferUpdate &update : model.updates) {
+    table.moved.insert(update.buffer);
+    table.trainable.erase(update.buffer);
+  }
   findTies(model, initializers, table);
   findPassedOn(model, initializers, table);
   nameWithoutWrapper(table);

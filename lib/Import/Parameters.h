@@ -16,7 +16,8 @@ struct ParameterTable {
   /// every float initializer of more than one element, or with the name of a module's weight or bias, that is no batch norm's
   /// statistic and says no shape.
   llvm::StringSet<> trainable;
-  /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode.
+  /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode, and buffers that
+  /// forward writes.
   llvm::StringSet<> moved;
   /// Means and variances of all batch norms. Where a model predicts they come with the weights, whatever the file says.
   llvm::StringSet<> statistics;

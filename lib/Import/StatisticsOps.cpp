@@ -104,8 +104,13 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
   Term normed = statistics.centred * statistics.spread(factor, statistics.centred);
   Term result = (statistics.grouped ? normed.reshape(norm.shape()) : normed) + norm.spread(norm.bias);
   double momentum = importer.node.floatAttribute("momentum", 0.9);
+  FailureOr<Value> steps = importer.stepsAveraged(3, norm.x.getType().getElementType());
+  if (failed(steps))
+    return failure();
   auto moved = [&](Term before, Term now) {
-    return before * momentum + statistics.meanOfGroups(now) * (1 - momentum);
+    Term mean = statistics.meanOfGroups(now);
+    return *steps ? before + (mean - before) / mean.with(*steps).broadcast({}, mean.getShape())
+                  : before * momentum + mean * (1 - momentum);
   };
   // What is kept is PyTorch's: its moving variance is the unbiased one, ONNX's result is not.
   double count = double(countElements(norm.shape())) / double(norm.shape()[1] * groups);

@@ -57,6 +57,26 @@ llvm::Error readFrozen(const onnx::Model &model, const json::Object &object, Tra
   return llvm::Error::success();
 }
 
+/// Of the module of a batch norm, "" where that is the model.
+std::string batchNormCounter(StringRef module) { return (module.empty() ? "" : module.str() + ".") + "num_batches_tracked"; }
+
+llvm::Error readCumulative(const onnx::Model &model, const json::Object &object, TrainingMarks &marks) {
+  llvm::Expected<ArrayRef<json::Value>> modules = listOf(object, "cumulative");
+  if (!modules)
+    return modules.takeError();
+  for (const json::Value &module : *modules) {
+    std::optional<StringRef> text = module.getAsString();
+    if (!text)
+      return wrong("has a cumulative batch norm that is no name");
+    std::string counter = batchNormCounter(*text);
+    if (llvm::none_of(model.updates, [&](const onnx::BufferUpdate &update) { return update.buffer == counter; }))
+      return wrong("says that the batch norm \"" + *text + "\" averages over all steps, and the model does not count them in \"" +
+                   counter + "\"");
+    marks.cumulative.insert(*text);
+  }
+  return llvm::Error::success();
+}
+
 /// Nodes are known by their names, which must then be theirs alone.
 llvm::Error checkNode(const onnx::Model &model, StringRef name) {
   size_t found = 0;
@@ -121,9 +141,11 @@ llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model) {
     return wrong("says no version");
   if (*version < 1 || *version > newestVersion)
     return wrong("is of version " + Twine(*version) + ", this par-compile reads " + Twine(newestVersion));
-  if (llvm::Error error = checkKeys(*object, {"version", "frozen", "embeddings"}))
+  if (llvm::Error error = checkKeys(*object, {"version", "frozen", "embeddings", "cumulative"}))
     return error;
   if (llvm::Error error = readFrozen(model, *object, marks))
+    return error;
+  if (llvm::Error error = readCumulative(model, *object, marks))
     return error;
   llvm::Expected<ArrayRef<json::Value>> embeddings = listOf(*object, "embeddings");
   if (!embeddings)
@@ -162,6 +184,20 @@ Value NodeImporter::stopGradient(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   auto bits = type.clone(builder.getIntegerType(type.getElementTypeBitWidth()));
   return BitCastOp::create(builder, loc, type, BitCastOp::create(builder, loc, bits, value));
+}
+
+FailureOr<Value> NodeImporter::stepsAveraged(size_t i, Type element) {
+  VariableOp variable = movedVariable(i);
+  StringRef module = variable ? variable.getSymName() : StringRef();
+  if (!module.consume_back("running_mean"))
+    return Value();
+  module.consume_back(".");
+  if (!graph.marks.cumulative.contains(module))
+    return Value();
+  Value counter = graph.values.lookup(batchNormCounter(module)).computed;
+  if (!counter || cast<RankedTensorType>(counter.getType()).getRank() != 0)
+    return error() << "its counter \"" << batchNormCounter(module) << "\" is no number";
+  return Value(termOf(*this, counter).convert(element) + double(++graph.averaged[module]));
 }
 
 const EmbeddingMark *NodeImporter::embeddingMark() const {

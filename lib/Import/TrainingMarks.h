@@ -23,10 +23,11 @@ struct EmbeddingMark {
 struct TrainingMarks {
   llvm::StringSet<> frozen;                  ///< initializers that need no gradient in PyTorch
   llvm::StringMap<EmbeddingMark> embeddings; ///< by the name of the Gather
+  llvm::StringSet<> cumulative; ///< modules of batch norms whose moving statistics are the mean of all steps' (momentum=None)
 };
 
 /// `{"version": 1, "frozen": ["a.weight"], "embeddings": [{"node": "node_embedding", "padding_row": 1,
-/// "scale_by_frequency": true}]}`, every key but the version optional; nothing is marked in a file without it. Fails with
+/// "scale_by_frequency": true}], "cumulative": ["norm"]}`, every key but the version optional; nothing is marked in a file without it. Fails with
 /// a lower-case sentence where it is no such text, or names what the model does not have.
 llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model);
 

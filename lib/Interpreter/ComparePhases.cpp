@@ -79,7 +79,7 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
     return mlir::emitError(module.getLoc()) << "nothing to compare: the module has neither a step nor an entry";
   Named variables = makeVariables(module, seed);
   // Before Train an entry still selects by its mode. It is held against what Train leaves of it, an entry that is not
-  // trained; what it writes (moving statistics) goes to the one that is.
+  // trained; what it writes (moving statistics, buffers) goes to the one that is.
   auto mode = module.lookupSymbol<VariableOp>(trainingVariable);
   if (mode)
     variables[trainingVariable.str()] = Tensor::ofInts(mode.getTensorType(), {0});
@@ -106,7 +106,7 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
     FailureOr<Outcome> outcome = runEntry(module, name, variables, entry.inputs);
     if (failed(outcome))
       return failure();
-    if (mode)
+    if (mode || name == "eval")
       outcome->written.clear();
     if (first)
       entry.outcome = std::move(*outcome);

@@ -317,8 +317,13 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
       initialized |= tensor.name == info.name();
     (initialized ? model.initialized : model.inputs).push_back(convert(info));
   }
-  for (const auto &info : graph.output())
-    model.outputs.push_back(convert(info));
+  for (const auto &info : graph.output()) {
+    ValueInfo output = convert(info);
+    if (std::string_view buffer = lookup(output.metadata, "par.updates"); !buffer.empty())
+      model.updates.push_back({output.name, std::string(buffer)});
+    else
+      model.outputs.push_back(std::move(output));
+  }
   nameOpenDims(model.inputs);
   nameOpenDims(model.outputs);
   for (const auto &info : graph.value_info())

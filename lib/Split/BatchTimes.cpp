@@ -159,6 +159,9 @@ LogicalResult BatchTimes::classify(Operation *op) {
     return classifyRead(read);
   } else if (auto write = dyn_cast<WriteOp>(op); write && microbatches > 1 && isCarried(write)) {
     return classifyCarried(write);
+  } else if (write && microbatches > 1 && sliced) {
+    return write->emitError() << "couples microbatches: what is written to the buffer \"" << write.getVariable()
+                              << "\" is not the same for all samples; say batch.microbatches: 1";
   } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
     // Its value is the seed's, whatever becomes of the loss.
     joined = of(cotangent.getSeed());

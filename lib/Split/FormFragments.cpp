@@ -2,6 +2,8 @@
 #include "par/Dialect/Modes.h"
 #include "par/Split/Passes.h"
 
+#include "llvm/ADT/StringSet.h"
+
 #include <map>
 #include <set>
 
@@ -17,8 +19,8 @@ namespace {
 /// Rebuilds one step out of runs, transfers and the other step ops.
 class Former {
 public:
-  Former(StepOp step, SmallVector<StageOp> stages)
-      : step(step), module(step->getParentOfType<ModuleOp>()), stages(std::move(stages)),
+  Former(StepOp step, SmallVector<StageOp> stages, const llvm::StringSet<> &written)
+      : step(step), module(step->getParentOfType<ModuleOp>()), stages(std::move(stages)), written(written),
         builder(step.getContext()) {}
 
   void run();
@@ -45,6 +47,7 @@ private:
   void emitBeside(SmallVector<Operation *> &pending);
   void emitLoop(LoopOp loop);
   void emitReduce(StageReduceOp reduce);
+  int64_t ownerOf(WriteOp write);
   void emitWrite(WriteOp write);
   std::set<int64_t> readersOf(WriteOp carried, int64_t stage);
   void emitCarried(WriteOp write, Value value, int64_t stage);
@@ -56,6 +59,7 @@ private:
   StepOp step;
   ModuleOp module;
   SmallVector<StageOp> stages;
+  const llvm::StringSet<> &written; ///< by some step
   OpBuilder builder;
   std::map<std::pair<void *, int64_t>, Value> values; ///< (old value, stage) -> new value
   llvm::StringMap<unsigned> names;
@@ -64,14 +68,16 @@ private:
 
 } // namespace
 
-/// The variable at a stage. Parameters are owned by the first stage that uses them; the others have copies.
+/// The variable at a stage. Parameters, and buffers that a step writes, are owned by the first stage that uses them; the others
+/// have copies.
 Value Former::readAt(ReadOp read, int64_t stage) {
   Value &value = values[{read.getResult().getAsOpaquePointer(), stage}];
   if (value)
     return value;
   auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
   StringAttr name = variable.getSymNameAttr();
-  bool owned = variable.getKind() == VariableKind::parameter;
+  bool owned = variable.getKind() == VariableKind::parameter ||
+               (variable.getKind() == VariableKind::buffer && written.contains(name.getValue()));
   std::set<int64_t> users = usersOf(read);
   if (owned && !users.empty() && stage != *users.begin()) {
     name = builder.getStringAttr(name.getValue() + "." + stages[stage].getSymName());
@@ -328,6 +334,14 @@ void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
   }
 }
 
+/// The first stage that uses what a step writes; -1 if none does.
+int64_t Former::ownerOf(WriteOp write) {
+  for (auto read : write->getBlock()->getOps<ReadOp>())
+    if (std::set<int64_t> users = usersOf(read); read.getVariable() == write.getVariable() && !users.empty())
+      return *users.begin();
+  return -1;
+}
+
 /// Writes the owner; copies on other stages get the new value by a transfer.
 void Former::emitWrite(WriteOp write) {
   Value old = write.getOperand();
@@ -335,8 +349,13 @@ void Former::emitWrite(WriteOp write) {
   Value value = at(old, stage);
   if (!value)
     return; // an input or a variable written back as it is
-  if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() == VariableKind::carried)
+  VariableKind kind = module.lookupSymbol<VariableOp>(write.getVariable()).getKind();
+  if (kind == VariableKind::carried)
     return emitCarried(write, value, stage);
+  if (int64_t owner = kind == VariableKind::buffer ? ownerOf(write) : -1; owner >= 0 && owner != stage) {
+    Value there = at(old, owner);
+    value = there ? there : TransferOp::create(builder, write.getLoc(), distType(old.getType(), owner), value).getResult();
+  }
   WriteOp::create(builder, write.getLoc(), value, write.getVariable());
   for (auto copy : module.getOps<VariableOp>()) {
     if (copy.getKind() != VariableKind::copy || copy.getOf() != write.getVariable())
@@ -434,8 +453,12 @@ struct FormFragmentsPass : impl::FormFragmentsPassBase<FormFragmentsPass> {
       getOperation().emitError() << "has no par.stage; Annotate makes at least one";
       return signalPassFailure();
     }
+    llvm::StringSet<> written;
     for (StepOp step : getOperation().getOps<StepOp>())
-      Former(step, stages).run();
+      for (WriteOp write : step.getBlock().getOps<WriteOp>())
+        written.insert(write.getVariable());
+    for (StepOp step : getOperation().getOps<StepOp>())
+      Former(step, stages, written).run();
   }
 };
 } // namespace

@@ -5,7 +5,7 @@ import os
 import pathlib
 import warnings
 
-from . import (attention, bags, branches, casts, checks, complexes, experts, failures, gradients, hooks, inputs as examples, nested,
+from . import (attention, bags, branches, buffers, casts, checks, complexes, experts, failures, gradients, hooks, inputs as examples, nested,
                probe, progress, selections, settings, structure, traced, translations)
 from .arguments import Arguments
 from .errors import Error
@@ -36,8 +36,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
 
     ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
-    scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. There is a
-    warning, and Par trains otherwise, for buffers that forward changes (but batch norm's statistics), for hooks on
+    scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. Buffers that
+    forward writes are state of the training step (par.buffers). There is a warning, and Par trains otherwise, for hooks on
     gradients and own `torch.autograd.Function`s, of which only forward is exported (those whose gradient would be lost are
     refused), for torch.autocast, which precision in the plan replaces, and for a branch on a tensor's value, of which the
     file holds the side that the example took. While it exports, `use_cache` and the like of transformers' configurations
@@ -61,19 +61,23 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     try:
         with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(torch, module, weights) as mode:
             with settings.exportable(module), traced.hidden(torch, module, mode):
+                versions = buffers.versions(module)
                 found = probe.run(torch, module, arguments, values, mode)
+                written, cumulative = buffers.written(torch, module, versions), buffers.cumulative(torch, module)
                 _restore(torch, before)  # the file's statistics are those of before
                 with contextlib.nullcontext() if found.plain else nested.flat(torch, module, arguments), \
+                        buffers.returned(module, written), buffers.momenta(module, cumulative), \
                         experts.exportable(torch, module), gradients.tracing(torch) as functions, \
                         casts.exportable(torch) as dtypes, branches.exportable(torch, module, found.conditions) as followed, \
                         selections.exportable(torch, module, found.chosen):
                     program = _run_exporter(torch, module, names, values, dims, outputs or found.outputs, opset)
+            buffers.note(torch, module, program, written)
             examples.check(program.model.graph, dims)
             _make_distinct(program.model.graph)
             used = _reaching_outputs(program.exported_program.graph, program.exported_program.graph_signature)
             _check(module, program, used)
-            gradients.note(torch, module, program, used)
-            gradients.warn(torch, module, program.exported_program.graph_signature, functions)
+            gradients.note(torch, module, program, used, cumulative)
+            gradients.warn(functions)
             if hooked := hooks.found(torch, module) + found.hooked:
                 warnings.warn(hooks.warning(hooked, gradients.some), stacklevel=2)
             if dtypes:

@@ -11,9 +11,10 @@ TIED = "par.tied"
 VERSION = 1
 
 
-def note(torch, module, program, used):
+def note(torch, module, program, used, cumulative):
     """Writes parameters without gradients, the further names of tied ones and the embeddings that mask or scale theirs into the
-    file's metadata. `used`: the names of PyTorch's graph that an output depends on."""
+    file's metadata. `used`: the names of PyTorch's graph that an output depends on. `cumulative`:
+    batch norms whose statistics are the mean of all steps'."""
     said = {}
     frozen = _frozen(module, program.model.graph.initializers)
     if frozen:
@@ -21,6 +22,8 @@ def note(torch, module, program, used):
     embeddings = _embeddings(torch, program, used)
     if embeddings:
         said["embeddings"] = embeddings
+    if cumulative:
+        said["cumulative"] = cumulative
     tied = _tied(module, program.model.graph.initializers)
     if tied:
         program.model.metadata_props[TIED] = json.dumps(tied)
@@ -71,16 +74,10 @@ def _embeddings(torch, program, used):
     return found
 
 
-def warn(torch, module, signature, own_functions):
-    """Says what of the module's training the file does not hold. `own_functions`: those that forward used."""
-    norms = torch.nn.modules.batchnorm._NormBase
-    own = {f"{name}.{buffer}".lstrip(".") for name, part in module.named_modules() if isinstance(part, norms)
-           for buffer, _ in part.named_buffers(recurse=False)}
-    changed = [name for name in signature.buffers_to_mutate.values() if name not in own]
-    if changed:
-        warnings.warn(f"buffers that forward changes in PyTorch ({some(changed)}) keep their values in Par", stacklevel=3)
-    if own_functions:
-        warnings.warn(f"the backward of {some(own_functions)} (torch.autograd.Function) is not in the file: Par differentiates "
+def warn(functions):
+    """Says what of the module's training the file does not hold. `functions`: the own ones that forward used."""
+    if functions:
+        warnings.warn(f"the backward of {some(functions)} (torch.autograd.Function) is not in the file: Par differentiates "
                       f"what its forward computes", stacklevel=3)
 
 

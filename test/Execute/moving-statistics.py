@@ -32,18 +32,27 @@ CALLS = {"once": MODEL, **{
 node again BatchNormalization xx,net.norm.weight,net.norm.bias,{statistics} -> yy,mm,vv training_mode=1 momentum=0.75
 node both Add y,yy -> yyy
 node s Mul yyy,""") for word, statistics in (("handed on", "m,v"), ("named again", "net.norm.running_mean,net.norm.running_var"))}}
+# PyTorch's momentum=None: the mean of all steps, of which the file has seen two; a second call counts as a step of its own.
+for word in ("once", "handed on"):
+    CALLS["mean of steps, " + word] = CALLS[word] + f"""init net.norm.num_batches_tracked i64[] = 2
+init calls i64[] = {1 if word == "once" else 2}
+node count Add net.norm.num_batches_tracked,calls -> next
+updates next i64[] net.norm.num_batches_tracked
+training {{"version": 1, "cumulative": ["net.norm"]}}
+"""
 STEPS, SAMPLES = 3, 4
 
 
-def expected(rows, calls):
-    """New = 0.75 of the old + 0.25 of the batch's; the variance is that of a sample, divided by n - 1."""
+def expected(rows, calls, cumulative):
+    """New = 0.75 of the old + 0.25 of the batch's, or that of step n 1 / n; the variance is that of a sample, divided by n - 1."""
     mean, variance = [0.5, -1.0], [2.0, 3.0]
     for step in range(STEPS):
         for channel in range(2):
             seen = [x for row in rows[step * SAMPLES:(step + 1) * SAMPLES] for x in row[channel * 3:channel * 3 + 3]]
-            for values in (seen, [x * x for x in seen])[:calls]:
-                mean[channel] = 0.75 * mean[channel] + 0.25 * statistics.fmean(values)
-                variance[channel] = 0.75 * variance[channel] + 0.25 * statistics.variance(values)
+            for call, values in enumerate((seen, [x * x for x in seen])[:calls]):
+                share = 1 / (2 + step * calls + call + 1) if cumulative else 0.25
+                mean[channel] += share * (statistics.fmean(values) - mean[channel])
+                variance[channel] += share * (statistics.variance(values) - variance[channel])
     return {"net.norm.running_mean": mean, "net.norm.running_var": variance}
 
 
@@ -65,7 +74,7 @@ def main():
     for calls, model in CALLS.items():
         found = trained(folder, model)
         print(calls, *sorted(found))
-        for name, wanted in expected(rows, 1 if calls == "once" else 2).items():
+        for name, wanted in expected(rows, 1 if "once" in calls else 2, "steps" in calls).items():
             off = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found[name][1], wanted))
             print(f"{name}: {'equal' if off < 1e-5 else f'{found[name][1]}, expected {wanted}'}")
 

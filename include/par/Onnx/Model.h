@@ -124,6 +124,11 @@ struct Graph {
   std::vector<ValueInfo> inputs, outputs;
 };
 
+/// An output of the graph that is the next value of a buffer, which forward writes (par.export).
+struct BufferUpdate {
+  std::string output, buffer;
+};
+
 /// A function of the model: what a node of its name and domain stands for. It sees its own values alone.
 struct Function {
   std::string domain, name, overload;
@@ -153,7 +158,8 @@ struct Model {
   std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs; ///< without those that an initializer gives a value
   std::vector<ValueInfo> initialized; ///< these
-  std::vector<ValueInfo> outputs;
+  std::vector<ValueInfo> outputs; ///< without those that are a buffer's next value
+  std::vector<BufferUpdate> updates;
   std::vector<ValueInfo> valueInfo;
   std::vector<SignatureEntry> signature;
   std::vector<Function> functions;

@@ -9,6 +9,7 @@
     ir 10                         opset 20                  function local::f
     signature p_w PARAMETER w     (a line of torch.export's graph signature)
     training {"version": 1}       (what par.export notes in the model's metadata)
+    updates y f32[4] mean          (an output that is the next value of a buffer)
     tied {"a": "b"}                (further names of initializers that par.export notes there)
 """
 import re
@@ -126,6 +127,9 @@ def encode(lines):
         key, _, rest = line.strip().partition(" ")
         if key in ("input", "output"):
             graph += block({"input": 11, "output": 12}[key], value_info(*rest.split()))
+        elif key == "updates":
+            name, kind, buffer = rest.split()
+            graph += block(12, value_info(name, kind) + metadata(4, "par.updates", buffer))
         elif key == "init":
             name, kind, _, *values = rest.split()
             graph += block(5, tensor(name, kind, values))
