@@ -169,8 +169,11 @@ void openInitialValues(Job &job, bool checkData) {
     resume = isFolder(options.save) ? findNewestCheckpoint(options.save).value_or("") : "";
   if (!resume.empty()) {
     job.checkpoint = openSave(resume);
+    std::string thawed = beginThawed(job.bundle.manifest, job.checkpoint->store);
     checkState(job.bundle.manifest, job.checkpoint->store);
     job.remark = job.checkpoint->remark;
+    if (job.trains() && !thawed.empty())
+      job.tell(thawed);
     if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
       job.tell(job.checkpoint->store.place + ": warning: " + unused);
     job.seed = job.checkpoint->position.seed;

@@ -189,7 +189,13 @@ void Session::restore(const WeightStore &checkpoint) {
   forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
     if (tensor.kind == format::TensorKind::Constant)
       return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
-    const StoredArray *array = checkpoint.find(sourceOf(bundle.manifest, tensor).name);
+    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    const StoredArray *array = checkpoint.find(source.name);
+    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank()); !array && checkpoint.anew.count(source.name)) {
+      if (part)
+        core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
+      return;
+    }
     if (!array)
       throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
                         bundle.manifest.tensors.size());

@@ -307,6 +307,8 @@ StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &sto
   const Tensor *wrong = nullptr;
   for (const Tensor &tensor : manifest.tensors) {
     const StoredArray *array = store.find(tensor);
+    if (store.anew.count(tensor.name))
+      continue;
     if (tensor.kind == TensorKind::Copy || (!wanted(tensor) && !(array && isWeight(tensor))))
       continue;
     ++total;
@@ -376,6 +378,29 @@ std::string describeUnused(const format::Manifest &manifest, const WeightStore &
 
 void checkState(const format::Manifest &manifest, const WeightStore &store) {
   checkStore(manifest, store, isSaved);
+}
+
+std::string beginThawed(const format::Manifest &manifest, WeightStore &store) {
+  std::set<std::string> kept, kinds; // parameters with a state in the store, and the states' own names
+  auto kindOf = [](const Tensor &state) { return state.name.substr(std::min(state.of.size(), state.name.size())); };
+  for (const Tensor &tensor : manifest.tensors)
+    if (tensor.kind == TensorKind::State && store.find(tensor)) {
+      kept.insert(tensor.of);
+      kinds.insert(kindOf(tensor));
+    }
+  std::set<std::string> thawed;
+  for (const Tensor &tensor : manifest.tensors) {
+    const Tensor *parameter = tensor.kind == TensorKind::State ? manifest.findTensor(tensor.of) : nullptr;
+    if (!parameter || kept.count(tensor.of) || !kinds.count(kindOf(tensor)) || !store.find(*parameter))
+      continue;
+    store.anew.insert(tensor.name);
+    thawed.insert(tensor.of);
+  }
+  if (thawed.empty())
+    return "";
+  return core::format("{}: note: states of \"{}\"{} begin at zero: {} frozen when that was saved; the others go on", store.place,
+                      *thawed.begin(), thawed.size() > 1 ? core::format(" and {} more parameters", thawed.size() - 1) : "",
+                      thawed.size() > 1 ? "they were" : "it was");
 }
 
 std::string unusedStates(const format::Manifest &manifest, const WeightStore &store) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 namespace par::core {
 
@@ -59,6 +60,7 @@ struct WeightStore {
   std::vector<std::shared_ptr<SafetensorsReader>> readers;
   std::vector<std::shared_ptr<MappedFile>> files;
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
+  std::set<std::string> anew; ///< states of a save that it lacks and that begin by their rules
 
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
@@ -130,6 +132,9 @@ std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
+/// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those have no state
+/// there, and others have these. Says so; "" where there is none.
+std::string beginThawed(const format::Manifest &manifest, WeightStore &store);
 /// What a checkpoint has of the manifest's weights for another optimizer, as a sentence; "" for nothing.
 std::string unusedStates(const format::Manifest &manifest, const WeightStore &store);
 
