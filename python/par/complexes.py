@@ -1,6 +1,7 @@
 """Views and choices of complex tensors, which the exporter holds as pairs of reals in a last dim of 2."""
 
 import contextlib
+import itertools
 
 
 @contextlib.contextmanager
@@ -33,6 +34,7 @@ def _table(aten):
         aten.index_select.default: index_select,
         aten.index.Tensor: index,
         aten.repeat.default: repeat,
+        aten.einsum.default: einsum,
         aten.alias.default: same,
         aten.detach.default: same,
         aten.lift_fresh_copy.default: same,
@@ -107,3 +109,22 @@ def same(self):
     from onnxscript import opset20 as op
 
     return op.Identity(self)
+
+
+def einsum(equation, tensors, path=None):
+    """The sum over all choices of real and imaginary parts, a factor i for each imaginary one."""
+    from onnxscript import opset20 as op
+
+    def part(tensor, number):
+        return op.Gather(tensor, op.Constant(value_int=number), axis=_rank(tensor))
+
+    sums = [None, None]
+    for chosen in itertools.product((0, 1), repeat=len(tensors)):
+        term = op.Einsum(*(part(tensor, number) for tensor, number in zip(tensors, chosen)), equation=equation)
+        turns = sum(chosen)
+        if sums[turns % 2] is None:
+            sums[turns % 2] = op.Neg(term) if turns % 4 > 1 else term
+        else:
+            sums[turns % 2] = (op.Sub if turns % 4 > 1 else op.Add)(sums[turns % 2], term)
+    last = op.Constant(value_ints=[-1])
+    return op.Concat(*(op.Unsqueeze(each, last) for each in sums), axis=-1)
