@@ -104,10 +104,19 @@ private:
 };
 } // namespace
 
+// A zero would end the text for the parser, whatever stands behind it.
+Status par::format::checkNoZero(std::string_view json) {
+  size_t zero = json.find('\0');
+  return zero == std::string_view::npos ? Status()
+                                        : Error{"not JSON at byte " + std::to_string(zero) + ": a zero"};
+}
+
 Expected<Json> par::format::parseJson(std::string_view text, const std::string &where) {
   Builder builder;
+  if (Status status = checkNoZero(text); !status)
+    return Error{where + ": " + status.message()};
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-    return Error{printable(where + ": " + (builder.problem.empty() ? "not JSON" : builder.problem))};
+    return Error{where + ": " + excerpt(printable(builder.problem.empty() ? "not JSON" : builder.problem))};
   return std::move(builder.root);
 }
 
@@ -132,7 +141,8 @@ void Node::fail(const std::string &message) const {
   pathTo(document->root, value, path);
   if (!path.empty() && path[0] == '.')
     path.erase(0, 1);
-  document->error = Error{printable(document->where + ": " + path + (path.empty() ? "" : ": ") + message)};
+  document->error = Error{document->where + ": " + excerpt(printable(path), 300) +
+                          (path.empty() ? "" : ": ") + excerpt(printable(message))};
 }
 
 const Json *Node::lookup(Word key) const {

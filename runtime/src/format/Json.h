@@ -27,6 +27,8 @@ struct Json {
 /// Refuses duplicate keys, depth over 16, and integers that do not fit 63 bits. Files of more than 256 MiB are not
 /// read in the first place.
 Expected<Json> parseJson(std::string_view text, const std::string &where);
+/// For who parses JSON by another way: a text with a byte of zero is none.
+Status checkNoZero(std::string_view json);
 
 /// A document being read. The first failure is kept, later ones follow from it.
 struct Document {

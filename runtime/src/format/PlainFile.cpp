@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/PlainFile.h"
 
+#include "par/format/Printable.h"
+
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -83,6 +85,15 @@ Status PlainFile::read(uint64_t offset, char *to, uint64_t length) const {
   return {};
 }
 
+Expected<bool> par::format::isThere(const std::string &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0)
+    return true;
+  if (errno == ENOENT || errno == ENOTDIR)
+    return false;
+  return reason();
+}
+
 Expected<std::string> par::format::readPlainFile(const std::string &path, uint64_t limit) {
   Expected<PlainFile> file = PlainFile::open(path);
   if (!file)
@@ -137,7 +148,7 @@ int watch(const void *data, size_t size, const std::string &path) {
   for (size_t i = 0; i < watched.size(); ++i) {
     if (watched[i].begin.load(std::memory_order_relaxed) != 0)
       continue;
-    watched[i].sentence = path + ": error: " + shrunk(size) + "\n";
+    watched[i].sentence = printable(path) + ": error: " + shrunk(size) + "\n";
     watched[i].end = reinterpret_cast<uintptr_t>(data) + size;
     watched[i].begin.store(reinterpret_cast<uintptr_t>(data), std::memory_order_release);
     return static_cast<int>(i);

@@ -167,7 +167,7 @@ static Expected<SafetensorsHeader> readHeader(std::string_view file) {
 
 Expected<SafetensorsHeader> par::format::readSafetensors(std::string_view file) {
   Expected<SafetensorsHeader> header = readHeader(file);
-  return header ? header : Error{printable(header.message())}; // with names of the file
+  return header ? header : Error{excerpt(printable(header.message()))}; // with names of the file
 }
 
 Expected<SafetensorsFile> par::format::mapSafetensors(const std::string &path) {

@@ -43,6 +43,10 @@ private:
   uint64_t bytes;
 };
 
+/// Whether something has this name; the error is the reason why that cannot be seen, as of a folder that is
+/// closed to this user.
+Expected<bool> isThere(const std::string &path);
+
 /// Texts that are read as a whole are no longer than this.
 inline constexpr uint64_t kMaxText = uint64_t(256) << 20;
 

@@ -12,11 +12,26 @@ namespace par::format {
 /// Zeros, line ends, escapes and their like.
 inline bool isControl(unsigned char byte) { return byte < ' ' || byte == 127; }
 
-/// The text with a `?` for each control character but those of `kept`.
+/// The text with a `?` for each control character but those of `kept`. Those from U+0080 to U+009F, two bytes
+/// of UTF-8, are commands to some terminals, too.
 inline std::string printable(std::string text, std::string_view kept = "") {
   auto isHidden = [&](char c) { return isControl(static_cast<unsigned char>(c)) && kept.find(c) == std::string_view::npos; };
   std::replace_if(text.begin(), text.end(), isHidden, '?');
+  for (size_t at = 0; (at = text.find('\xc2', at)) != std::string::npos; ++at)
+    if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0)
+      text.replace(at, 2, "?");
   return text;
+}
+
+/// A text as a message quotes it: of one that is longer than anybody reads the begin, and how long it is.
+inline std::string excerpt(std::string text, size_t most = 1000) {
+  if (text.size() <= most)
+    return text;
+  size_t end = most, bytes = text.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) // no half of a character
+    --end;
+  text.resize(end);
+  return text + "... (" + std::to_string(bytes) + " bytes)";
 }
 
 /// A shape in an error: "[16x32]". Of more dims than any model has, the first ones and how many there are.
