@@ -79,6 +79,13 @@ void Board::abort(int code, std::string_view message) {
     (*this)[rank].ring();
 }
 
+bool Board::claim() {
+  uint32_t nobody = 0;
+  return claimed.compare_exchange_strong(nobody, uint32_t(getpid()));
+}
+
+bool Board::isClaimedHere() const { return claimed.load() == uint32_t(getpid()); }
+
 std::string Board::message() const { return text.get(); }
 
 // A rank publishes that it starts a step before it looks whether the job stops; who stops the job says so

@@ -107,8 +107,10 @@ public:
   int code() const { return exitCode.load(); }
   std::string message() const;
   /// True once: who may print why the job ends.
-  bool claim() { return claimed.exchange(1) == 0; }
+  bool claim();
   bool isClaimed() const { return claimed.load() != 0; }
+  /// Whether it was this process that claimed, and so has printed why the job ends.
+  bool isClaimedHere() const;
 
   /// False: the job ends before `step`. Every rank gets the same answer for the same step.
   bool startStep(uint32_t rank, uint64_t step);
@@ -133,7 +135,8 @@ public:
 
 private:
   uint32_t ranks = 0;
-  std::atomic<uint32_t> state{0}, claimed{0}, written{0};
+  std::atomic<uint32_t> state{0}, written{0};
+  std::atomic<uint32_t> claimed{0}; ///< pid of who claimed
   std::atomic<int32_t> exitCode{0};
   std::atomic<uint32_t> stopping{0}; ///< 0 no, 1 being agreed on, 2 after `allowed` steps
   std::atomic<uint64_t> allowed{0};

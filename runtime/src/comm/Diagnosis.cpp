@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace par;
 using namespace par::comm;
 
 namespace {
@@ -86,7 +87,7 @@ std::string par::comm::howEnded(int status) {
 }
 
 void par::comm::printLine(std::string_view line) {
-  writeOutput(STDERR_FILENO, std::string(line) + "\n");
+  writeOutput(STDERR_FILENO, format::printable(std::string(line), "\n") + "\n");
 }
 
 std::string par::comm::errorLine(std::string_view bundle, std::string_view message) {

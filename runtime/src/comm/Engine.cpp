@@ -144,7 +144,7 @@ Engine::Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank) {
     my.members = &self.fabric->table[i];
     my.area = self.fabric->areas[i];
     auto it = std::find(my.members->ranks.begin(), my.members->ranks.end(), rank);
-    my.member = it != my.members->ranks.end();
+    my.member = my.members->used && it != my.members->ranks.end();
     my.self = uint32_t(it - my.members->ranks.begin());
     my.sent.resize(my.area.size);
     my.received.resize(my.area.size);
@@ -302,7 +302,7 @@ void Engine::wait(const std::function<bool()> &finished, const std::function<boo
 
 uint64_t Engine::sentBytes(uint32_t communicator) const {
   const Membership &my = self.memberships.at(communicator);
-  return my.shares / my.area.size;
+  return my.area.size ? my.shares / my.area.size : 0; // none of one that is not used
 }
 
 uint64_t Engine::sentBytes() const {

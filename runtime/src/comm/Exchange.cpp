@@ -31,13 +31,17 @@ struct Offsets {
 size_t par::comm::exchangeBytes(std::span<const Members> table) {
   size_t bytes = 0;
   for (const Members &members : table)
-    bytes += Offsets(members.ranks.size()).end;
+    bytes += members.used ? Offsets(members.ranks.size()).end : 0;
   return bytes;
 }
 
 std::vector<CommunicatorArea> par::comm::exchangeAreas(std::span<const Members> table, std::byte *memory) {
   std::vector<CommunicatorArea> areas;
   for (const Members &members : table) {
+    if (!members.used) {
+      areas.emplace_back();
+      continue;
+    }
     Offsets at(members.ranks.size());
     areas.push_back({reinterpret_cast<std::atomic<uint64_t> *>(memory),
                      reinterpret_cast<MemberArea *>(memory + at.members), memory + at.payload,

@@ -51,13 +51,13 @@ struct alignas(64) Channel {
   alignas(64) std::atomic<uint64_t> received;
 };
 
-/// One communicator's part, as pointers into the shared memory.
+/// One communicator's part, as pointers into the shared memory; of one that is not used there is none.
 struct CommunicatorArea {
-  std::atomic<uint64_t> *arrivals; ///< of all members at all meetings so far
-  MemberArea *members;
-  std::byte *payload; ///< [parity][member][kSmall]
-  Channel *channels;  ///< [sender][receiver]
-  uint32_t size;
+  std::atomic<uint64_t> *arrivals = nullptr; ///< of all members at all meetings so far
+  MemberArea *members = nullptr;
+  std::byte *payload = nullptr; ///< [parity][member][kSmall]
+  Channel *channels = nullptr;  ///< [sender][receiver]
+  uint32_t size = 0;
 
   std::byte *payloadOf(uint64_t round, uint32_t member) const {
     return payload + ((round & 1) * size + member) * kSmall;

@@ -64,7 +64,6 @@ private:
 
 /// All that a child does.
 int childMain(Job &job, uint32_t rank, int socket, const std::function<int(Control &)> &rankMain) {
-  Pulse pulse(job.board, rank, job.launch.timeout, job.launch.bundle);
   Join join{hostName(), "-n", "-n", rank, job.world, uint64_t(getpid())};
   Connection connection(socket);
   connection.trust();
@@ -73,6 +72,7 @@ int childMain(Job &job, uint32_t rank, int socket, const std::function<int(Contr
       throw Aborted(job.board.message());
   };
   try {
+    Pulse pulse(job.board, rank, job.launch.timeout, job.launch.bundle);
     std::optional<Joined> joined = enrol(std::move(connection), join, job.launch.joinTimeout, look);
     if (!joined)
       throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank));
@@ -212,9 +212,7 @@ static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &h
     close(other.process);
   }
   close(ends[0]);
-  // Ctrl-C reaches the whole group of processes; the parent decides what it means.
-  Interrupt interrupt(job.board, int(rank));
-  signal(SIGINT, SIG_IGN);
+  Interrupt interrupt(job.board, int(rank), CtrlC::inParent);
   held.release();
   int code = childMain(job, rank, ends[1], rankMain);
   std::cout.flush();

@@ -79,7 +79,7 @@ Join Join::read(std::string_view bytes) {
 
 Host::Host(std::optional<Listener> listener, Hosting given, Board &board)
     : hosting(std::move(given)), board(board), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
-      members(board.world()), awaited(board.world()) {
+      members(board.world()), awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     passage.emplace(hosting.token, hosting.key);
   if (listener)
@@ -160,8 +160,8 @@ void Host::handle(Peer &peer, const Message &message) {
 }
 
 std::string Host::objection(const Join &join) const {
-  if (join.world != board.world())
-    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, board.world(), join.worldSource);
+  if (join.world != world())
+    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world(), join.worldSource);
   if (!hosting.failure.empty())
     return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
   if (join.host != hostName())
@@ -186,7 +186,7 @@ void Host::admit(Peer &peer, const Join &join) {
       return refuse(peer, 2, errorLine(hosting.bundle, message));
     moreMayCome = true;
     bool startedWrong = join.failure.empty() && hosting.failure.empty();
-    return fail(startedWrong || join.world != board.world() ? 2 : exitRankLost, message);
+    return fail(startedWrong || join.world != world() ? 2 : exitRankLost, message);
   }
   members[join.rank] = &peer;
   if (joined() == members.size())

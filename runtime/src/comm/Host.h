@@ -53,6 +53,7 @@ struct Hosting {
   std::string token{};                 ///< what the passage gives away
   const SharedFiles *pass = nullptr;   ///< what the passage passes; null where ranks inherit it
   std::string failure{};               ///< why rank 0 does not take part, which every rank is told; "" where it does
+  uint32_t world = 0;                  ///< ranks of the job, where the board has fewer; 0: the board's
 };
 
 class Host {
@@ -92,6 +93,7 @@ private:
 
   void handle(Peer &peer, const Message &message);
   void admit(Peer &peer, const Join &join);
+  uint32_t world() const { return hosting.world ? hosting.world : board.world(); }
   /// What speaks against this rank in this job, "" for nothing.
   std::string objection(const Join &join) const;
   void exchange();

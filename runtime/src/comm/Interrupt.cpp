@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "comm/Interrupt.h"
 #include "comm/Diagnosis.h"
+#include "comm/Threads.h"
 #include "par/comm/Launch.h"
 #include "par/comm/Output.h"
 #include "par/comm/Sentences.h"
@@ -15,6 +16,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+using namespace par;
 using namespace par::comm;
 
 // A signal handler reaches nothing but globals.
@@ -70,6 +72,13 @@ static void onSignal(int signal) {
   board->stop();
 }
 
+// A SIGINT that somebody sent to this rank alone is meant for it; the terminal's comes from the kernel, and
+// the parent gets it, too.
+static void onSentInterrupt(int signal, siginfo_t *info, void *) {
+  if (info->si_code != SI_KERNEL)
+    onSignal(signal);
+}
+
 // Who read what the job prints has gone (par-run ... | head): it ends as by Ctrl-C, with its step done and its save
 // complete, and a second line that nobody reads is no reason to hurry.
 static void onClosedPipe(int signal) {
@@ -96,7 +105,9 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
   past.store(0);
   for (size_t i = 0; i < lonely.size(); ++i) {
     std::string line =
-        prefixed(bundle, say(i == 0 ? Sentence::signalledBefore : Sentence::signalledLate, "{}", who)) + "\n";
+        format::printable(
+            prefixed(bundle, say(i == 0 ? Sentence::signalledBefore : Sentence::signalledLate, "{}", who))) +
+        "\n";
     lonely[i].bytes.store(0);
     std::copy_n(line.data(), std::min(line.size(), lonely[i].text.size()), lonely[i].text.data());
     lonely[i].bytes.store(std::min(line.size(), lonely[i].text.size()));
@@ -105,7 +116,7 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
     install(signal, onSignal, nullptr);
 }
 
-Interrupt::Interrupt(Board &board, int rank) {
+Interrupt::Interrupt(Board &board, int rank, CtrlC ctrlC) {
   signalled.store(0);
   firstAsked.store(0);
   past.store(1);
@@ -114,6 +125,12 @@ Interrupt::Interrupt(Board &board, int rank) {
   for (size_t i = 0; i < endingSignals.size(); ++i)
     install(endingSignals[i], onSignal, &before[i]);
   install(SIGPIPE, onClosedPipe, &before[3]);
+  if (ctrlC == CtrlC::inParent) {
+    struct sigaction action {};
+    action.sa_sigaction = onSentInterrupt;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigaction(SIGINT, &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
@@ -144,7 +161,7 @@ void par::comm::endIfSignalled(Board &board, const std::string &bundle) {
 }
 
 SignalWatch::SignalWatch(Board &board, std::string bundle)
-    : thread([this, &board, bundle = std::move(bundle)] {
+    : thread(startThread([this, &board, bundle = std::move(bundle)] {
         for (int64_t since = 0; !ending.load(); usleep(20'000)) {
           endIfSignalled(board, bundle);
           if (board.aborted() && !since)
@@ -152,7 +169,7 @@ SignalWatch::SignalWatch(Board &board, std::string bundle)
           if (since && now() - since > 1'000'000'000)
             _exit(board.code());
         }
-      }) {}
+      })) {}
 
 SignalWatch::~SignalWatch() {
   ending.store(true);

@@ -24,12 +24,15 @@ namespace par::comm {
 /// The signals that ask a job to end.
 using format::endingSignals;
 
+/// Who decides what the terminal's Ctrl-C means, which reaches the whole group of processes.
+enum class CtrlC : uint8_t { here, inParent };
+
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP in this process asks the job to end, and a second SIGINT
 /// or SIGTERM ends the process at once. `rank`: which one this process is, -1 where it is par-run with all of
 /// them. One at a time in a process.
 class Interrupt {
 public:
-  Interrupt(Board &board, int rank);
+  Interrupt(Board &board, int rank, CtrlC ctrlC = CtrlC::here);
   Interrupt(const Interrupt &) = delete;
   ~Interrupt();
 

@@ -10,6 +10,7 @@
 #include "comm/Processes.h"
 #include "comm/Pulse.h"
 #include "comm/Remote.h"
+#include "comm/Threads.h"
 #include "par/comm/Ending.h"
 #include "par/comm/Sentences.h"
 #include "par/format/Printable.h"
@@ -32,7 +33,7 @@ constexpr double tellTime = 5;
 /// Drives the host until the last answers have been sent.
 class HostThread {
 public:
-  explicit HostThread(Host &host) : host(host), thread([this] { loop(); }) {}
+  explicit HostThread(Host &host) : host(host), thread(startThread([this] { loop(); })) {}
   ~HostThread() {
     ending.store(true);
     thread.join();
@@ -75,8 +76,12 @@ int runJoined(const Launch &launch, const Place &place, Shared &shared, Connecti
   RemoteControl control(*shared.board, launch.bundle, place.rank, place.localRank, std::move(connection),
                         shared.files);
   int code = runRank(control, *shared.board, rankMain);
-  if (shared.board->aborted())
+  if (shared.board->aborted()) {
+    // Something was wrong with how the job was started: each rank says it where that was.
+    if (shared.board->lastStep() == 0 && !shared.board->isClaimedHere())
+      printLine(shared.board->message());
     return shared.board->code();
+  }
   return code ? code : interruptCode(*shared.board, launch.bundle);
 }
 
@@ -123,13 +128,15 @@ int runHosting(const Launch &launch, const Place &place, const std::function<int
   return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
 }
 
-/// Rank 0, which does not take part, tells those who come.
+/// Rank 0, which does not take part, tells those who come. The job may be said to have any number of ranks:
+/// none of them needs a place on the board.
 void hostFailed(const Launch &launch, const Place &place, const std::string &why) {
-  Mapping memory = mapPrivate(Board::bytesFor(place.world));
-  Board &board = *Board::make(memory.bytes.data(), place.world);
+  Mapping memory = mapPrivate(Board::bytesFor(1));
+  Board &board = *Board::make(memory.bytes.data(), 1);
   board.claim();
   Hosting hosting = hostingOf(launch, place);
   hosting.failure = why;
+  hosting.world = place.world;
   Host host(Listener::rendezvous(place), hosting, board);
   for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
     host.step(50);

@@ -10,6 +10,7 @@
 #include "comm/Exchange.h"
 #include "comm/Interrupt.h"
 #include "comm/Memory.h"
+#include "comm/Threads.h"
 #include "par/comm/SignalStack.h"
 
 #include <algorithm>
@@ -137,8 +138,8 @@ int par::comm::runRank(BoardControl &control, Board &board, const std::function<
     int code = rankMain(control);
     // A rank that was stopped may say so by its code; all of them are, so that this is no reason to hurry.
     if (code != 0 && !control.stopped())
-      board.abort(code,
-                  "rank " + std::to_string(control.rank()) + " ended with exit code " + std::to_string(code));
+      board.abort(code, errorLine(control.bundleName(), "rank " + std::to_string(control.rank()) +
+                                                            " ended with exit code " + std::to_string(code)));
     else
       control.barrier("end");
     board[control.rank()].finished.store(1);
@@ -168,9 +169,17 @@ int par::comm::runThreads(const Launch &launch, uint32_t world,
     codes[rank] = runRank(control, board, rankMain);
   };
   std::vector<std::thread> threads;
-  for (uint32_t rank = 1; rank < world; ++rank)
-    threads.emplace_back(body, rank);
-  body(0);
+  try {
+    for (uint32_t rank = 1; rank < world; ++rank)
+      threads.push_back(startThread([&body, rank] { body(rank); }));
+  } catch (const std::exception &error) { // those that have begun would wait for the others
+    std::string line = errorLine(launch.bundle, error.what());
+    if (board.claim())
+      printLine(line);
+    board.abort(exitRankLost, line);
+  }
+  if (!board.aborted())
+    body(0);
   for (std::thread &thread : threads)
     thread.join();
   if (board.aborted())

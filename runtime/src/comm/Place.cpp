@@ -57,6 +57,8 @@ std::optional<Place> fromFlags(const Launch &launch) {
   if (!launch.rank || !launch.world)
     throw LaunchError(2, say(Sentence::flagNeedsFlag, launch.rank ? "--rank" : "--world",
                              launch.rank ? "--world" : "--rank"));
+  if (*launch.world > maxWorld)
+    throw LaunchError(2, say(Sentence::notANumber, "--world", std::to_string(*launch.world), 1, maxWorld));
   Place place;
   place.rank = place.localRank = *launch.rank;
   place.world = *launch.world;

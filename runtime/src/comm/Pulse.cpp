@@ -7,6 +7,7 @@
 #include "comm/Pulse.h"
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
+#include "comm/Threads.h"
 #include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"
 
@@ -48,7 +49,7 @@ Pulse::Pulse(Board &board, uint32_t rank, double timeout, std::string bundle)
     : board(board), rank(rank), bundle(std::move(bundle)), patience(timeout), processes(board.world(), -1) {
   board[rank].beat.store(now());
   board[rank].pid.store(getpid());
-  thread = std::thread([this] { loop(); });
+  thread = startThread([this] { loop(); });
 }
 
 Pulse::~Pulse() {

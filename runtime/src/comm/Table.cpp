@@ -8,15 +8,28 @@
 #include "par/comm/Sentences.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace par;
 using namespace par::comm;
 
-std::vector<Members> par::comm::tableOf(const format::Manifest &manifest) {
+/// The communicators that instructions name.
+static std::set<std::string_view> usedBy(const std::vector<format::Program> &programs) {
+  std::set<std::string_view> names;
+  for (const format::Program &program : programs)
+    for (const format::Block &block : program.blocks)
+      for (const format::Instruction &it : block.instructions)
+        if (it.op == format::Op::Coll || it.op == format::Op::Send || it.op == format::Op::Recv)
+          names.insert(program.comms[it.comm].name);
+  return names;
+}
+
+std::vector<Members> par::comm::tableOf(const format::Bundle &bundle) {
+  std::set<std::string_view> used = usedBy(bundle.programs);
   std::vector<Members> table;
-  for (const format::Communicator &communicator : manifest.communicators)
+  for (const format::Communicator &communicator : bundle.manifest.communicators)
     for (const std::vector<uint32_t> &group : communicator.groups)
-      table.push_back({communicator.name, group});
+      table.push_back({communicator.name, group, used.count(communicator.name) > 0});
   return table;
 }
 

@@ -12,7 +12,7 @@ namespace par::cpu {
 
 void HostDevice::connect(comm::Control &control) {
   const format::Arena &arena = options.program().arena;
-  link = control.connect(comm::tableOf(options.bundle->manifest), arena.deviceBytes() + options.guardBytes);
+  link = control.connect(comm::tableOf(*options.bundle), arena.deviceBytes() + options.guardBytes);
   comm::Mapping host = comm::mapPrivate(arena.host);
   hostArena = host.bytes;
   hostOwner = host.owner;

@@ -121,7 +121,7 @@ std::string Device::libraries() const {
 void Device::connect(comm::Control &newControl) {
   control = &newControl;
   const format::Program &program = options.program();
-  table = comm::tableOf(options.bundle->manifest);
+  table = comm::tableOf(*options.bundle);
   link = control->connect(table, 4096);
   int ordinal = options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder);
   gpu.emplace(ordinal);

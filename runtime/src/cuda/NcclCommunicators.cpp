@@ -133,10 +133,15 @@ NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) :
   connect(stream);
 }
 
-/// Every rank takes part in every split, in the order of the manifest.
+/// Every rank takes part in every split, in the order of the manifest; of communicators that nobody uses
+/// there is none.
 void NcclCommunicators::split() {
-  const format::Manifest &manifest = of.options.bundle->manifest;
-  for (const format::Communicator &communicator : manifest.communicators) {
+  std::vector<comm::Members> groups = comm::tableOf(*of.options.bundle);
+  for (const format::Communicator &communicator : of.options.bundle->manifest.communicators) {
+    if (!communicator.groups.empty() && !groups[table.size()].used) {
+      table.resize(table.size() + communicator.groups.size());
+      continue;
+    }
     std::optional<format::Membership> mine = format::membershipOf(communicator, of.control.rank());
     One on{communicator.name, nullptr, mine ? mine->member : 0, 0};
     NcclConfig config;

@@ -64,8 +64,8 @@ private:
 struct Hub {
   Hub(const std::vector<comm::Members> &groups, int ordinal) : gpu(ordinal) {
     for (const comm::Members &group : groups) {
-      all.emplace_back(std::make_unique<Table>(group.ranks.size()));
-      for (size_t pair = 0; pair < group.ranks.size() * group.ranks.size(); ++pair)
+      all.emplace_back(group.used ? std::make_unique<Table>(group.ranks.size()) : nullptr);
+      for (size_t pair = 0; group.used && pair < group.ranks.size() * group.ranks.size(); ++pair)
         pairs[all.size() - 1].emplace_back(std::make_unique<Table>(2));
     }
   }
@@ -115,7 +115,7 @@ private:
 } // namespace
 
 SharedCommunicators::SharedCommunicators(const CommunicatorsOf &of, Kernels &kernels)
-    : of(of), kernels(kernels), groups(comm::tableOf(of.options.bundle->manifest)) {
+    : of(of), kernels(kernels), groups(comm::tableOf(*of.options.bundle)) {
   // Rank 0 makes the hub; its address says to the others where it lies in the memory that all share.
   std::shared_ptr<Hub> made =
       of.control.rank() == 0 ? std::make_shared<Hub>(groups, of.gpu.ordinal()) : nullptr;

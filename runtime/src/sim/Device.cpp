@@ -22,7 +22,7 @@ void Device::connect(comm::Control &newControl) {
     *span = mapping.bytes;
     memory.push_back(mapping.owner);
   }
-  table = comm::tableOf(options.bundle->manifest);
+  table = comm::tableOf(*options.bundle);
   shares.resize(table.size());
   cpu::setLibraryThreads(options.threads);
   local.emplace(options, cpu::agreeOnProducts(*options.bundle, options.folder, *control, options.threads));

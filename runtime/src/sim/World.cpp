@@ -82,7 +82,7 @@ void World::play() {
 
 World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversary adversary,
                                const std::string &name) {
-  std::vector<comm::Members> table = comm::tableOf(parts[0].options->bundle->manifest);
+  std::vector<comm::Members> table = comm::tableOf(*parts[0].options->bundle);
   Interleaving order(parts, books, table, std::move(adversary));
   Outcome outcome;
   auto take = [&](uint32_t rank, uint32_t step, std::span<const std::byte> bytes) {

@@ -1,6 +1,7 @@
 // A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing
 // behind.
 #include "Process.h"
+#include "Rendezvous.h"
 #include "TemporaryFolder.h"
 #include "TrainingToy.h"
 
@@ -228,6 +229,26 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
     }
     expectMatch(errors, lostPattern(victim, signal == SIGKILL ? "ended" : "stopped answering"));
     expectGone(ranks, begin);
+  }
+}
+
+// Ranks that were started one by one may be looked at one by one: what ends the job before its first step is
+// said by each.
+TEST(Failures, SaidOnAllSides) {
+  for (auto [flags, code, says] :
+       {std::tuple(std::vector<std::string>{"--plan", "81d0ee@1"}, 1, "rank 1 holds plan 81d0ee, "),
+        {std::vector<std::string>{"--throw", "no luck@1"}, 4, "no luck\n"},
+        {std::vector<std::string>{"--exit", "5@1"}, 5, ""}}) {
+    int port = unusedPort();
+    Process first = byHand(0, 2, port, flags), second = byHand(1, 2, port, flags);
+    EXPECT_EQ(first.wait(10), code) << first.errors();
+    EXPECT_EQ(second.wait(10), code) << second.errors();
+    if (*says) {
+      EXPECT_EQ(first.errors().find(std::string("job.par: error: ") + says), 0u) << first.errors();
+      EXPECT_EQ(second.errors(), first.errors());
+    } else {
+      EXPECT_EQ(first.errors(), "job.par: error: rank 1 ended with exit code 5\n");
+    }
   }
 }
 

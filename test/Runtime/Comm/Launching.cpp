@@ -3,6 +3,8 @@
 #include "Process.h"
 #include "Rendezvous.h"
 
+#include <sys/resource.h>
+
 using namespace par::test;
 
 namespace {
@@ -97,6 +99,9 @@ TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal(flags, {}), "--master is \"?[31mnode1?\", expected HOST:PORT") << "what a terminal takes for commands";
   flags.master = "node1:0";
   EXPECT_EQ(refusal(flags, {}), "the port of --master is \"0\", not a number from 1 to 65535");
+  flags.world = 1048577;
+  EXPECT_EQ(refusal(flags, {}), "--world is \"1048577\", not a number from 1 to 1048576");
+  flags.world = 2;
   flags.master.clear();
   flags.rank = 2;
   EXPECT_EQ(refusal(flags, {}), "--rank is 2 and --world is 2; ranks count from 0");
@@ -120,6 +125,24 @@ TEST(Launching, WrongNumberOfRanks) {
   EXPECT_EQ(local.wait(10), 2);
   EXPECT_EQ(local.errors(),
             "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), -n asks for 4\n");
+}
+
+// A world far beyond the bundle's takes no place for each of its ranks: it is said at once, and to those who
+// come soon.
+TEST(Launching, HugeWorld) {
+  std::string master = "127.0.0.1:" + std::to_string(unusedPort());
+  std::vector<std::string> flags{"--ranks", "2", "--world", "1048576", "--master", master};
+  std::vector<std::string> first{kJob, "--rank", "0"}, second{kJob, "--rank", "1"};
+  first.insert(first.end(), flags.begin(), flags.end());
+  second.insert(second.end(), flags.begin(), flags.end());
+  Process zero(first), one(second);
+  EXPECT_EQ(zero.wait(10), 2) << zero.errors();
+  EXPECT_EQ(one.wait(10), 2) << one.errors();
+  EXPECT_EQ(zero.errors(),
+            "job.par: error: this bundle is for 2 ranks, the launcher started 1048576 (--world)\n");
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage); // of the largest child so far
+  EXPECT_LT(usage.ru_maxrss, 100 << 10) << "KiB";
 }
 
 // Ranks started one by one meet, whoever comes first.
@@ -340,6 +363,11 @@ TEST(Launching, SystemLimits) {
   Process processes({kJob, "-n", "4", "--processes", "1"});
   EXPECT_EQ(processes.wait(10), 4);
   EXPECT_EQ(processes.errors(), "job.par: error: cannot start rank 0: Resource temporarily unavailable\n");
+  Process threads({kJob, "-n", "4", "--comm", "inproc", "--processes", "1"});
+  EXPECT_EQ(threads.wait(10), 4);
+  std::string start = "job.par: error: cannot start a thread with a stack of ";
+  EXPECT_EQ(threads.errors().substr(0, start.size()), start);
+  EXPECT_TRUE(threads.errors().ends_with(" bytes: Resource temporarily unavailable\n")) << threads.errors();
   Process files({kJob, "-n", "4", "--files", "4"});
   EXPECT_EQ(files.wait(10), 4);
   EXPECT_EQ(files.errors(), "job.par: error: cannot create shared memory of 0 bytes: Too many open files\n");

@@ -1,5 +1,6 @@
 // Groups, several queues, mismatches, counts of bytes, and what post() refuses.
 #include "Harness.h"
+#include "comm/Exchange.h"
 
 #include <cstring>
 #include <random>
@@ -354,11 +355,25 @@ TEST_P(Queues, DeadlockNamesAll) {
 
 // A bundle's communicators are one table; a rank finds the group that it is in.
 TEST(QueuesTest, TableOfABundle) {
-  format::Manifest manifest;
+  format::Bundle bundle;
+  format::Manifest &manifest = bundle.manifest;
   manifest.communicators = {{"tp", {{0, 1}, {2, 3}}}, {"pipe", {{1, 3}}}};
-  std::vector<Members> table = tableOf(manifest);
+  bundle.programs = {{}, {}};
+  bundle.programs[1].comms = {{"pipe", 0}, {"tp", 0}};
+  bundle.programs[1].blocks.push_back({"b", {{}}});
+  format::Instruction &reduce = bundle.programs[1].blocks[0].instructions[0];
+  reduce.op = format::Op::Coll, reduce.comm = 1;
+  std::vector<Members> table = tableOf(bundle);
   ASSERT_EQ(table.size(), 3u);
   EXPECT_EQ(table[1].ranks, (std::vector<uint32_t>{2, 3}));
+  EXPECT_TRUE(table[0].used && table[1].used);
+  EXPECT_FALSE(table[2].used) << "a program names it, and no instruction does";
+  // Any number of those takes nothing.
+  size_t bytes = exchangeBytes(table);
+  table.resize(100'000, table[2]);
+  EXPECT_EQ(exchangeBytes(table), bytes);
+  std::vector<std::byte> memory(bytes + 64);
+  EXPECT_EQ(exchangeAreas(table, memory.data()).size(), table.size());
   EXPECT_EQ(indexOf(manifest, "tp", 3), 1u);
   EXPECT_EQ(indexOf(manifest, "pipe", 3), 2u);
   try {

@@ -3,6 +3,7 @@
 #include "Rendezvous.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <regex>
 
 using namespace par::test;
@@ -63,7 +64,7 @@ TEST(Signals, AfterResultsWereWritten) {
 
 // A rank that gets the signal is named.
 TEST(Signals, ToOneRank) {
-  for (int signal : {SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Process started(job("shm"));
     ASSERT_TRUE(started.sees("pid", 4));
     usleep(200'000);
@@ -84,12 +85,43 @@ TEST(Signals, BeforeTheFirstStep) {
       EXPECT_EQ(started.wait(5), 128 + signal) << started.errors();
       EXPECT_EQ(started.errors(), before(signal, idOf("par-run", started.pid())));
     }
-  Process started(job("shm", {"--busy", "60"}));
-  ASSERT_TRUE(started.sees("pid", 4));
-  pid_t rank = ranksOf(started.out())[3];
-  kill(rank, SIGTERM);
-  EXPECT_EQ(started.wait(5), 128 + SIGTERM);
-  EXPECT_EQ(started.errors(), before(SIGTERM, idOf("rank 3", rank)));
+  for (int signal : {SIGINT, SIGTERM}) {
+    Process started(job("shm", {"--busy", "60"}));
+    ASSERT_TRUE(started.sees("pid", 4));
+    pid_t rank = ranksOf(started.out())[3];
+    kill(rank, signal);
+    EXPECT_EQ(started.wait(5), 128 + signal);
+    EXPECT_EQ(started.errors(), before(signal, idOf("rank 3", rank)));
+  }
+}
+
+// The terminal's Ctrl-C reaches par-run and all ranks, and is one signal: par-run's.
+TEST(Signals, CtrlC) {
+  int terminal;
+  pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl(kJob.c_str(), kJob.c_str(), "-n", "4", nullptr);
+    _exit(127);
+  }
+  std::string text;
+  auto reads = [&] {
+    char buffer[4096];
+    ssize_t n = read(terminal, buffer, sizeof buffer);
+    text.append(buffer, size_t(std::max<ssize_t>(n, 0)));
+    return n > 0;
+  };
+  while (ranksOf(text).size() < 4 && reads())
+    ;
+  usleep(300'000);
+  EXPECT_EQ(write(terminal, "\x03", 1), 1);
+  while (reads())
+    ;
+  close(terminal);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status << text;
+  EXPECT_NE(text.find("SIGINT came to " + idOf("par-run", child)), std::string::npos) << text;
 }
 
 // Ranks of a launcher, before all have come: a rank leaves alone and says so; with rank 0 the others end, and say it, too.

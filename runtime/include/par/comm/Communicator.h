@@ -19,7 +19,7 @@
 #ifndef PAR_COMM_COMMUNICATOR_H
 #define PAR_COMM_COMMUNICATOR_H
 
-#include "par/format/Manifest.h"
+#include "par/format/Bundle.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,10 +37,12 @@ namespace par::comm {
 struct Members {
   std::string name;            ///< for errors: "tp", "pipe"
   std::vector<uint32_t> ranks; ///< member index -> rank, without repetition
+  bool used = true; ///< false: nobody communicates on it, so that it takes no memory and no connection
 };
 
-/// The table of a bundle: all groups of all communicators, in the manifest's order.
-std::vector<Members> tableOf(const format::Manifest &manifest);
+/// The table of a bundle: all groups of all communicators, in the manifest's order. A bundle may name any
+/// number of which its programs use none.
+std::vector<Members> tableOf(const format::Bundle &bundle);
 /// The index in tableOf() of the group of communicator `name` that `rank` is in; throws std::invalid_argument
 /// where there is none.
 uint32_t indexOf(const format::Manifest &manifest, std::string_view name, uint32_t rank);

@@ -40,6 +40,7 @@ struct SentenceText {
   M(wrongWorld, "this bundle is for {} rank{}{}, {}")                                                        \
   M(threadsUnderLauncher,                                                                                    \
     "--comm inproc runs all ranks in one process, and {} says that a launcher has started them")             \
+  M(cannotStartThread, "cannot start a thread with a stack of {} bytes: {}")                                  \
   M(cannotFork, "cannot start rank {}: {}")                                                                  \
   /* rendezvous */                                                                                           \
   M(unknownHost, "host \"{}\" of the rendezvous is unknown here")                                            \
@@ -119,7 +120,7 @@ std::string say(Sentence sentence, const Values &...values) {
   // Names of hosts, variables and launchers come from outside.
   [[maybe_unused]] auto put = [&](const auto &value) {
     if constexpr (std::is_convertible_v<decltype(value), std::string_view>)
-      out << format::printable(std::string(std::string_view(value)));
+      out << format::excerpt(format::printable(std::string(std::string_view(value))));
     else
       out << value;
   };

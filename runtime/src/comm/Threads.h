@@ -1,0 +1,20 @@
+//===- Threads.h - threads that cannot be started say why ------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_COMM_THREADS_H
+#define PAR_SRC_COMM_THREADS_H
+
+#include <functional>
+#include <thread>
+
+namespace par::comm {
+
+/// Throws std::runtime_error with a sentence where the system gives no thread.
+std::thread startThread(std::function<void()> body);
+
+} // namespace par::comm
+
+#endif // PAR_SRC_COMM_THREADS_H
