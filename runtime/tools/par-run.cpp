@@ -2,13 +2,15 @@
 #include "par/core/Failure.h"
 #include "par/core/Job.h"
 #include "par/format/Manifest.h"
+#include "par/format/OutOfMemory.h"
+#include "par/format/Printable.h"
 #include "par/format/Process.h"
 
 #include <cstdlib>
 #include <iostream>
 
 static int failWith(const std::string &sentence, int code) {
-  std::cerr << "par-run: error: " << sentence << std::endl;
+  std::cerr << "par-run: error: " << par::format::printable(sentence) << std::endl;
   return code;
 }
 
@@ -20,6 +22,7 @@ static int endOutput() {
 }
 
 int main(int argc, char **argv) {
+  par::format::nameFailedAllocations();
   if (auto status = par::format::prepareProcess(); !status)
     return failWith(status.message(), par::core::exitError);
   try {
@@ -38,5 +41,7 @@ int main(int argc, char **argv) {
   } catch (const par::core::Failure &failure) {
     std::cerr << failure.what() << std::endl;
     return failure.exitCode();
+  } catch (const std::exception &error) { // no memory before the bundle's name is known
+    return failWith(error.what(), par::core::exitError);
   }
 }

@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
+#include "par/format/OutOfMemory.h"
+#include "par/format/PlainFile.h"
 #include "par/format/Printable.h"
 #include "par/format/Process.h"
 #include "par/verify/Verify.h"
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
+#include <exception>
 #include <string>
 
 using namespace par::verify;
@@ -42,38 +44,56 @@ static int run(int argc, char **argv) {
     } else if (argument == "--rank" && i + 1 < argc) {
       std::string text = argv[++i];
       uint32_t rank = 0;
+      if (options.rank)
+        return std::fprintf(stderr,
+                            "par-verify: error: --rank is given twice, with %u and '%s'; it takes one\n",
+                            unsigned(*options.rank), par::format::printable(text).c_str()),
+               2;
       auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
       if (error != std::errc() || end != text.data() + text.size())
-        return std::fprintf(stderr, "par-verify: error: --rank takes a number, got '%s'\n", text.c_str()), 2;
+        return std::fprintf(stderr, "par-verify: error: --rank takes a number, got '%s'\n",
+                            par::format::printable(text).c_str()),
+               2;
       options.rank = rank;
     } else if (!argument.starts_with("-") && folder.empty()) {
       folder = argument;
     } else {
       static constexpr std::string_view flags[] = {"--rank", "--json", "--help", "--version"};
-      std::fprintf(stderr, "par-verify: error: unexpected argument '%s'%s\n%s", argument.c_str(),
+      std::fprintf(stderr, "par-verify: error: unexpected argument '%s'%s\n%s",
+                   par::format::excerpt(par::format::printable(argument)).c_str(),
                    par::format::didYouMean(argument, flags).c_str(), kUsage);
       return 2;
     }
   }
   if (folder.empty())
     return std::fputs(kUsage, stderr), 2;
-  std::error_code error;
-  if (!std::filesystem::exists(folder + "/manifest.json", error) && !error)
-    return std::fprintf(stderr, "%s: error: not a bundle: it has no manifest.json\n", par::format::printable(folder).c_str()), 1;
+  auto there = par::format::isThere(folder + "/manifest.json");
+  if (!there || !*there)
+    return std::fprintf(stderr, "%s: error: %s\n", par::format::printable(folder).c_str(),
+                        there ? "not a bundle: it has no manifest.json"
+                              : ("cannot open manifest.json: " + there.message()).c_str()),
+           1;
   Verdict verdict = verifyBundle(folder, options);
   if (uint64_t ranks = verdict.proof.ranks; ranks > 0 && options.rank && *options.rank >= ranks)
-    return std::fprintf(stderr, "par-verify: error: --rank %u: %s has %llu ranks, the first is 0\n", unsigned(*options.rank),
-                        folder.c_str(), static_cast<unsigned long long>(ranks)),
+    return std::fprintf(stderr, "par-verify: error: --rank %u: %s has %llu ranks, the first is 0\n",
+                        unsigned(*options.rank), par::format::printable(folder).c_str(),
+                        static_cast<unsigned long long>(ranks)),
            2;
-  std::string text = json ? formatJson(verdict, folder) : format(verdict, par::format::printable(folder));
+  std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
   std::fwrite(text.data(), 1, text.size(), verdict || json ? stdout : stderr); // a zero would end it for fputs
   return verdict ? 0 : verdict.read ? 3 : 1;
 }
 
 int main(int argc, char **argv) {
+  par::format::nameFailedAllocations();
   if (auto status = par::format::prepareProcess(); !status)
     return std::fprintf(stderr, "par-verify: error: %s\n", status.message().c_str()), 1;
-  int code = run(argc, argv);
+  int code = 1;
+  try {
+    code = run(argc, argv);
+  } catch (const std::exception &error) { // no memory
+    std::fprintf(stderr, "par-verify: error: %s\n", error.what());
+  }
   if (auto status = par::format::flushOutput(); !status)
     return std::fprintf(stderr, "par-verify: error: standard output: %s\n", status.message().c_str()), 1;
   return code;

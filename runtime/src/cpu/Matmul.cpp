@@ -3,6 +3,7 @@
 #include "MatrixOffsets.h"
 #include "ZeroRows.h"
 #include "par/core/Failure.h"
+#include "par/format/OutOfMemory.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Sgemm.h"
 
@@ -17,6 +18,9 @@ namespace par::cpu {
 using core::Failure;
 using core::Message;
 using format::Call;
+
+/// About 10 MiB are taken at the first product, and some for each other kind.
+constexpr size_t libraryRoom = 64 << 20, roomOfOne = 16 << 20;
 
 Matmul::~Matmul() = default;
 
@@ -126,6 +130,7 @@ public:
       : a(descriptor(call, call.strideA, call.m, call.k, call.lda, call.transA)),
         b(descriptor(call, call.strideB, call.k, call.n, call.ldb, call.transB)),
         c(descriptor(call, call.strideC, call.m, call.n, call.ldc, false)), withBias(call.bias) {
+    format::requireRoom(roomOfOne);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (call.alpha != 1)
@@ -202,6 +207,7 @@ std::unique_ptr<Matmul> makeMatmul(const Call &call, MatmulChoice choice, const 
 }
 
 void setLibraryThreads(int threads) {
+  format::requireRoom(libraryRoom);
   if (omp_set_num_threads)
     omp_set_num_threads(threads);
 }

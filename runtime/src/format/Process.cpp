@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "par/format/Process.h"
 
+#include "par/format/OutOfMemory.h"
 #include "par/format/PlainFile.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 using namespace par::format;
@@ -47,6 +49,13 @@ Status par::format::prepareProcess() {
                  std::to_string(leastStack >> 10) + " are needed; raise it (ulimit -s " +
                  std::to_string(wantedStack >> 10) + ")"};
   return {};
+}
+
+void par::format::requireRoom(size_t bytes) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw OutOfMemory(bytes);
+  munmap(memory, bytes);
 }
 
 Status par::format::flushOutput() {

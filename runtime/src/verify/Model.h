@@ -72,6 +72,8 @@ private:
 
 /// V1 beyond what the format checks: programs and manifest agree.
 std::optional<Counterexample> checkBundle(const format::Bundle &bundle);
+/// V1 of the files of kernels in `folder`: they are what they should be, and hold what programs name.
+std::optional<Counterexample> checkKernelFiles(const format::Bundle &bundle, const std::string &folder);
 /// What is wrong with a kernel instruction that calls a builtin, if anything.
 std::optional<std::string> checkBuiltin(const format::Program &program, const format::Instruction &it);
 /// V2 for one entry; merges what matches in `nodes`.

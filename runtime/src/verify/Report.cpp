@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "format/Json.h"
+#include "par/format/Printable.h"
 #include "par/verify/Verify.h"
 
 #include <algorithm>
@@ -38,17 +39,18 @@ static std::string arenas(const Proof &proof) {
 
 std::string par::verify::format(const Verdict &verdict, const std::string &name) {
   if (const auto &found = verdict.counterexample) {
-    std::string text =
-        name + ": error: " + found->message + " (" + std::string(toString(found->property)) + ")\n";
+    auto shown = [](const std::string &line) { return format::excerpt(format::printable(line), 2000); };
+    std::string text = format::printable(name) + ": error: " + shown(found->message) + " (" +
+                       std::string(toString(found->property)) + ")\n";
     for (const std::string &note : found->notes)
-      text += "  " + note + "\n";
+      text += "  " + shown(note) + "\n";
     return text;
   }
   const Proof &proof = verdict.proof;
-  return name + ": proved: " + plural(proof.programs, "program") + ", " + plural(proof.ranks, "rank") + ": " +
-         plural(proof.communications, "communication") + ", " + plural(proof.groups, "group") +
-         ", longest wait chain " + std::to_string(proof.longestChain) + "; " + arenas(proof) +
-         (proof.hashed ? "; hashes match\n" : "\n");
+  return format::printable(name) + ": proved: " + plural(proof.programs, "program") + ", " +
+         plural(proof.ranks, "rank") + ": " + plural(proof.communications, "communication") + ", " +
+         plural(proof.groups, "group") + ", longest wait chain " + std::to_string(proof.longestChain) + "; " +
+         arenas(proof) + (proof.hashed ? "; hashes match\n" : "\n");
 }
 
 std::string par::verify::formatJson(const Verdict &verdict, const std::string &name) {

@@ -84,6 +84,8 @@ static std::vector<uint32_t> ranksToSweep(const Bundle &bundle) {
 static std::optional<Counterexample> prove(const Bundle &bundle, const Options &options, Proof &proof) {
   if (auto found = checkBundle(bundle))
     return found;
+  if (auto found = options.folder.empty() ? std::nullopt : checkKernelFiles(bundle, options.folder))
+    return found;
   proof.programs = bundle.programs.size();
   proof.ranks = bundle.manifest.ranks.size();
   for (const Program &program : bundle.programs)
@@ -113,7 +115,9 @@ Verdict par::verify::verifyBundle(const std::string &folder, const Options &opti
   Expected<Bundle> bundle = readBundle(folder);
   Verdict verdict;
   if (bundle) {
-    verdict = verifyBundle(*bundle, options);
+    Options files = options;
+    files.folder = folder;
+    verdict = verifyBundle(*bundle, files);
     verdict.proof.hashed = true;
     return verdict;
   }

@@ -106,6 +106,35 @@ TEST(Tool, ListsWhatItIsRunFrom) {
   std::filesystem::remove_all(folder);
 }
 
+// What programs call is in the file of kernels, or nothing is proved; what is loaded is nothing but code.
+TEST(Tool, LooksAtTheFilesOfKernels) {
+  std::string folder = std::filesystem::temp_directory_path() / ("par-kernels-" + std::to_string(getpid()));
+  format::Bundle bundle = toy::stack({});
+  for (format::Program &program : bundle.programs)
+    for (format::Kernel &kernel : program.kernels) {
+      kernel.builtin = false;
+      kernel.symbol = "scale";
+    }
+  auto with = [&](const std::string &object) {
+    std::ifstream in(std::string(PAR_TEST_KERNELS) + "/" + object, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    bundle.blobs = {{"kernels-x86.so", bytes.empty() ? object : bytes}};
+    EXPECT_TRUE(format::writeBundle(folder, bundle));
+    return call(folder);
+  };
+  EXPECT_EQ(with("good.so").first, 0);
+  EXPECT_EQ(with("garbage"),
+            std::pair(3, folder + ": error: kernels-x86.so: is not an ELF shared object for x86-64 (V1)\n"));
+  EXPECT_EQ(with("undefined.so"),
+            std::pair(3, folder + ": error: kernels-x86.so: has an undefined symbol; a kernel object has no "
+                                  "dependency, no undefined symbol and no initialiser (V1)\n"));
+  format::Kernel &kernel = bundle.programs[0].kernels[0];
+  kernel.symbol = "absent";
+  EXPECT_EQ(with("good.so"), std::pair(3, folder + ": error: kernels-x86.so: kernel \"" + kernel.name +
+                                              "\" is not in it: no symbol absent (V1)\n"));
+  std::filesystem::remove_all(folder);
+}
+
 // Texts of a bundle are printed without what a terminal takes for commands, and a zero ends no line.
 TEST(Tool, PrintsNoControlCharacters) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-control-" + std::to_string(getpid()));

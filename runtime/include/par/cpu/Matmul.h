@@ -67,7 +67,8 @@ private:
   uint64_t nextInput = 0, nextResult = 0;
 };
 
-/// Threads that oneDNN uses in calls from this thread.
+/// Threads that oneDNN uses in calls from this thread. Throws format::OutOfMemory where it would find too
+/// little memory for the code of its kernels: it takes that for given.
 void setLibraryThreads(int threads);
 /// "oneDNN 2.6.3".
 std::string libraryVersion();

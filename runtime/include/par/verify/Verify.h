@@ -48,6 +48,9 @@ struct Verdict {
 struct Options {
   /// Look at this rank's program alone in V4 to V6 (V2 and V3 always see all ranks).
   std::optional<uint32_t> rank;
+  /// Where the bundle's files lie, whose hashes readBundle has compared: those of kernels are looked at, too.
+  /// Empty for a bundle that is in memory alone.
+  std::string folder = {};
 };
 
 /// Proves an in-memory bundle.

@@ -1,0 +1,39 @@
+//===- OutOfMemory.h - Allocations that fail say how large they were ----------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_FORMAT_OUTOFMEMORY_H
+#define PAR_FORMAT_OUTOFMEMORY_H
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <new>
+
+namespace par::format {
+
+/// What `new` throws in a program that has called nameFailedAllocations(), and requireRoom() in any.
+class OutOfMemory : public std::bad_alloc {
+public:
+  explicit OutOfMemory(size_t bytes) noexcept {
+    std::snprintf(text.data(), text.size(), "out of memory: %zu bytes were asked for", bytes);
+  }
+  /// "out of memory: 1048576 bytes were asked for".
+  const char *what() const noexcept override { return text.data(); }
+
+private:
+  std::array<char, 64> text;
+};
+
+/// Throws OutOfMemory where the system does not give so many bytes now; they are not kept. For who calls a
+/// library that does not look whether it gets what it asks for.
+void requireRoom(size_t bytes);
+
+/// To be called in a program's main; links the `new` that throws OutOfMemory.
+void nameFailedAllocations();
+
+} // namespace par::format
+
+#endif // PAR_FORMAT_OUTOFMEMORY_H

@@ -1,0 +1,38 @@
+//===- OutOfMemory.cpp - Allocations that fail say how large they were -----------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The standard library's exception knows no size, so that `new` itself is replaced, for the whole program
+// that calls a function of this file. The forms for arrays and without exceptions come back to these two.
+//
+//===----------------------------------------------------------------------===//
+#include "par/format/OutOfMemory.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace par::format;
+
+void par::format::nameFailedAllocations() {}
+
+void *operator new(size_t bytes) {
+  if (void *memory = std::malloc(std::max<size_t>(bytes, 1)))
+    return memory;
+  throw OutOfMemory(bytes);
+}
+
+void *operator new(size_t bytes, std::align_val_t alignment) {
+  auto align = static_cast<size_t>(alignment);
+  size_t whole = (bytes + align - 1) / align * align;
+  if (void *memory = whole < bytes ? nullptr : std::aligned_alloc(align, std::max(whole, align)))
+    return memory;
+  throw OutOfMemory(bytes);
+}
+
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t, std::align_val_t) noexcept { std::free(memory); }
