@@ -20,7 +20,7 @@ using namespace par;
 static const Flag flags[] = {
     {"-o", Flag::Value, true, "BUNDLE", "the folder to write; default: the model's name + .par"},
     {"-n", Flag::Value, true, "N", "number of ranks, as --set ranks=N"},
-    {"--set", Flag::Value, true, "KEY=VALUE", "overrides a key of the plan; any YAML value"},
+    {"--set", Flag::Value, true, "KEY=VALUE", "overrides a key of the plan; any YAML value", true},
     {"--target", Flag::Value, true, "T", "as --set target=T"},
     {"--print-plan", Flag::Nothing, true, "", "prints the plan, each key with where it was said; needs no model"},
     {"--print-schema", Flag::Nothing, true, "", "prints the plan language as JSON Schema"},

@@ -79,6 +79,11 @@ bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arg
       }
       value = argv[++i];
     }
+    if (flag->takes != Flag::Nothing && !flag->repeats && arguments.has(name)) {
+      err << tool << ": error: " << name << " is given twice, with \"" << arguments.last(name) << "\" and \"" << value
+          << "\"; it takes one\n";
+      return false;
+    }
     arguments.flags.push_back({name.str(), value.str()});
   }
   return true;

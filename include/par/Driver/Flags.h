@@ -27,6 +27,7 @@ struct Flag {
   Takes takes;
   bool supported; ///< false: refused as "not supported yet"
   const char *value, *doc;
+  bool repeats = false; ///< whether it may be given several times; another that takes a value means one thing
 };
 
 /// The exit codes of every tool.
