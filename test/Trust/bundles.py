@@ -4,7 +4,7 @@
     bundles.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 One place of manifest.json, of a program or of the provenance gets another value, is dropped, repeated or changes places with
-its neighbour; sizes and SHA-256 are made right again. par-verify and par-run each end within 10 s, without a signal, and
+its neighbour, or the kernels are no longer there; sizes and SHA-256 are made right again. par-verify and par-run each end within 10 s, without a signal, and
 refuse it with a sentence or run it; what both take gives the losses and the weights of the bundle as it was, bit for bit.
 
 Not so for what only the author can know, where other numbers are rightly other results: MEANING lists it. And not changed at
@@ -129,6 +129,9 @@ def changed(value, choose):
     return value
 
 
+KERNELS = "kernels-x86.so"
+
+
 class Bundle:
     """The documents of a bundle, written with hashes that are right."""
 
@@ -145,7 +148,7 @@ class Bundle:
         files = manifest.get("files") if isinstance(manifest, dict) else None
         for file in files if isinstance(files, list) else []:
             name = file.get("name") if isinstance(file, dict) else None
-            if isinstance(name, str) and name in self.documents:
+            if isinstance(name, str) and (name in self.documents or name == KERNELS):
                 data = (self.path / name).read_bytes()
                 file.update(size=len(data), sha256=hashlib.sha256(data).hexdigest())
         try:
@@ -168,6 +171,19 @@ class Bundle:
             return instruction.get("op") == "kernel" and "symbol" in kernels.get(instruction.get("k"), {}) and \
                 (len(path) == 3 or path[3] in ("imm", "k"))
         return path[:1] == ("kernels",) or len(path) < 2 and path[:1] in ((), ("blocks",))
+
+    def break_kernels(self, choose):
+        """Something else in the place of the kernels, or another name for one: which cannot be run, and must not be proved."""
+        path = self.path / KERNELS
+        data = path.read_bytes()
+        kind = choose.choice(["garbage", "shorter", "foreign", "symbol"])
+        if kind == "symbol":
+            roles = [document for name, document in self.documents.items() if name.startswith("role-")]
+            choose.choice([kernel for role in roles for kernel in role["kernels"] if "symbol" in kernel])["symbol"] += "x"
+        else:
+            path.write_bytes({"garbage": choose.randbytes(4000), "shorter": data[:choose.randrange(len(data))],
+                              "foreign": pathlib.Path(sys.executable).resolve().read_bytes()[:1 << 20]}[kind])
+        return f"{KERNELS}/{kind}"
 
     def change(self, choose):
         """Changes one place; returns it as "FILE/key/0/key"."""
@@ -222,7 +238,8 @@ class Trials:
         here.mkdir()
         shutil.copytree(self.base / f"{name}.par", here / "b.par")
         bundle = Bundle(here / "b.par")
-        place = bundle.change(choose)
+        breaks = choose.random() < 0.1
+        place = bundle.break_kernels(choose) if breaks else bundle.change(choose)
         bundle.write()
         verified = self.tool([str(self.tools / "par-verify"), "b.par"], here)
         outcome, numbers = self.run_bundle("b.par", here)
@@ -232,6 +249,8 @@ class Trials:
         free = any(meaning.match(place) for meaning in MEANING)
         if verified.status == 0 and outcome.status == 0 and not free and numbers != expected:
             self.counts.fault("wrong", number, f"{name}.par, {place}: proved, and other numbers", outcome.text)
+        if breaks and verified.status == 0:
+            self.counts.fault("wrong", number, f"{name}.par, {place}: proved", verified.text)
         if verified.status != 0 and outcome.status == 0:
             self.counts.fault("wrong", number, f"{name}.par, {place}: refused by par-verify alone", verified.text)
         if not self.keep:

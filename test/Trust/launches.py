@@ -97,10 +97,10 @@ class Trial:
         self.port = free_port()
         self.ends = threading.Event()
 
-    def rank(self, number, launcher="hand", world=WORLD, environment=None, more=(), limit=None):
-        """Starts a rank as the launcher would; `limit`: descriptors that it may have."""
+    def rank(self, number, launcher="hand", world=WORLD, environment=None, more=(), limit=None, count="3"):
+        """Starts a rank as the launcher would; `limit`: descriptors that it may have, `count`: steps."""
         variables, flags = LAUNCHERS[launcher](number, world, self.port)
-        steps = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", "3", "-q"]
+        steps = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", count, "-q"]
         return Rank(self, [*flags, *steps, *more], {**variables, **(environment or {})}, limit)
 
     def dial(self, seconds=5.0):
@@ -316,13 +316,44 @@ def comes_again(t):
 
 def killed(t):
     """A rank dies among steps: all others end, and one of them names it."""
-    ranks = [t.rank(n, more=["--steps", "1000000"]) for n in range(WORLD)]
+    ranks = [t.rank(n, count="1000000") for n in range(WORLD)]
     victim = t.rng.randrange(WORLD)
     time.sleep(3 + t.rng.random())
     ranks[victim].send(signal.SIGKILL)
     t.expect([(rank, {-9} if n == victim else {4}, None) for n, rank in enumerate(ranks)])
     if not t.faults and not any(f"rank {victim} (dp {victim}) ended" in rank.said for rank in ranks):
         t.fault("unnamed", f"nobody names rank {victim}: " + "".join(rank.said for rank in ranks))
+
+
+def huge_world(t):
+    """Rank 0 of far more ranks than the bundle has: it takes no memory for each, and says so at once, as to one that comes."""
+    world = t.rng.choice([1000, 100_000, 1_048_576, 1_048_577, 4_294_967_295])
+    ranks = [t.rank(n, world=world) for n in (0, 1)]
+    words = "this bundle is for 4 ranks" if world <= 1_048_576 else "not a number from 1 to 1048576"
+    most = 0
+    while any(rank.process.poll() is None for rank in ranks):
+        most = max([most, *(resident(rank.process.pid) for rank in ranks)])
+        time.sleep(0.05)
+    t.expect([(rank, {2}, words) for rank in ranks], 15)
+    if most > 200 << 10:
+        t.fault("wrong", f"a rank takes {most} KiB")
+
+
+def resident(pid):
+    """KiB that a process has in memory."""
+    try:
+        return int(next(line for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")).split()[1])
+    except (OSError, StopIteration):
+        return 0
+
+
+def other_flags(t):
+    """One rank was started with other flags: each says so where it was started."""
+    odd = t.rng.randrange(1, WORLD)
+    more, said = t.rng.choice([(["--set", "lr=0.5"], "--set lr=0.5"), (["--check-arena"], "--check-arena"), (["--export", "w.safetensors"], "--export"),
+                               (["--order", "sequential"], "--order sequential")])
+    ranks = [t.rank(n, more=more if n == odd else []) for n in range(WORLD)]
+    t.expect([(rank, {2}, f"rank {odd} was started with {said}") for rank in ranks], 20)
 
 
 def bad_flags(t):
@@ -385,7 +416,7 @@ def listeners(pids):
 
 
 KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
-         bad_flags, bad_flags, short_token, local, scarce, flood, fails_alone]
+         bad_flags, bad_flags, short_token, local, scarce, flood, fails_alone, huge_world, other_flags]
 EACH = list(dict.fromkeys(KINDS))
 
 

@@ -123,7 +123,7 @@ class Trial:
     def shoot(self):
         """Sends the signal to a process of the job; False where that, or the job, has ended."""
         victims = [process.pid for process in self.processes]
-        if self.form == "forked" and self.name != "SIGINT" and self.rng.random() < 0.5:
+        if self.form == "forked" and self.rng.random() < 0.5:
             victims = [pid for pid in children(victims[0]) if handles_signals(pid)] or victims
         self.pid = self.rng.choice(victims)
         if self.has_ended():

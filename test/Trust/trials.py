@@ -33,10 +33,10 @@ class Outcome:
     """How a command ended: its exit status (None: not within the limit) and all that it said. Where others keep the machine
     busy the limit is of its own processor time, as long as it computes at all."""
 
-    def __init__(self, command, folder, limit=LIMIT, after=None):
+    def __init__(self, command, folder, limit=LIMIT, after=None, before=None):
         environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "PAR_DEVICE")}
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   env=environment, start_new_session=True)
+                                   env=environment, start_new_session=True, preexec_fn=before)
         if after:
             after(process)
         before = 0.0
@@ -53,7 +53,7 @@ class Outcome:
                 self.status = None
                 break
             before = used  # it computes, on a machine that is busy with others
-        self.text = output.decode(errors="replace")
+        self.text = output.decode(errors="surrogateescape")
 
     def crashed(self):
         """Ended by a signal, or a rank of it was, or it said that it is at fault itself."""

@@ -19,7 +19,7 @@ from trials import FAULTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Trials of each kind in a full run.
-COUNTS = {"files": 500, "saves": 500, "bundles": 1000, "launches": 100, "signals": 50}
+COUNTS = {"files": 500, "saves": 500, "bundles": 1000, "launches": 100, "signals": 50, "limits": 200, "words": 200}
 
 
 def run_kind(kind, count, seed, folder):
