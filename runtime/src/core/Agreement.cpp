@@ -66,10 +66,10 @@ private:
   void data() {
     std::vector<std::string> paths = options.data;
     std::string renamed;
-    for (std::string &spec : paths) {
-      size_t colon = std::min(spec.find(':'), spec.size());
-      renamed += spec.substr(colon) + " ";
-      spec.resize(colon);
+    for (std::string &given : paths) {
+      DataSpec spec = readDataSpec(given);
+      renamed += spec.renamings + " ";
+      given = spec.path;
     }
     files("--data", paths);
     add("--data", "--data ..." + renamed, renamed);
@@ -77,7 +77,9 @@ private:
     add("--labels", "--labels " + options.labels, options.labels);
     if (!job.checkpoint)
       add("--order", job.shuffled ? "--order shuffled" : "--order sequential", job.shuffled ? "1" : "0");
-    files("--eval-data", options.evalData.empty() ? std::vector<std::string>() : std::vector{options.evalData});
+    DataSpec eval = readDataSpec(options.evalData);
+    files("--eval-data", eval.path.empty() ? std::vector<std::string>() : std::vector{eval.path});
+    add("--eval-data", "--eval-data ..." + eval.renamings, eval.renamings);
   }
 
   void length() {

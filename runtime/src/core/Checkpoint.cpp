@@ -182,7 +182,10 @@ void CheckpointWriter::writeAll(const RunPosition &position, const std::string &
 
 bool isCheckpoint(const std::string &path) {
   std::error_code error;
-  return fs::is_regular_file(fs::path(path) / "index.json", error);
+  std::string index = path + "/index.json";
+  if (auto there = format::isThere(index); !there)
+    throw Failure::at(index, Message::cannotOpen, there.message());
+  return fs::is_regular_file(index, error);
 }
 
 std::optional<std::string> findNewestCheckpoint(const std::string &folder) {
@@ -239,7 +242,10 @@ void SaveReader::checkFacts(const SafetensorsReader &reader, size_t rank) const 
 SaveReader::RankFile SaveReader::openRankFile(size_t rank) const {
   std::string name = rankFile(rank), file = path + "/" + name;
   std::error_code error;
-  if (!fs::exists(file, error))
+  auto there = format::isThere(file);
+  if (!there)
+    throw Failure::at(file, Message::cannotOpen, there.message());
+  if (!*there)
     throw Failure::at(path, Message::checkpointMissing, name);
   uint64_t bytes = fs::file_size(file, error);
   if (!error && bytes != index.files[rank].bytes)
@@ -275,6 +281,8 @@ Checkpoint SaveReader::read() {
   for (size_t rank = 0; rank < index.files.size(); ++rank) {
     RankFile file = openRankFile(rank);
     checkpoint.store.readers.push_back(file.reader);
+    if (file.data)
+      checkpoint.store.saved.push_back(file.data);
     files.emplace(rankFile(rank), std::move(file));
   }
   for (const auto &[name, tensor] : index.tensors)

@@ -33,10 +33,10 @@ uint64_t RowOrder::at(uint64_t position) const {
 namespace {
 
 std::string listInputs(const format::Manifest &manifest) {
-  std::string names;
+  NameList names;
   for (const Input &input : manifest.inputs)
-    names += (names.empty() ? "\"" : ", \"") + input.name + "\" " + describeArray(input.type, input.shape);
-  return names;
+    names.add("\"" + format::excerpt(input.name, 60) + "\" " + describeArray(input.type, input.shape));
+  return names.str();
 }
 
 } // namespace

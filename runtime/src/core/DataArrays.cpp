@@ -1,6 +1,8 @@
 // Samples from safetensors files.
+#include "par/core/Convert.h"
 #include "par/core/Data.h"
 #include "par/core/Failure.h"
+#include "par/core/ForeignFiles.h"
 
 #include <cstring>
 #include <filesystem>
@@ -19,29 +21,6 @@ struct Shard {
   std::string place, name;
   std::vector<std::byte> wide = {}; ///< of an input without rows whose file has narrower integers
 };
-
-bool isInteger(DType type) {
-  return type == DType::I64 || type == DType::I32 || type == DType::I16 || type == DType::I8 || type == DType::U8 ||
-         type == DType::U16 || type == DType::U32 || type == DType::U64;
-}
-
-template <typename T>
-int64_t elementAt(const std::byte *data, uint64_t i) {
-  T value;
-  std::memcpy(&value, data + i * sizeof value, sizeof value);
-  return value;
-}
-
-int64_t integerAt(DType type, const std::byte *data, uint64_t i) {
-  return type == DType::I64   ? elementAt<int64_t>(data, i)
-         : type == DType::I32 ? elementAt<int32_t>(data, i)
-         : type == DType::I16 ? elementAt<int16_t>(data, i)
-         : type == DType::I8  ? elementAt<int8_t>(data, i)
-         : type == DType::U16 ? elementAt<uint16_t>(data, i)
-         : type == DType::U32 ? elementAt<uint32_t>(data, i)
-         : type == DType::U64 ? static_cast<int64_t>(elementAt<uint64_t>(data, i))
-                              : elementAt<uint8_t>(data, i);
-}
 
 int64_t leastOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
 
@@ -74,16 +53,19 @@ public:
 
   uint64_t rows() const override { return count; }
   bool has(const std::string &input) const override { return shards.count(input) > 0; }
-  std::string describe() const override { return paths + ": " + grouped(count) + " rows"; }
+  std::string describe() const override { return place() + ": " + grouped(count) + " rows"; }
   std::string feeds() const override {
-    std::string names;
+    NameList names;
     for (const auto &[name, parts] : shards)
-      names += (names.empty() ? "\"" : " and \"") + name + "\"";
-    names = "--data feeds " + (names.empty() ? "nothing" : names);
-    return others.empty() ? names : names + "; arrays of other names: " + others + ", which F:input=array renames";
+      names.add("\"" + name + "\"");
+    std::string text = "--data " + place() + " feeds " + (names.empty() ? "nothing" : names.str());
+    return others.empty()
+               ? text
+               : text + "; arrays of other names: " + others.str() + ", which F:input=array renames";
   }
+  std::string place() const override { return paths.str(); }
 
-  std::string unused() const override { return others; }
+  std::string unused() const override { return others.str(); }
 
   const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
     const auto &parts = shards.at(input.name);
@@ -95,7 +77,7 @@ public:
     uint64_t local = row - shard.firstRow, fileBytes = elements * format::sizeOf(shard.array->type);
     const std::byte *data = shard.array->data.data() + local * fileBytes;
     if (shard.array->type != input.type)
-      data = widen(data, shard.array->type, elements, scratch);
+      data = widened(data, shard.array->type, input.type, elements, scratch);
     checkRange(input, shard, local, data, elements);
     return data;
   }
@@ -109,26 +91,12 @@ public:
 private:
   /// "F" or "F:input=array,input=array".
   void addFile(const std::string &spec, const format::Manifest &manifest) {
-    size_t colon = spec.find(':');
-    std::string path = spec.substr(0, colon);
-    if (std::filesystem::path(path).extension() != ".safetensors")
-      throw Failure::at(path, Message::unknownData);
-    std::map<std::string, std::string> renamed;
-    for (size_t at = colon; at != std::string::npos && at < spec.size();) {
-      size_t end = spec.find(',', at + 1);
-      std::string pair = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
-      size_t equals = pair.find('=');
-      if (equals == std::string::npos)
-        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec)
-            .exitsWith(exitUsage);
-      std::string input = pair.substr(0, equals);
-      if (!manifest.findInput(input))
-        throw Failure::at("par-run", Message::renamesNothing, spec, input, listInputs(manifest)).exitsWith(exitUsage);
-      renamed[input] = pair.substr(equals + 1);
-      at = end;
-    }
+    auto [path, renamings] = readDataSpec(spec);
+    if (!isArrayFile(path))
+      throw Failure::at(path, Message::unknownData, waysToConvert(path));
+    const std::map<std::string, std::string> renamed = readRenamings(spec, renamings, manifest);
     auto reader = std::make_shared<SafetensorsReader>(path);
-    paths += (paths.empty() ? "" : ", ") + path;
+    paths.add(path);
     uint64_t rowsHere = 0;
     std::string first;
     std::set<std::string> taken;
@@ -154,16 +122,38 @@ private:
       shards[input.name].push_back({array, count, path, name});
     }
     count += rowsHere;
-    if (std::string rest = listNames(*reader, taken); !rest.empty())
-      others += (others.empty() ? "" : ", ") + rest;
+    for (const auto &[name, array] : reader->arrays())
+      if (!taken.count(name))
+        others.add(name);
     readers.push_back(std::move(reader));
+  }
+
+  /// Input -> array.
+  static std::map<std::string, std::string> readRenamings(const std::string &spec, const std::string &text,
+                                                          const format::Manifest &manifest) {
+    std::map<std::string, std::string> renamed;
+    for (size_t at = 0; at != std::string::npos && at < text.size();) {
+      size_t end = text.find(',', at + 1);
+      std::string pair = text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+      size_t equals = pair.find('=');
+      if (equals == std::string::npos)
+        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec)
+            .exitsWith(exitUsage);
+      std::string input = pair.substr(0, equals);
+      if (!manifest.findInput(input))
+        throw Failure::at("par-run", Message::renamesNothing, spec, input, listInputs(manifest))
+            .exitsWith(exitUsage);
+      renamed[input] = pair.substr(equals + 1);
+      at = end;
+    }
+    return renamed;
   }
 
   /// An input without rows is looked at once, here; of several files that have it all say the same.
   void addWhole(const Input &input, Shard shard) {
     uint64_t elements = elementCount(input.shape);
     if (shard.array->type != input.type)
-      widen(shard.array->data.data(), shard.array->type, elements, shard.wide);
+      widened(shard.array->data.data(), shard.array->type, input.type, elements, shard.wide);
     const std::byte *data = dataOf(shard);
     checkRange(input, shard, {}, data, elements);
     std::vector<Shard> &known = shards[input.name];
@@ -177,25 +167,21 @@ private:
   }
 
   static std::string listInputs(const format::Manifest &manifest) {
-    std::string names;
+    NameList names;
     for (const Input &input : manifest.inputs)
-      names += (names.empty() ? "" : ", ") + input.name;
-    return names;
+      names.add(input.name);
+    return names.str();
   }
 
-  /// Those of the file but for some.
-  static std::string listNames(const SafetensorsReader &reader, const std::set<std::string> &without = {}) {
-    constexpr size_t shown = 16;
-    std::string names;
-    size_t count = 0;
+  static std::string listNames(const SafetensorsReader &reader) {
+    NameList names;
     for (const auto &[name, array] : reader.arrays())
-      if (!without.count(name) && ++count <= shown)
-        names += (names.empty() ? "" : ", ") + name;
-    return count > shown ? core::format("{} and {} more", names, count - shown) : names;
+      names.add(name);
+    return names.str();
   }
 
   void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
-    if (array.type != input.type && !(widens(array.type) && input.type == DType::I64))
+    if (array.type != input.type && !widens(array.type, input.type))
       throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
                         format::toString(input.type), rangeOf(input));
     size_t skip = input.microbatched ? 1 : 0;
@@ -207,16 +193,10 @@ private:
                         describeArray(input.type, std::span(input.shape).subspan(skip)));
   }
 
-  static bool widens(DType type) {
-    return type == DType::I32 || type == DType::I16 || type == DType::U8 || type == DType::U16 || type == DType::U32;
-  }
-
-  static const std::byte *widen(const std::byte *from, DType type, uint64_t elements, std::vector<std::byte> &scratch) {
-    scratch.resize(elements * sizeof(int64_t));
-    for (uint64_t i = 0; i < elements; ++i) {
-      int64_t wide = integerAt(type, from, i);
-      std::memcpy(scratch.data() + i * sizeof wide, &wide, sizeof wide);
-    }
+  static const std::byte *widened(const std::byte *from, DType type, DType wide, uint64_t elements,
+                                  std::vector<std::byte> &scratch) {
+    scratch.resize(elements * format::sizeOf(wide));
+    widen(type, from, wide, scratch.data(), elements);
     return scratch.data();
   }
 
@@ -251,11 +231,38 @@ private:
   std::vector<std::shared_ptr<SafetensorsReader>> readers;
   std::map<std::string, std::vector<Shard>> shards;
   uint64_t count = 0;
-  std::string paths;
-  std::string others; ///< arrays of the files that no input takes
+  NameList paths;
+  NameList others; ///< arrays of the files that no input takes
 };
 
 } // namespace
+
+bool isArrayFile(const std::string &path) {
+  return std::filesystem::path(path).extension() == ".safetensors";
+}
+
+DataSpec readDataSpec(const std::string &spec) {
+  auto cut = [&](size_t end) { return DataSpec{spec.substr(0, end), spec.substr(end)}; };
+  auto isThere = [&](size_t end) {
+    std::error_code ignored;
+    return std::filesystem::exists(spec.substr(0, end), ignored);
+  };
+  if (isThere(spec.size()))
+    return cut(spec.size());
+  constexpr std::string_view ending = ".safetensors:";
+  size_t first = spec.size();
+  for (size_t at = spec.find(ending); at != std::string::npos; at = spec.find(ending, at + 1)) {
+    size_t end = at + ending.size() - 1;
+    if (isThere(end))
+      return cut(end);
+    first = std::min(first, end);
+  }
+  // Of a file that is not there, or of another format.
+  size_t colon = spec.rfind(':');
+  if (first == spec.size() && colon != std::string::npos && spec.find('=', colon) != std::string::npos)
+    return cut(colon);
+  return cut(first);
+}
 
 std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest) {
   return std::make_unique<ArrayDataset>(specs, manifest);

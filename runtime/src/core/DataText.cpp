@@ -38,8 +38,10 @@ public:
     return core::format("{}: {} bytes, {} windows of {}", file.path(), grouped(file.bytes().size()), windows, length);
   }
   std::string feeds() const override {
-    return "--text feeds \"" + feed.tokens + "\"" + (feed.labels.empty() ? "" : " and \"" + feed.labels + "\"");
+    return "--text " + file.path() + " feeds \"" + feed.tokens + "\"" +
+           (feed.labels.empty() ? "" : " and \"" + feed.labels + "\"");
   }
+  std::string place() const override { return file.path(); }
 
   const std::byte *row(const Input &input, uint64_t row, std::vector<std::byte> &scratch) const override {
     uint64_t first = row * length + (input.name == feed.labels && feed.labels != feed.tokens ? shift : 0);

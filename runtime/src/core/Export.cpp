@@ -119,6 +119,8 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
   }
   for (const auto &[file, tensor] : beside) {
     fs::path data = besideModel(model, file);
+    if (auto there = format::isThere(data.string()); !there)
+      throw Failure::at(data.string(), Message::cannotOpen, there.message());
     if (std::error_code ignored; !fs::is_regular_file(data, ignored))
       throw Failure::at(path.string(), Message::exportDataMissing, data.string(), tensor);
     copies.push_back({data, folderOf(path) / file, file});

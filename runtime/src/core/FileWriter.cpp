@@ -68,7 +68,7 @@ void StreamWriter::write(std::string_view text) {
   close(descriptor);
   descriptor = -1;
   std::string why = format(textOf(Message::cannotWrite), "nobody reads it; its last lines are missing");
-  comm::writeOutput(STDERR_FILENO, path + ": warning: " + why + "\n");
+  comm::writeOutput(STDERR_FILENO, par::format::printable(path) + ": warning: " + why + "\n");
 }
 
 } // namespace par::core

@@ -5,6 +5,7 @@
 #include "par/comm/Ending.h"
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
+#include "par/core/ForeignFiles.h"
 #include "par/cpu/Machine.h"
 #include "par/cuda/Device.h"
 #include "par/sim/World.h"
@@ -46,28 +47,47 @@ void checkNeeds(const format::Manifest &manifest, const std::string &name) {
   }
 }
 
-format::Bundle openBundle(const std::string &name, const std::string &device) {
+/// Throws Failure where there is no bundle of this name, or none that this user may look into.
+void checkThere(const std::string &name) {
   std::error_code error;
   if (fs::symlink_status(name, error).type() == fs::file_type::not_found)
     throw Failure::at(name, Message::absentBundle, name);
-  if (fs::exists(name, error) && !fs::exists(fs::path(name) / "manifest.json", error))
+  if (fs::is_regular_file(name, error) && name.ends_with(".onnx")) {
+    std::string made = fs::path(name).stem().string() + ".par";
+    throw Failure::at(name, Message::isModel, name, made, made);
+  }
+  auto manifest = format::isThere(name + "/manifest.json");
+  if (!manifest)
+    throw Failure::at(name + "/manifest.json", Message::cannotOpen, manifest.message());
+  if (!*manifest && fs::exists(name, error))
     throw Failure::at(name, Message::notABundle);
+}
+
+format::Bundle openBundle(const std::string &name, const std::string &device) {
+  checkThere(name);
   auto bundle = format::readBundle(name);
   if (!bundle) {
-    // "FILE: what": the place comes first in a message.
-    const std::string &text = bundle.message();
+    // "FILE: what": the place comes first in a message. FILE may be in the folder or say it, and a folder's
+    // name may be anything.
+    std::string text = bundle.message();
+    if (text.starts_with(name + "/"))
+      text.erase(0, name.size() + 1);
     size_t colon = text.find(": ");
     if (colon == std::string::npos)
       throw Failure(name, text);
-    std::string file = text.substr(0, colon);
-    throw Failure(file.starts_with(name + "/") ? file : name + "/" + file, text.substr(colon + 2));
+    throw Failure(name + "/" + text.substr(0, colon), text.substr(colon + 2));
   }
   if (!device.empty() && bundle->manifest.device != "cpu")
     throw Failure::at(name, Message::otherDevice, bundle->manifest.device, device);
   checkNeeds(bundle->manifest, name);
-  verify::Verdict verdict = verify::verifyBundle(*bundle);
-  if (!verdict)
-    throw Failure::verbatim(verify::format(verdict, name), exitRefused);
+  verify::Options files;
+  files.folder = name;
+  verify::Verdict verdict = verify::verifyBundle(*bundle, files);
+  if (!verdict) {
+    std::string lines = verify::format(verdict, name);
+    throw Failure::verbatim(lines.substr(0, lines.size() - 1),
+                            exitRefused); // who prints it ends the last one
+  }
   return std::move(*bundle);
 }
 
@@ -115,11 +135,12 @@ void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, co
 WeightStore openWeights(const RunOptions &options, const format::Manifest &manifest, const std::string &bundle,
                         std::string &remark) {
   const std::vector<std::string> &paths = options.weights;
+  auto say = [&](const std::string &line) { remark += (remark.empty() || line.empty() ? "" : "\n") + line; };
   auto check = [&](const WeightStore &store) {
-    if (!options.init)
-      return checkWeights(manifest, store);
-    if (std::string some = checkSomeWeights(manifest, store); !some.empty())
-      remark += (remark.empty() ? "" : "\n") + some;
+    if (options.init)
+      say(checkSomeWeights(manifest, store));
+    else
+      checkWeights(manifest, store);
   };
   for (const std::string &path : paths) {
     if (isFolder(path)) {
@@ -129,18 +150,21 @@ WeightStore openWeights(const RunOptions &options, const format::Manifest &manif
             .exitsWith(exitUsage);
       Checkpoint checkpoint = openSave(path);
       checkpoint.store.transposeFor(manifest);
-      remark = checkpoint.remark;
+      say(checkpoint.remark);
       check(checkpoint.store);
+      say(describeConverted(manifest, checkpoint.store));
       return std::move(checkpoint.store);
     }
     if (!path.ends_with(".safetensors") && !path.ends_with(".json"))
-      throw Failure::at(path, Message::unknownWeights);
+      throw Failure::at(path, Message::unknownWeights, waysToConvert(path));
   }
   WeightStore store = openSafetensors(paths);
+  say(store.renameFor(manifest));
   store.transposeFor(manifest);
-  remark = describeUnused(manifest, store);
+  say(describeUnused(manifest, store));
   takeBuffersOfModel(store, manifest, bundle, remark);
   check(store);
+  say(describeConverted(manifest, store));
   return store;
 }
 
@@ -196,13 +220,14 @@ void openData(Job &job) {
   if (!options.dryRun || job.dataset)
     checkFed(manifest, job.dataset.get(), job.name);
   if (!options.evalData.empty()) {
-    job.evalDataset = options.evalData.ends_with(".safetensors") ? openArrays({options.evalData}, manifest)
-                                                                 : openText(options.evalData, manifest, options.labels);
+    job.evalDataset = isArrayFile(readDataSpec(options.evalData).path)
+                          ? openArrays({options.evalData}, manifest)
+                          : openText(options.evalData, manifest, options.labels);
     checkFed(manifest, job.evalDataset.get(), job.name);
   }
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
     if (dataset && job.rowsOf(dataset) < manifest.batch && !job.predicts())
-      throw Failure::at(job.name, Message::tooFewRows, dataset->rows(), manifest.batch);
+      throw Failure::at(dataset->place(), Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
 /// Hours of training must not end in a file that cannot be written.
@@ -278,7 +303,9 @@ void checkHypers(const Job &job) {
         names += ", " + hyper.name;
     }
     if (!known)
-      throw Failure::at(job.name, Message::unknownHyper, key, names).exitsWith(exitUsage);
+      throw Failure::at(job.name, Message::unknownHyper, key, names, job.bundle.manifest.model.name,
+                        format("{}={}", key, value))
+          .exitsWith(exitUsage);
     // Where a plan says clip: none there is no such key; 0 would scale every gradient to nothing.
     float least = key == "clip" ? std::numeric_limits<float>::min() : 0;
     if (key != "seed" && !(value >= least && value <= std::numeric_limits<float>::max()))
@@ -341,10 +368,13 @@ static std::string nameOf(const RunOptions &options) {
   return name;
 }
 
-/// What only a bundle that trains does would do nothing.
+/// What only a bundle that trains does would do nothing, and what only one without `train` does cannot be.
 static void checkTrainingFlags(const Job &job) {
   const RunOptions &options = job.options;
   const auto &entries = job.bundle.programs.front();
+  if (!options.output.empty() && entries.findEntry("predict") == format::kNone)
+    throw Failure::at(job.name, Message::predictsNothing, job.bundle.manifest.model.name)
+        .exitsWith(exitUsage);
   if (entries.findEntry("train") != format::kNone)
     return;
   for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"), {options.epochs.has_value(), "--epochs"},
@@ -417,6 +447,8 @@ int runTool(const RunOptions &options) {
         return runRank(job, control);
       } catch (const Failure &failure) {
         control.fail(failure.exitCode(), failure.what());
+      } catch (const std::bad_alloc &error) {
+        control.fail(exitError, Failure(job.name, error.what()).what());
       }
     });
   } catch (const Failure &failure) {
@@ -428,9 +460,10 @@ int runTool(const RunOptions &options) {
     std::cerr << Failure(nameOf(options), error.what()).what() << std::endl;
     return error.code;
   } catch (const std::exception &error) {
-    std::cerr << error.what() << std::endl;
+    Failure failure(none.name, error.what());
+    std::cerr << failure.what() << std::endl;
     if (place)
-      comm::tellOthers(launchOf(none), *place, error.what());
+      comm::tellOthers(launchOf(none), *place, failure.what());
     return exitError;
   }
 }

@@ -12,7 +12,7 @@ namespace {
 std::string sampleOfData(const RunOptions &options) {
   std::string samples;
   for (const std::string &spec : options.data)
-    samples += (samples.empty() ? "" : " ") + sampleOf(spec.substr(0, spec.find(':')));
+    samples += (samples.empty() ? "" : " ") + sampleOf(readDataSpec(spec).path);
   return options.text.empty() ? samples : sampleOf(options.text);
 }
 

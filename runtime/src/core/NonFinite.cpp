@@ -1,5 +1,6 @@
 // Where a NaN came from: the results of a step that are still in memory, in the order in which they were made, and the
 // weights that it began with.
+#include "par/core/Convert.h"
 #include "par/core/Failure.h"
 #include "par/core/Session.h"
 #include "par/core/Weights.h"
@@ -120,6 +121,52 @@ std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, 
       if (uint64_t at = firstNaN(input.type, rows.dataset->row(input, row, scratch), elements); at < elements)
         return core::format("row {} of the data for \"{}\" holds NaN (element {})", row, format::printable(input.name), at);
     }
+  }
+  return "";
+}
+
+/// How many labels are among the elements of a row, or of an input without rows; nothing if one of them
+/// counts.
+static std::optional<uint64_t> ignoredIn(const format::Input &input, const std::byte *data,
+                                         uint64_t elements) {
+  uint64_t labels = 0;
+  for (uint64_t i = 0; i < elements;)
+    for (const format::Limits &run : input.limits)
+      for (uint64_t end = i + run.count; i < std::min(end, elements); ++i) {
+        if (run.ignored && integerAt(input.type, data, i) != *run.ignored)
+          return std::nullopt;
+        labels += run.ignored.has_value();
+      }
+  return labels;
+}
+
+/// The same of `count` rows.
+static std::optional<uint64_t> ignoredIn(const format::Input &input, const StepRows &rows, uint64_t count) {
+  auto elements =
+      static_cast<uint64_t>(elementCount(std::span(input.shape).subspan(input.microbatched ? 1 : 0)));
+  if (!input.microbatched)
+    return ignoredIn(input, rows.dataset->whole(input), elements);
+  std::vector<std::byte> scratch;
+  uint64_t all = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::byte *row = rows.dataset->row(input, rows.order->at(rows.position + i), scratch);
+    std::optional<uint64_t> labels = ignoredIn(input, row, elements);
+    if (!labels)
+      return std::nullopt;
+    all += *labels;
+  }
+  return all;
+}
+
+std::string describeIgnored(const format::Manifest &manifest, const StepRows &rows, uint64_t count) {
+  auto isLabel = [](const format::Limits &run) { return run.ignored.has_value(); };
+  for (const format::Input &input : manifest.inputs) {
+    auto label = std::find_if(input.limits.begin(), input.limits.end(), isLabel);
+    if (label == input.limits.end() || !isInteger(input.type) || !rows.dataset->has(input.name))
+      continue;
+    if (uint64_t all = ignoredIn(input, rows, count).value_or(0))
+      return core::format("no label of the batch counts: all {} of \"{}\" are the ignored {}", all,
+                          format::printable(input.name), *label->ignored);
   }
   return "";
 }

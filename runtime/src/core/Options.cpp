@@ -4,6 +4,7 @@
 #include "par/cpu/Machine.h"
 #include "par/format/NearestWord.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -75,10 +76,12 @@ void takeCount(std::optional<Number> &option, const std::string &flag, const std
   option = wholeNumber(flag, text, least);
 }
 
-/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken.
+/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken. One that means one thing is
+/// given once.
 struct Flag {
   const char *name, *value, *meaning;
   std::function<void(RunOptions &, const std::string &)> take;
+  bool repeats = false;
 };
 
 void takeSet(RunOptions &options, const std::string &text) {
@@ -90,7 +93,15 @@ void takeSet(RunOptions &options, const std::string &text) {
   for (std::string_view prefix : {"train.optimizer.", "train."})
     if (key.starts_with(prefix))
       key.erase(0, prefix.size());
-  options.set[key] = realNumber("--set", text.substr(equals + 1));
+  std::string value = text.substr(equals + 1);
+  double number = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  bool isNumber = error == std::errc() && end == value.data() + value.size();
+  if (!isNumber && key != "lr" && key != "clip" && key != "seed")
+    refuse(Message::planKey, text, text);
+  number = realNumber("--set", value);
+  if (auto [known, isNew] = options.set.emplace(key, number); !isNew)
+    refuse(Message::flagTwice, "--set " + key, format("{}", known->second), value);
 }
 
 /// "--save $UNSET" is no job without saves.
@@ -148,7 +159,7 @@ const std::vector<Flag> &flags() {
       {"--join-timeout", "S", "seconds until all ranks of a launcher must have come; default 60",
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
-       LIST(data)},
+       LIST(data), true},
       {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
       {"--labels", "next|same", "labels are the next tokens, or the same",
        [](RunOptions &o, const std::string &v) { o.labels = oneOf("--labels", v, {"next", "same"}, "next or same"); }},
@@ -156,7 +167,7 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) {
          o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
        }},
-      {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards", LIST(weights)},
+      {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards", LIST(weights), true},
       {"--init", "", "start from train.init; beside --weights what the files lack", MARK(init)},
       {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", NAMED("--resume", "a folder", resume)},
       {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},
@@ -172,7 +183,7 @@ const std::vector<Flag> &flags() {
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
-      {"--set", "K=V", "lr, clip or seed", takeSet},
+      {"--set", "K=V", "lr, clip or seed", takeSet, true},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {
          if (v == "skip")
@@ -190,7 +201,48 @@ const std::vector<Flag> &flags() {
   return table;
 }
 
+/// Flags of other programs, and what par-run has for them; or what a plan says, where it begins with a key.
+struct ForeignFlag {
+  const char *names; ///< without dashes, with `-` for `_`, each with a blank behind it
+  Message message;
+  const char *own;
+};
+constexpr ForeignFlag foreignFlags[] = {
+    {"lr learning-rate ", Message::foreignFlag, "--set lr=VALUE"},
+    {"seed random-seed ", Message::foreignFlag, "--set seed=N"},
+    {"clip clip-grad max-grad-norm clip-grad-norm ", Message::foreignFlag, "--set clip=VALUE"},
+    {"max-steps num-steps train-steps train-iters ", Message::foreignFlag, "--steps N"},
+    {"num-epochs num-train-epochs ", Message::foreignFlag, "--epochs E"},
+    {"output-dir checkpoint-dir save-dir ckpt ", Message::foreignFlag, "--save DIR"},
+    {"save-steps save-interval ", Message::foreignFlag, "--save-every N"},
+    {"save-total-limit ", Message::foreignFlag, "--keep N"},
+    {"eval-steps eval-interval ", Message::foreignFlag, "--eval-every N"},
+    {"logging-steps log-interval ", Message::foreignFlag, "--log-every N"},
+    {"resume-from-checkpoint ", Message::foreignFlag, "--resume DIR|auto"},
+    {"nproc-per-node num-processes gpus np ", Message::foreignFlag, "-n N"},
+    {"dataset train-file train-data ", Message::foreignFlag, "--data F.safetensors, or --text F"},
+    {"checkpoint load pretrained ", Message::foreignFlag, "--weights F, or --resume DIR"},
+    {"predict ", Message::foreignFlag, "no flag for it: a bundle without train predicts, and --output F keeps the results"},
+    {"batch batch-size train-batch-size per-device-train-batch-size global-batch-size ", Message::planFlag, "batch=N"},
+    {"gradient-accumulation-steps micro-batch-size microbatches ", Message::planFlag, "batch.microbatches=N"},
+    {"bf16 fp16 precision dtype ", Message::planFlag, "precision=bf16"},
+    {"weight-decay ", Message::planFlag, "train.optimizer.weight_decay=VALUE"},
+    {"optimizer optim ", Message::planFlag, "train.optimizer=adamw"},
+    {"tp tensor-parallel-size dp pp pipeline-parallel-size mesh ", Message::planFlag, "'mesh={dp: N}'"},
+    {"zero zero-stage ", Message::planFlag, "zero=1"},
+    {"target cuda gpu ", Message::planFlag, "target=cuda"},
+};
+
+void refuseForeign(const std::string &name) {
+  std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size())) + " ";
+  std::replace(word.begin(), word.end(), '_', '-');
+  for (const ForeignFlag &foreign : foreignFlags)
+    if ((" " + std::string(foreign.names)).find(" " + word) != std::string::npos)
+      refuse(foreign.message, name, foreign.own);
+}
+
 [[noreturn]] void refuseFlag(const std::string &name) {
+  refuseForeign(name);
   std::vector<std::string_view> names;
   for (const Flag &flag : flags())
     names.push_back(flag.name);
@@ -244,6 +296,7 @@ void checkTogether(const RunOptions &options) {
 
 RunOptions parseOptions(const std::vector<std::string> &arguments) {
   RunOptions options;
+  std::map<std::string, std::string> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
     if (!name.starts_with("-")) {
@@ -275,6 +328,9 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
     } else if (!takesValue && attached) {
       refuse(Message::flagBad, name, "no value", value);
     }
+    auto [before, isNew] = given.emplace(name, value);
+    if (!isNew && takesValue && !found->repeats)
+      refuse(Message::flagTwice, name, before->second, value);
     found->take(options, value);
   }
   if (options.bundle.empty() && !options.help && !options.version)

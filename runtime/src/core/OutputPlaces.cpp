@@ -81,9 +81,9 @@ std::vector<Place> inputsOf(const Job &job) {
   addFolder(places, "the bundle", job.name);
   addModel(places, job.bundle.manifest, job.name);
   for (const std::string &spec : options.data)
-    places.push_back({"--data", spec.substr(0, spec.find(':'))});
+    places.push_back({"--data", readDataSpec(spec).path});
   places.push_back({"--text", options.text});
-  places.push_back({"--eval-data", options.evalData});
+  places.push_back({"--eval-data", readDataSpec(options.evalData).path});
   for (const std::string &path : options.weights)
     places.push_back({"--weights", path});
   if (job.weights)

@@ -57,9 +57,9 @@ bool isOfSave(const std::string &name) {
 /// Whether the folder is a save, or was one: files of one without an index that can be read, or a folder that cannot be
 /// looked into, are not passed over.
 bool looksSaved(const std::string &path) {
-  if (isCheckpoint(path))
-    return true;
   try {
+    if (isCheckpoint(path))
+      return true;
     std::vector<std::string> names = namesIn(path);
     return !names.empty() && std::all_of(names.begin(), names.end(), isOfSave);
   } catch (const Failure &) {

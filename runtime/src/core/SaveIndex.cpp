@@ -1,5 +1,6 @@
 #include "SaveIndex.h"
 
+#include "format/Json.h"
 #include "par/core/Checksum.h"
 #include "par/core/Failure.h"
 
@@ -284,6 +285,8 @@ struct IndexText {
 };
 
 nlohmann::json parseIndex(const std::string &folder, std::string_view text) {
+  if (auto status = format::checkNoZero(text); !status)
+    refuse(folder, status.message());
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception &error) {

@@ -179,8 +179,10 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
     if (part)
       core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
   }, startsAtZero);
-  if (weights)
+  if (weights) {
+    weights->checkSaved(rank(), control.world());
     weights->release();
+  }
   constants.release();
 }
 
@@ -201,6 +203,7 @@ void Session::restore(const WeightStore &checkpoint) {
                         bundle.manifest.tensors.size());
     loadTensor(to, tensor, rank(), *array, checkpoint.place);
   });
+  checkpoint.checkSaved(rank(), control.world());
   checkpoint.release();
   constants.release();
 }

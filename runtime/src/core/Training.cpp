@@ -121,9 +121,16 @@ private:
         if (summary.badRank >= 0)
           failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
         // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
-        if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1)
-          throw Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
-              .exitsWith(exitNan);
+        if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1) {
+          auto failure = Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted,
+                                     summary.lossScale * 2)
+                             .exitsWith(exitNan);
+          std::string ignored = ignoredLabels(summary.step);
+          throw ignored.empty() ? failure : std::move(failure).note(ignored);
+        }
+        // Models of their own make 0 of no labels.
+        if (summary.loss == 0 && !saidIgnored)
+          sayIgnored(summary.step);
         lastLoss = summary.loss;
       }
       bool saves = !options.save.empty() && (position.step == job.steps || passed(options.saveEvery));
@@ -235,10 +242,27 @@ private:
     return describeNaN(manifest, {job.dataset.get(), &order, position.rows - behind}, manifest.batch);
   }
 
+  /// Says whether no label of the batch of a step among the last ones counts.
+  std::string ignoredLabels(uint64_t step) const {
+    if (!job.dataset)
+      return "";
+    RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
+    uint64_t behind = (position.step - step + 1) * manifest.batch;
+    return describeIgnored(manifest, {job.dataset.get(), &order, position.rows - behind}, manifest.batch);
+  }
+
+  void sayIgnored(uint64_t step) {
+    std::string ignored = control.rank() == 0 ? ignoredLabels(step) : "";
+    saidIgnored = !ignored.empty();
+    if (saidIgnored)
+      progress.say(core::format("step {}: warning: {}", step, ignored));
+  }
+
   /// Nothing but the results shows a NaN where no loss is looked at.
   void warnOfNaN() const {
     if (std::string bad = control.rank() == 0 ? nanInWeights() : ""; !bad.empty())
-      fprintf(stderr, "%s: warning: %s\n", job.name.c_str(), core::format(textOf(Message::weightsAreNaN), bad).c_str());
+      fprintf(stderr, "%s: warning: %s\n", format::printable(job.name).c_str(),
+              core::format(textOf(Message::weightsAreNaN), bad).c_str());
   }
 
   /// Every rank throws the same; the first rank that can name a value is the one that is named.
@@ -253,6 +277,8 @@ private:
       note = bad + "; " + note;
     if (std::string bad = nanInData(summary.step); !bad.empty())
       note = bad + "; " + note;
+    if (std::string ignored = ignoredLabels(summary.step); !ignored.empty())
+      note = ignored + "; " + note;
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
     std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
@@ -278,6 +304,7 @@ private:
     RowOrder order(given, !afterStep && job.shuffled, job.seed);
     double sum = 0;
     uint64_t bad = 0, firstBad = 0;
+    std::string ignored; // of the first batch without a label that counts
     for (uint64_t i = 0; i < batches; ++i) {
       if (!afterStep && !control.startStep(i + 1))
         return; // the control plane says which signal came
@@ -291,15 +318,24 @@ private:
       sum += loss;
       if (!std::isfinite(loss) && bad++ == 0)
         firstBad = i + 1;
+      if (loss == 0 || (bad == 1 && firstBad == i + 1))
+        ignored = ignored.empty()
+                      ? describeIgnored(manifest, {dataset, &order, i * manifest.batch}, manifest.batch)
+                      : ignored;
       if (std::any_of(reports.begin(), reports.end(),
                       [](const std::string &text) { return StepReport::decode(text).metrics[asked] != 0; }))
         return;
     }
     uint64_t rows = batches * manifest.batch;
     progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
-    if (bad > 0 && !afterStep)
-      throw Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad, batches, firstBad, manifest.batch)
-          .exitsWith(exitNan);
+    if (bad > 0 && !afterStep) {
+      auto failure = Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad,
+                                 batches, firstBad, manifest.batch)
+                         .exitsWith(exitNan);
+      throw ignored.empty() ? failure : std::move(failure).note(ignored);
+    }
+    if (!ignored.empty() && control.rank() == 0)
+      progress.say("eval: warning: " + ignored);
   }
 
   /// Every sample once, in order; samples from the front fill up the last batch.
@@ -355,6 +391,7 @@ private:
   uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");
   bool interrupted = false; ///< before the last step
+  bool saidIgnored = false; ///< that no label of a batch counts
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "par/core/Weights.h"
 
+#include "format/Json.h"
 #include "par/core/Checkpoint.h"
 #include "par/core/Checksum.h"
 #include "par/core/Convert.h"
@@ -53,9 +54,12 @@ namespace {
 /// What a Hugging Face index.json says: which of the files beside it holds a tensor.
 std::map<std::string, std::string> readShards(const std::string &path) {
   std::map<std::string, std::string> fileOf;
+  std::string text = readTextFile(path);
+  if (auto status = format::checkNoZero(text); !status)
+    throw Failure::at(path, Message::badIndex, status.message());
   try {
     // The document lives as long as the loop reads it.
-    const auto index = nlohmann::json::parse(readTextFile(path));
+    const auto index = nlohmann::json::parse(text);
     for (const auto &[name, file] : index.at("weight_map").items()) {
       fs::path part = file.get<std::string>();
       if (part.empty() || part != part.filename())
@@ -228,8 +232,8 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
     bool own = model.filename() == tensor.source->file;
     fs::path path = own ? model : besideModel(model, tensor.source->file);
     auto &file = open[path.string()];
-    std::error_code failure;
-    if (!file && !own && !fs::exists(path, failure))
+    auto there = format::isThere(path.string());
+    if (!file && !own && there && !*there) // of one that cannot be seen, opening it says why
       throw Failure::at(bundle, Message::dataMissing, path.string(), model.string(), tensor.name);
     if (!file)
       file = std::make_shared<MappedFile>(path.string());
@@ -299,7 +303,8 @@ struct StoreCheck {
 };
 
 /// Each tensor that `wanted` picks and that is in the store has its shape and type, and is the same under each of its names.
-StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
+StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &store,
+                        bool (*wanted)(const Tensor &)) {
   checkNames(manifest, store);
   StoreCheck found;
   auto &[total, present, missing] = found;
@@ -333,6 +338,8 @@ void checkStore(const format::Manifest &manifest, const WeightStore &store, bool
   if (!missing)
     return;
   Failure failure = Failure::at(store.place, Message::missingTensor, missing->name, present, total);
+  if (std::string hint = present == 0 ? hintAtPrefix(manifest, store) : ""; !hint.empty())
+    throw std::move(failure).note(hint);
   if (missing->kind != TensorKind::State && (present == 0 || missing->kind != TensorKind::Parameter))
     throw failure;
   if (missing->kind != TensorKind::State)
@@ -346,7 +353,9 @@ void checkStore(const format::Manifest &manifest, const WeightStore &store, bool
 /// What files of weights are to hold.
 static bool neededWeight(const Tensor &tensor) { return isWeight(tensor) && !optionalWeight(tensor); }
 
-void checkWeights(const format::Manifest &manifest, const WeightStore &store) { checkStore(manifest, store, neededWeight); }
+void checkWeights(const format::Manifest &manifest, const WeightStore &store) {
+  checkStore(manifest, store, neededWeight);
+}
 
 std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore &store) {
   auto [total, present, missing] = checkPresent(manifest, store, neededWeight);
@@ -356,6 +365,28 @@ std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore
     return "";
   return core::format("{}: note: {} of {} weights begin by their rules, as it does not hold them (\"{}\")", store.place,
                       total - present, total, missing->name);
+}
+
+std::string describeConverted(const format::Manifest &manifest, const WeightStore &store) {
+  std::map<std::pair<format::DType, format::DType>, std::pair<size_t, std::string>>
+      kinds; // how many, and the first
+  for (const Tensor &tensor : manifest.tensors)
+    if (const StoredArray *array =
+            isWeight(tensor) && tensor.kind != TensorKind::Copy ? store.find(tensor) : nullptr;
+        array && array->type != tensor.type) {
+      auto &[count, first] = kinds[{array->type, tensor.type}];
+      first = count++ ? first : tensor.name;
+    }
+  std::string text;
+  for (const auto &[types, found] : kinds) {
+    auto [from, to] = types;
+    text += core::format("{}\"{}\"{} {} there and {} in the bundle: {}", text.empty() ? "" : "; ",
+                         format::printable(found.second),
+                         found.first > 1 ? core::format(" and {} more are", found.first - 1) : " is",
+                         format::toString(from), format::toString(to),
+                         widens(from, to) ? "converted exactly" : "rounded");
+  }
+  return text.empty() ? "" : store.place + ": note: " + text;
 }
 
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store) {
@@ -420,9 +451,24 @@ bool SavedData::intact() const {
   return good;
 }
 
+void WeightStore::checkSaved(uint32_t rank, uint32_t ranks) const {
+  for (size_t file = rank; file < saved.size(); file += ranks)
+    saved[file]->check();
+}
+
 void SavedData::check() const {
   if (!intact())
     throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(), otherComplete(save));
+}
+
+/// Elements of a piece from `first` on, which lie side by side in both; floats of another type are converted.
+static void loadRun(std::byte *to, const Tensor &tensor, const StoredArray &from, const Piece &piece,
+                    int64_t first, int64_t count, const std::string &place) {
+  const std::byte *values = piece.data + static_cast<uint64_t>(first) * format::sizeOf(from.type);
+  int64_t bad = convertElements(to, tensor.type, values, from.type, count);
+  if (bad < count)
+    throw Failure::at(place, Message::weightRange, tensor.name,
+                      floatAt(from.type, values, static_cast<uint64_t>(bad)), format::toString(tensor.type));
 }
 
 void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from,
@@ -456,10 +502,8 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
       toStart[d] -= part->start[d];
       fromStart[d] -= piece.start[d];
     }
-    uint64_t fromBytes = format::sizeOf(from.type);
-    forEachRun(layout.local, toStart, piece.size, fromStart, size, [&](int64_t toAt, int64_t fromAt, int64_t count) {
-      convertElements(to + static_cast<uint64_t>(toAt) * elementBytes, tensor.type,
-                      piece.data + static_cast<uint64_t>(fromAt) * fromBytes, from.type, count);
+    forEachRun(layout.local, toStart, piece.size, fromStart, size, [&](int64_t toAt, int64_t fromAt, int64_t n) {
+      loadRun(to + static_cast<uint64_t>(toAt) * elementBytes, tensor, from, piece, fromAt, n, place);
     });
     loaded += elementCount(size);
   }

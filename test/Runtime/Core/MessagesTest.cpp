@@ -65,6 +65,11 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--interleavings", "3"}, "par-run: error: --interleavings needs --device sim"},
       {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
       {{"a.par", "--eval-data", "t.txt"}, "par-run: error: --eval-data needs --eval-every N"},
+      {{"a.par", "--text", "a", "--text", "b"}, "par-run: error: --text is given twice, with \"a\" and \"b\"; it takes one"},
+      {{"a.par", "--set", "lr=1", "--set", "train.optimizer.lr=2"}, "par-run: error: --set lr is given twice, with \"1\" and \"2\"; it takes one"},
+      {{"a.par", "--lr", "0.1"}, "par-run: error: unknown flag \"--lr\"; par-run has --set lr=VALUE"},
+      {{"a.par", "--batch_size=4"}, "par-run: error: unknown flag \"--batch_size\"; that is in the plan: par-compile MODEL --set batch=N"},
+      {{"a.par", "--set", "precision=bf16"}, "par-run: error: --set precision=bf16: a run takes lr, clip and seed, each a number; what else a plan says is compiled in: par-compile MODEL --set precision=bf16"},
   };
   for (const auto &mistake : cases) {
     EXPECT_EQ(run(mistake.arguments), 2);
@@ -138,7 +143,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({good, "--init", "--text", text(), "--comm", "nccl"}), 2);
   expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
-  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr");
+  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr; what else a plan says is compiled in: par-compile "
+             "squares.onnx --set speed=3");
   for (const char *lr : {"lr=-1", "lr=1e+39"}) {
     EXPECT_EQ(run({good, "--init", "--text", text(), "--set", lr}), 2);
     expectSays("toy.par: error: --set lr takes a number from 0 to 3.4e38, not \"" + std::string(lr + 3));
@@ -423,7 +429,7 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(run({toy, "--init"}), 1);
   expectSays("no data: give --data FILE or --text FILE (inputs: \"input_ids\" i64[2, 16], \"labels\" i64[2, 16])");
   EXPECT_EQ(data(writeFile("some", "input_ids", core::DType::I64, {4, 16})), 1);
-  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data feeds \"input_ids\"); add it to --data, or "
+  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data " + (folder / "some.safetensors") + " feeds \"input_ids\"); add it to --data, or "
              "bind it in the plan: inputs.labels.value");
   EXPECT_EQ(data(writeFile("type", "labels", core::DType::F32, {4, 16})), 1);
   expectSays("type.safetensors: error: array \"labels\" is f32[4, 16]; input \"labels\" takes i64 in [0, 128) or the "
@@ -431,7 +437,7 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(data(writeFile("shape", "labels", core::DType::I64, {4, 15})), 1);
   expectSays("array \"labels\" is i64[4, 15]; input \"labels\" takes i64[16] a sample");
   EXPECT_EQ(data(writeFile("other", "targets", core::DType::I64, {4, 16})), 1);
-  expectSays("input \"input_ids\" i64[2, 16] gets no data (--data feeds nothing; arrays of other names: targets, which "
+  expectSays("input \"input_ids\" i64[2, 16] gets no data (--data " + (folder / "other.safetensors") + " feeds nothing; arrays of other names: targets, which "
              "F:input=array renames); add it to --data, or bind it in the plan: inputs.input_ids.value");
   std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);

@@ -10,6 +10,17 @@
 
 namespace par::core {
 
+/// What --data and --eval-data are given: "F", or "F:input=array,...".
+struct DataSpec {
+  std::string path;
+  std::string renamings; ///< ":input=array,..." as given
+};
+/// Names of folders, files and arrays may have colons themselves: the file's is the one that is there, else
+/// what ends in .safetensors.
+DataSpec readDataSpec(const std::string &spec);
+/// Whether this is a file of arrays rather than of text.
+bool isArrayFile(const std::string &path);
+
 /// Samples, each a row of every input that is fed.
 class Dataset {
 public:
@@ -23,10 +34,12 @@ public:
   virtual const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const = 0;
   /// An input that is not cut into microbatches.
   virtual const std::byte *whole(const format::Input &input) const = 0;
-  /// What feeds, for error 15: "--text feeds "input_ids" and "labels"".
+  /// What feeds, for error 15: "--text README.md feeds "input_ids" and "labels"".
   virtual std::string feeds() const = 0;
   /// Names of what its files hold and no input takes; "" for nothing.
   virtual std::string unused() const { return ""; }
+  /// The files, for messages.
+  virtual std::string place() const { return describe(); }
   /// After each use of rows: throws Failure if a file has become shorter, and rows may have been zeros.
   virtual void checkWhole() const {}
 };

@@ -28,17 +28,37 @@ std::string format(std::string_view text, const Values &...values) {
   return out.str();
 }
 
-/// A value as it stands in a message: texts come from files, and a terminal must not take them for commands.
+/// Longer than any path.
+inline constexpr size_t mostShown = 4200;
+
+/// A value as it stands in a message: texts come from files, of any length, and a terminal must not take them
+/// for commands.
 template <typename Value>
 auto shown(const Value &value) {
   if constexpr (std::is_convertible_v<const Value &, std::string_view>)
-    return par::format::printable(std::string(std::string_view(value)));
+    return par::format::excerpt(par::format::printable(std::string(std::string_view(value))), mostShown);
   else
     return value;
 }
 
 /// "1,204,224": for byte counts in messages.
 std::string grouped(uint64_t number);
+
+/// Names or descriptions in a message: `"x", "y" and 9 more`; of more than 16 the first ones.
+class NameList {
+public:
+  void add(const std::string &name) {
+    if (count++ < most)
+      text += (text.empty() ? "" : ", ") + par::format::excerpt(name, 120);
+  }
+  bool empty() const { return count == 0; }
+  std::string str() const { return count > most ? format("{} and {} more", text, count - most) : text; }
+
+private:
+  static constexpr size_t most = 16;
+  std::string text;
+  size_t count = 0;
+};
 
 class Failure : public std::exception {
 public:
@@ -47,7 +67,7 @@ public:
     return Failure(std::move(place), format(textOf(message), shown(values)...));
   }
   Failure(std::string place, std::string sentence, int code = exitError) : code(code) {
-    text = par::format::printable(place) + (place.empty() ? "error: " : ": error: ") + sentence;
+    text = shown(place) + (place.empty() ? "error: " : ": error: ") + sentence;
   }
   /// A text that has its form already: what par-verify says.
   static Failure verbatim(std::string text, int code) {

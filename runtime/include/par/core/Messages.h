@@ -24,6 +24,7 @@ struct MessageText {
   /* bundle and machine */                                                                                             \
   M(absentBundle, "no such bundle; par-compile -o {} writes one")                                                      \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
+  M(isModel, "is a model, not a bundle; compile it first: par-compile {} PLAN.yaml -o {}, then par-run {}")           \
   M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
   M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu, sim and cuda")                               \
   M(cudaNoLibrary, "{} cannot be opened: {}: {}")                                                                       \
@@ -52,8 +53,6 @@ struct MessageText {
   M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
-  M(notElf, "is not an ELF shared object for x86-64")                                                                  \
-  M(elfDependency, "has {}; a kernel object has no dependency, no undefined symbol and no initialiser")              \
   M(noKernel, "kernel \"{}\" is not in the kernel object: {}")                                                         \
   M(noBuiltin, "kernel \"{}\" asks for the builtin \"{}\", which this runtime does not have")                          \
   M(libraryFailed, "call \"{}\": oneDNN refused {} (status {})")                                                       \
@@ -74,12 +73,14 @@ struct MessageText {
   M(wrongShape, "\"{}\" is {}, the bundle has {}; of the others {} match{}")                                           \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
   M(unusedStates, "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")  \
+  M(weightRange, "\"{}\" holds {}, which is beyond the bundle's {}")                                                    \
+  M(prefixAmbiguous, "its names are the bundle's in two ways, {} or {}; rename them")                                   \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
   M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
   M(weightsSeveral, "holds several files of weights, among them {} and {}; name the one that is meant")                \
   M(weightsPickled, "holds {}, which is pickled Python, and no .safetensors file; in Python "                          \
                     "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one")                  \
-  M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights")     \
+  M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights{}")   \
   /* data */                                                                                                           \
   M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")    \
   M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
@@ -90,7 +91,7 @@ struct MessageText {
   M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                            \
   M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that is both is filled up in the module, behind the loss: labels.masked_fill(labels < 0, 0)") \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
-  M(unknownData, "data is read from .safetensors; other formats are not supported yet")                                \
+  M(unknownData, "data is read from .safetensors; other formats are not supported yet{}")                              \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
   M(labelsUnlike, "--text feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")            \
   M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
@@ -124,6 +125,10 @@ struct MessageText {
   M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
   M(unknownFlag, "unknown flag \"{}\"{}")                                                                              \
+  M(foreignFlag, "unknown flag \"{}\"; par-run has {}")                                                                \
+  M(planFlag, "unknown flag \"{}\"; that is in the plan: par-compile MODEL --set {}")                                  \
+  M(flagTwice, "{} is given twice, with \"{}\" and \"{}\"; it takes one")                                              \
+  M(planKey, "--set {}: a run takes lr, clip and seed, each a number; what else a plan says is compiled in: par-compile MODEL --set {}") \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
   M(exportChanged, "--export to .onnx needs the model that was compiled; {} is another one ({})")                      \
   M(exportDataChanged, "--export to .onnx needs {}, the external data of {}, as it was compiled ({}); export to .safetensors") \
@@ -141,13 +146,14 @@ struct MessageText {
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
+  M(predictsNothing, "--output needs a bundle that predicts, this one trains; compile it without: par-compile {} PLAN.yaml --set train=null") \
   M(seedOfSave, "--set seed={}: {} goes on with seed {}, by which its rows and random numbers come; leave the seed out")  \
   M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                     \
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
   M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
   M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time (pipeline.flush_every), and {} are no multiple; give --steps {} or {}") \
-  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}")
+  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; what else a plan says is compiled in: par-compile {} --set {}")
 
 inline constexpr MessageText messageTable[] = {
 #define M(KEY, TEXT) {#KEY, TEXT},

@@ -30,6 +30,10 @@ struct StepRows {
 /// "row 9 of the data for "x" holds NaN (element 17)" for the first of `count` rows that does; "" if none does.
 std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, uint64_t count);
 
+/// "all 8 of \"labels\" are the ignored -100, so that none counts" where that is so of `count` rows; "" where
+/// a label counts.
+std::string describeIgnored(const format::Manifest &manifest, const StepRows &rows, uint64_t count);
+
 /// What the arena held, for --check-arena and the last line.
 struct ArenaUse {
   uint64_t bound = 0;    ///< bytes that the program declares

@@ -61,17 +61,26 @@ struct WeightStore {
   std::vector<std::shared_ptr<MappedFile>> files;
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
   std::set<std::string> anew; ///< states of a save that it lacks and that begin by their rules
+  std::vector<std::shared_ptr<const SavedData>> saved;       ///< all files of a save that have a checksum
 
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
   const StoredArray *find(const format::Tensor &tensor) const;
   /// Path of the file in which the array's first byte lies; `place` if no file holds it.
   std::string fileOf(const StoredArray &array) const;
+  /// Where no weight is there under a name of the bundle's: takes off or puts on the prefixes of wrappers
+  /// that all names share
+  /// (`module.`, `_orig_mod.`, `model.`), if that gives some, and says so; "" where nothing was done. Throws
+  /// Failure where two ways give as many and others.
+  std::string renameFor(const format::Manifest &manifest);
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
   /// For who has copied what it needs: gives the memory of the mapped files back; they can still be read. Throws Failure if
   /// one has become shorter meanwhile.
   void release() const;
+  /// Throws Failure where a file of a save is not what was written, also one of which nothing was read. The
+  /// files are shared out among the ranks of the job.
+  void checkSaved(uint32_t rank, uint32_t ranks) const;
 };
 
 /// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them folders
@@ -122,15 +131,21 @@ std::vector<std::byte> assemble(const StoredArray &array);
 /// should train, nobody said.
 void checkNames(const format::Manifest &manifest, const WeightStore &store);
 
-/// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape and type.
+/// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape, and as
+/// floats where that has floats.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
 /// The same where weights that the store lacks begin by their rules, unless it lacks all: says how many these are; "" where it has
 /// each.
 std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore &store);
+/// Says which weights have another float type than the bundle's and so are converted; "" where none has.
+std::string describeConverted(const format::Manifest &manifest, const WeightStore &store);
+/// For a store that holds no weight: whether one prefix more or less would make its names the bundle's; "" if
+/// not.
+std::string hintAtPrefix(const format::Manifest &manifest, const WeightStore &store);
 /// Says what the store holds that the bundle has no place for: an exporter may have folded it into others (a batch norm), or made a
 /// constant of it, which then stays as in the model file. "" where there is none.
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
-/// The same for all that stands in a checkpoint, which a run goes on from.
+/// The same for all that stands in a checkpoint, which a run goes on from: in the bundle's own types.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
 /// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those have no state
 /// there, and others have these. Says so; "" where there is none.

@@ -1,0 +1,12 @@
+// Files of other formats: what to do with them.
+#pragma once
+
+#include <string>
+
+namespace par::core {
+
+/// "; python3 -c '...' writes w.safetensors of it", for PyTorch's and numpy's files by their names; "" for
+/// others.
+std::string waysToConvert(const std::string &path);
+
+} // namespace par::core
