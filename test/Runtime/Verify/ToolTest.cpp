@@ -63,6 +63,9 @@ TEST(Tool, ExitStatusAndText) {
   EXPECT_NE(
       call(folder + " --json").second.find("\"proved\":false,\"property\":\"V3\",\"message\":\"deadlock: "),
       std::string::npos);
+  EXPECT_EQ(call(folder + " --rank 0 --rank 1"),
+            std::pair(2, std::string("par-verify: error: --rank is given twice, with 0 and '1'; it takes one\n")));
+  EXPECT_EQ(call("$(printf 'no\\033[2J')"), std::pair(1, std::string("no?[2J: error: not a bundle: it has no manifest.json\n")));
   std::filesystem::resize_file(folder + "/role-1.json", 100);
   EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "),
             std::string::npos);
