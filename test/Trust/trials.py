@@ -74,6 +74,7 @@ class Counts:
 
     def fault(self, which, number, title, detail):
         self.faults[which] += 1
+        title, detail = (text.encode(errors="backslashreplace").decode() for text in (title, detail))
         lines = "\n".join("    " + line for line in detail.strip().splitlines()[-6:])
         print(f"  {which}: trial {number}: {title}\n{lines}\n    repeat: {self.kind}.py --count 1 --first {number} "
               f"--seed {self.seed} --bin {self.folder} --keep{self.each}", flush=True)

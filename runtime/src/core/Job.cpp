@@ -200,6 +200,8 @@ void openInitialValues(Job &job, bool checkData) {
       job.tell(thawed);
     if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
       job.tell(job.checkpoint->store.place + ": warning: " + unused);
+    if (std::string converted = describeConverted(job.bundle.manifest, job.checkpoint->store); !converted.empty())
+      job.tell(converted);
     job.seed = job.checkpoint->position.seed;
     takeOrder(job);
   } else if (!options.weights.empty()) {
