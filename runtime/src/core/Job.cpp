@@ -370,13 +370,10 @@ static std::string nameOf(const RunOptions &options) {
   return name;
 }
 
-/// What only a bundle that trains does would do nothing, and what only one without `train` does cannot be.
+/// What only a bundle that trains does would do nothing.
 static void checkTrainingFlags(const Job &job) {
   const RunOptions &options = job.options;
   const auto &entries = job.bundle.programs.front();
-  if (!options.output.empty() && entries.findEntry("predict") == format::kNone)
-    throw Failure::at(job.name, Message::predictsNothing, job.bundle.manifest.model.name)
-        .exitsWith(exitUsage);
   if (entries.findEntry("train") != format::kNone)
     return;
   for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"), {options.epochs.has_value(), "--epochs"},

@@ -146,12 +146,6 @@ TEST_F(UsersFiles, ofOtherFormats) {
   EXPECT_EQ(run({folder / "m.onnx", "--init"}), 1);
   EXPECT_EQ(err, (folder / "m.onnx") + ": error: is a model, not a bundle; compile it first: par-compile " +
                      (folder / "m.onnx") + " PLAN.yaml -o m.par, then par-run m.par\n");
-  EXPECT_EQ(run({toy, "--init", "--text", folder / "text", "--output", "y.safetensors"}), 2);
-  EXPECT_EQ(
-      err,
-      toy +
-          ": error: --output needs a bundle that predicts, this one trains; compile it without: par-compile "
-          "squares.onnx PLAN.yaml --set train=null\n");
 }
 
 // Masks are truth values, whatever the model computes with them.

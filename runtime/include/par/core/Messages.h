@@ -146,7 +146,6 @@ struct MessageText {
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
-  M(predictsNothing, "--output needs a bundle that predicts, this one trains; compile it without: par-compile {} PLAN.yaml --set train=null") \
   M(seedOfSave, "--set seed={}: {} goes on with seed {}, by which its rows and random numbers come; leave the seed out")  \
   M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                     \
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
