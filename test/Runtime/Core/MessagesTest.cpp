@@ -99,30 +99,6 @@ TEST_F(Mistakes, ofFlags) {
   EXPECT_EQ(err, "a.par: error: the port of --master is \"0\", not a number from 1 to 65535\n");
 }
 
-// What a test suite says of the device for all of its runs.
-TEST(Options, takesTheDeviceOfTheEnvironment) {
-  auto with = [](const char *environment, std::vector<std::string> flags) {
-    flags.insert(flags.begin(), "a.par");
-    core::RunOptions options = core::parseOptions(flags);
-    core::takeDevice(options, environment);
-    return options;
-  };
-  core::RunOptions options = with("sim:20:7", {});
-  EXPECT_EQ(options.device, "sim");
-  EXPECT_EQ(options.interleavings, 20u);
-  EXPECT_EQ(options.simSeed, 7u);
-  EXPECT_EQ(with("sim", {}).device, "sim");
-  EXPECT_EQ(with("sim:20", {"--device", "cpu"}).device, "cpu");
-  EXPECT_EQ(with("sim:20", {"--comm", "shm"}).device, "");
-  EXPECT_EQ(with("", {}).device, "");
-  try {
-    with("abacus", {});
-    ADD_FAILURE();
-  } catch (const core::Failure &failure) {
-    EXPECT_STREQ(failure.what(), "par-run: error: PAR_DEVICE takes cpu or sim, not \"abacus\"");
-  }
-}
-
 TEST_F(Mistakes, ofBundlesAndMachines) {
   format::Bundle bundle = toy::training();
   bundle.manifest.device = "cuda", bundle.manifest.needs = {"sm: 90"};
