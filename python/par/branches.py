@@ -24,7 +24,7 @@ def noted(torch):
 
 
 @contextlib.contextmanager
-def exportable(torch, module, found):
+def exportable(torch, module, found, written):
     """Within, conditions are those that `found` has. Yields the lines of those that are no constants."""
     lines, item = [], torch.Tensor.item
 
@@ -40,7 +40,7 @@ def exportable(torch, module, found):
             if value is None:
                 return original(*arguments, **named)
             if notes.line(place) not in lines and not all(
-                notes.is_constant(torch, module, tensor) for tensor in tensors
+                notes.is_constant(torch, module, tensor, written) for tensor in tensors
             ):
                 lines.append(notes.line(place))
             return value

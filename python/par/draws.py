@@ -1,4 +1,5 @@
 """Random numbers, drawn anew in each step as PyTorch draws them, and those that are not."""
+
 import contextlib
 import random
 import sys
@@ -6,8 +7,8 @@ import sys
 
 @contextlib.contextmanager
 def watched():
-    """While the example runs: yields a list of what is drawn from outside of PyTorch, of which the exporter's run
-    then draws the same."""
+    """While the example runs: yields a list of what is drawn from outside of PyTorch, of which the exporter's
+    run then draws the same."""
     numpy, found = sys.modules.get("numpy"), []
     before = random.getstate(), numpy and numpy.random.get_state(legacy=False)
     try:

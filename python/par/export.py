@@ -5,8 +5,8 @@ import os
 import pathlib
 import warnings
 
-from . import (attention, bags, branches, buffers, casts, checks, complexes, experts, failures, gradients, hooks, inputs as examples, nested,
-               probe, progress, selections, settings, structure, traced, translations)
+from . import (attention, bags, branches, buffers, casts, checks, complexes, detached, experts, failures, gradients, hooks,
+               inputs as examples, nested, probe, progress, selections, settings, structure, traced, translations)
 from .arguments import Arguments
 from .errors import Error
 
@@ -68,8 +68,9 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
                 with contextlib.nullcontext() if found.plain else nested.flat(torch, module, arguments), \
                         buffers.returned(module, written), buffers.momenta(module, cumulative), \
                         experts.exportable(torch, module), gradients.tracing(torch) as functions, \
-                        casts.exportable(torch) as dtypes, branches.exportable(torch, module, found.conditions) as followed, \
-                        selections.exportable(torch, module, found.chosen):
+                        casts.exportable(torch) as dtypes, \
+                        branches.exportable(torch, module, found.conditions, written) as followed, \
+                        selections.exportable(torch, module, found.chosen, written):
                     program = _run_exporter(torch, module, names, values, dims, outputs or found.outputs, opset)
             buffers.note(torch, module, program, written)
             examples.check(program.model.graph, dims)
@@ -157,7 +158,7 @@ def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = examples.dynamic_shapes(torch, dims and dict(zip(nested.identifiers(names), dims.values())))
     try:
         with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch), \
-                checks.exportable(torch), complexes.exportable(torch):
+                checks.exportable(torch), complexes.exportable(torch), detached.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
             return torch.onnx.export(module, (), kwargs=dict(zip(nested.identifiers(names), values)), dynamo=True, optimize=False,

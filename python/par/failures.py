@@ -27,7 +27,7 @@ def as_error(torch, reason):
     if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
         notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
     if "fake tensor in the exported program constant" in str(root):
-        notes.append("torch.autograd.grad in forward is not traced: compute what it gives by operators of forward")
+        notes.append("torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by operators")
     if "complex-valued" in str(root):
         notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
                      "rotary positions do, or give the tensor its shape by view")

@@ -41,9 +41,9 @@ def is_traced(torch, values):
     return any(isinstance(value, torch._subclasses.FakeTensor) for value in values)
 
 
-def is_constant(torch, module, tensor):
-    """Whether a tensor of the exporter's run is made of the code's constants and of the module's buffers
-    alone."""
+def is_constant(torch, module, tensor, written=()):
+    """Whether a tensor of the exporter's run is made of the code's constants and of buffers alone. `written`:
+    the buffers that forward writes, which are none."""
     from torch.fx.experimental import proxy_tensor
 
     mode = proxy_tensor.get_proxy_mode()
@@ -56,7 +56,9 @@ def is_constant(torch, module, tensor):
 
     first = node_of(tensor)
     fixed = {
-        node_of(buffer) for buffer in module.buffers() if isinstance(buffer, torch._subclasses.FakeTensor)
+        node_of(buffer)
+        for name, buffer in module.named_buffers()
+        if name not in written and isinstance(buffer, torch._subclasses.FakeTensor)
     }
     if first is None:
         return False

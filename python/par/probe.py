@@ -1,5 +1,6 @@
 """One run of the module on its example, before the export: what it returns, and what the exporter's run
 cannot know."""
+
 import contextlib
 import dataclasses
 import warnings
@@ -10,8 +11,9 @@ from .errors import Error
 
 @dataclasses.dataclass
 class Found:
-    """outputs: their names. plain: all that it takes and returns are plain tensors, which the exporter then sees as
-    they are. conditions, chosen: what branches and masks were. hooked: lines that hang hooks on gradients."""
+    """outputs: their names. plain: all that it takes and returns are plain tensors, which the exporter then
+    sees as they are. conditions, chosen: what branches and masks were. hooked: lines that hang hooks on
+    gradients."""
 
     outputs: list
     plain: bool
@@ -21,8 +23,8 @@ class Found:
 
 
 def run(torch, module, arguments, values, mode):
-    """Raises par.Error where forward fails by itself. The state of the random numbers is left as it was. `mode`: that
-    of tensors without memory, or None."""
+    """Raises par.Error where forward fails by itself. The state of the random numbers is left as it was.
+    `mode`: that of tensors without memory, or None."""
     ways = (
         hooks.differentiable(torch),
         torch.enable_grad(),  # forward itself differentiates, and needs what the first drops
@@ -60,7 +62,8 @@ def _run(torch, module, arguments, values, mode, way):
         raise Error(f"forward of {type(module).__name__} returns no tensor", code=2)
     if others := nested.left_out(torch, result):
         warnings.warn(
-            f"the file does not hold what forward returns beside tensors: {gradients.some(others)}", stacklevel=4
+            f"the file does not hold what forward returns beside tensors: {gradients.some(others)}",
+            stacklevel=4,
         )
     plain = (
         arguments.plain

@@ -27,7 +27,7 @@ def noted(torch):
 
 
 @contextlib.contextmanager
-def exportable(torch, module, found):
+def exportable(torch, module, found, written):
     """Within, what a constant mask chooses has the places that `found` has. A tensor written where a mask of
     data says is masked_scatter, which has a translation."""
 
@@ -37,7 +37,7 @@ def exportable(torch, module, found):
             if not masks or not notes.is_traced(torch, masks):
                 return original(*arguments, **named)
             chosen = found.next(notes.place())
-            if chosen is not None and all(notes.is_constant(torch, module, mask) for mask in masks):
+            if chosen is not None and all(notes.is_constant(torch, module, mask, written) for mask in masks):
                 places = [
                     torch.tensor(each.tolist(), dtype=torch.int64).reshape(each.shape) for each in chosen
                 ]

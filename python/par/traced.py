@@ -20,6 +20,32 @@ def hidden(torch, module, mode):
     a mask that the model's code makes (of ones, where it is given none). A mask that is an input stays one,
     and one of a window is made where the length is open, which decides whether the window matters. `mode`:
     that of tensors without memory, in which the example's run has seen no values, or None."""
+    with _models_untraced(), _masks_of_training(torch, module, mode):
+        yield
+
+
+@contextlib.contextmanager
+def _models_untraced():
+    """Models themselves ask before they make a mask of ones, without which some fail, and before they look at
+    values."""
+    name = "is_torchdynamo_compiling"
+    rooms = [
+        room
+        for path, room in list(sys.modules.items())
+        if path.startswith("transformers.models.") and name in vars(room)
+    ]
+    before = [vars(room)[name] for room in rooms]
+    try:
+        for room in rooms:
+            setattr(room, name, lambda: False)
+        yield
+    finally:
+        for room, asked in zip(rooms, before):
+            setattr(room, name, asked)
+
+
+@contextlib.contextmanager
+def _masks_of_training(torch, module, mode):
     masks = sys.modules.get("transformers.masking_utils")
     before = {name: getattr(masks, name) for name in (*SKIPS, *ASKED) if hasattr(masks, name)}
     if len(before) < len(SKIPS) + len(ASKED):  # another version of transformers

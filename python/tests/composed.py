@@ -197,10 +197,10 @@ MODELS = {
     "rt_detr": (lambda: Boxes(rt_detr()), "boxes"),
     "llava": (lambda: Seeing(llava()), "seen"),
     "paligemma": (lambda: Seeing(paligemma()), "seen"),
-    "dinov3_vit": (lambda: Hidden(hf.DINOv3ViTModel(config(hf.DINOv3ViTConfig))), "boxes"),
+    "dinov3_vit": (lambda: Hidden(hf.DINOv3ViTModel(config(hf.DINOv3ViTConfig, num_register_tokens=2))), "boxes"),
     "time_series_transformer": (series("TimeSeriesTransformerForPrediction"), "series"),
     "informer": (series("InformerForPrediction"), "series"),
-    "autoformer": (series("AutoformerForPrediction", moving_average=3), "series"),
+    "autoformer": (series("AutoformerForPrediction", moving_average=3, label_length=4), "series"),
 }
 
 

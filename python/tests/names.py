@@ -43,7 +43,7 @@ MASKED = {  # predict masked symbols
     "yoso": "YosoForMaskedLM"}
 TRANSLATING = {  # encoders and decoders
     "bart": "BartForConditionalGeneration", "t5": "T5ForConditionalGeneration", "longt5": "LongT5ForConditionalGeneration",
-    "switch_transformers": "SwitchTransformersForConditionalGeneration", "fsmt": "FSMTForConditionalGeneration",
+    "switch_transformers": "SwitchTransformersForConditionalGeneration", "mvp": "MvpForConditionalGeneration",
     "bigbird_pegasus": "BigBirdPegasusForConditionalGeneration",
     "blenderbot": "BlenderbotForConditionalGeneration",
     "led": "LEDForConditionalGeneration", "m2m_100": "M2M100ForConditionalGeneration", "marian": "MarianMTModel",
@@ -80,9 +80,8 @@ SIZES = {
     "masked/longformer": {"attention_window": [8, 8]},
     "masked/nystromformer": {"segment_means_seq_len": 16, "num_landmarks": 4},
     "translating/t5": {"decoder_start_token_id": 0}, "translating/longt5": {"decoder_start_token_id": 0, "local_radius": 4},
-    "translating/switch_transformers": {"decoder_start_token_id": 0, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1,
+    "translating/switch_transformers": {"decoder_start_token_id": 0, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "router_jitter_noise": 0.0,
                                         "expert_capacity": 16},
-    "translating/fsmt": {"src_vocab_size": 96, "tgt_vocab_size": 96},
     "translating/led": {"attention_window": 8, "max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64},
     "translating/nllb-moe": {"expert_capacity": 64, "second_expert_policy": "all", "encoder_sparse_step": 2, "decoder_sparse_step": 2,
                              "moe_token_dropout": 0.0},
@@ -95,7 +94,7 @@ SIZES.update({
     "images/resnet": {**HIERARCHY, "embedding_size": 8}, "images/regnet": {**HIERARCHY, "embedding_size": 8},
     "images/segformer": {**HIERARCHY, "num_attention_heads": [1, 2, 2, 4], "decoder_hidden_size": 16},
     "images/pvt": {**HIERARCHY, "num_attention_heads": [1, 2, 2, 4], "sequence_reduction_ratios": [2, 2, 1, 1]},
-    "images/cvt": {"embed_dim": [8, 16, 32], "num_heads": [1, 2, 2], "depth": [1, 1, 1]},
+    "images/cvt": {"embed_dim": [8, 16, 32], "num_heads": [1, 2, 2], "depth": [1, 2, 3]},
     "images/levit": {"image_size": 64, "hidden_sizes": [32, 48, 64], "num_attention_heads": [2, 3, 4], "depths": [1, 1, 1],
                      "key_dim": [8, 8, 8]},
     "images/focalnet": {"embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3, 3], "patch_size": 4},

@@ -25,7 +25,7 @@ def patched():
     import transformers.masking_utils
     from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-    names = ("__bool__", "item", "equal", "__getitem__", "__setitem__", "nonzero", "masked_select")
+    names = ("data", "__bool__", "item", "equal", "__getitem__", "__setitem__", "nonzero", "masked_select")
     return [
         *(getattr(torch.Tensor, name) for name in names),
         *(name in vars(torch.Tensor) for name in names),
@@ -153,7 +153,7 @@ class Brought(unittest.TestCase):
 
         error = self.refused(Force(), x=torch.ones(2, 3))
         self.assertIn(
-            "torch.autograd.grad in forward is not traced: compute what it gives by operators of forward",
+            "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by operators",
             error.notes,
         )
 
@@ -316,6 +316,22 @@ class Brought(unittest.TestCase):
         model, _ = self.exported(Net(), {"x": torch.ones(4)})
         self.assertIn("NonZero", [node.op_type for node in model.graph.node])  # which par-compile refuses
 
+    def test_a_mask_that_forward_writes_is_no_constant(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mask", torch.ones(4, dtype=torch.bool))
+
+            def forward(self, x):
+                total = x[self.mask].sum()
+                self.mask.logical_not_()
+                return total
+
+        model, _ = self.exported(Net(), {"x": torch.ones(4)})
+        self.assertIn("NonZero", [node.op_type for node in model.graph.node])
+
     def test_masked_scatter(self):
         import torch
 
@@ -387,6 +403,11 @@ class Brought(unittest.TestCase):
         _, said = self.exported(Net(), {"x": torch.ones(3)})
         self.assertEqual(said, ["forward draws from numpy.random: the file holds one draw for all steps; torch.rand and the like "
                                 "are drawn anew in each"])
+
+    def test_data_of_a_tensor(self):
+        import torch
+        x = torch.randn(4)
+        self.holds(lambda x: x * x.data.abs().max() + (x * 2).data, x)
 
     def test_a_number_before_a_tensor(self):
         import torch

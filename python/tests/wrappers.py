@@ -58,7 +58,8 @@ UNCACHED = ("bert", "roberta", "distilbert", "electra", "albert", "deberta", "de
 
 def without_dropout(config):
     """The configuration of transformers, with each rate of dropout 0."""
-    for name in list(vars(config)):
+    for name, value in list(vars(config).items()):
         if name.endswith(("dropout", "pdrop", "dropout_prob", "dropout_rate", "layerdrop", "drop_path_rate")):
-            setattr(config, name, 0.0)
+            none = [0.0] * len(value) if isinstance(value, (list, tuple)) else 0 if type(value) is int else 0.0
+            setattr(config, name, none)
     return config
