@@ -41,7 +41,8 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
 
 Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                    MLIRContext *context) {
-  if (ShapedType::getNumElements(from) == 0) // none is read, and no group of dims need match another
+  // Of no elements none is read, no group of dims need match another, and sizes of 0 divide nothing.
+  if (ShapedType::getNumElements(from) == 0)
     return Index(to.size(), getAffineConstantExpr(0, context));
   Index result;
   size_t i = 0, j = 0;

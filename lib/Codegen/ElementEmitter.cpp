@@ -3,6 +3,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace par::codegen {
@@ -12,6 +14,12 @@ ElementEmitter::ElementEmitter(func::FuncOp function, const KernelPlan &plan, co
     : builder(function.getContext()), loc(function.getLoc()), function(function), plan(plan),
       buffers(buffers), target(target) {
   dims.resize(maxLoops);
+  bounds.resize(maxLoops);
+}
+
+void ElementEmitter::setLoops(ArrayRef<int64_t> sizes) {
+  for (auto [position, size] : llvm::enumerate(sizes))
+    bounds[position] = IndexBounds::below(size);
 }
 
 Value ElementEmitter::constant(int64_t value) {
@@ -66,17 +74,40 @@ Value ElementEmitter::expand(AffineExpr expr) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return dims[dim.getPosition()];
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  Value lhs = expand(binary.getLHS()), rhs = expand(binary.getRHS());
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return arith::AddIOp::create(builder, loc, lhs, rhs, arith::IntegerOverflowFlags::nsw);
-  case AffineExprKind::Mul:
+  if (expr.getKind() == AffineExprKind::Add || expr.getKind() == AffineExprKind::Mul) {
+    Value lhs = expand(binary.getLHS()), rhs = expand(binary.getRHS());
+    if (expr.getKind() == AffineExprKind::Add)
+      return arith::AddIOp::create(builder, loc, lhs, rhs, arith::IntegerOverflowFlags::nsw);
     return arith::MulIOp::create(builder, loc, lhs, rhs, arith::IntegerOverflowFlags::nsw);
-  case AffineExprKind::Mod:
-    return arith::RemUIOp::create(builder, loc, lhs, rhs);
-  default:
-    return arith::DivUIOp::create(builder, loc, lhs, rhs);
   }
+  int64_t divisor = cast<AffineConstantExpr>(binary.getRHS()).getValue();
+  if (expr.getKind() == AffineExprKind::CeilDiv)
+    return divide(binary.getLHS() + (divisor - 1), divisor, /*remainder=*/false);
+  return divide(binary.getLHS(), divisor, /*remainder=*/expr.getKind() == AffineExprKind::Mod);
+}
+
+Value ElementEmitter::divide(AffineExpr dividend, int64_t divisor, bool remainder) {
+  int64_t low = boundsOf(dividend, [&](unsigned dim) { return bounds[dim]; }).low;
+  // An index is at most as far from 0 as a tensor is large: what is further is not known, and so is moved nowhere.
+  if (low < -(int64_t(1) << 62))
+    return divideAny(expand(dividend), divisor, remainder);
+  int64_t up = low < 0 ? llvm::divideCeil(static_cast<uint64_t>(-low), static_cast<uint64_t>(divisor)) : 0;
+  Value raised = expand(dividend + up * divisor), by = constant(divisor);
+  if (remainder)
+    return arith::RemUIOp::create(builder, loc, raised, by);
+  Value quotient = arith::DivUIOp::create(builder, loc, raised, by);
+  if (up == 0)
+    return quotient;
+  return arith::SubIOp::create(builder, loc, quotient, constant(up), arith::IntegerOverflowFlags::nsw);
+}
+
+Value ElementEmitter::divideAny(Value dividend, int64_t divisor, bool remainder) {
+  Value by = constant(divisor), cut = arith::RemSIOp::create(builder, loc, dividend, by);
+  Value isNegative = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, cut, constant(0));
+  Value rest = arith::SelectOp::create(builder, loc, isNegative, arith::AddIOp::create(builder, loc, cut, by), cut);
+  if (remainder)
+    return rest;
+  return arith::DivSIOp::create(builder, loc, arith::SubIOp::create(builder, loc, dividend, rest), by);
 }
 
 ElementEmitter::MemoKey ElementEmitter::makeKey(Value value, ArrayRef<AffineExpr> index) {
@@ -283,11 +314,16 @@ Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineEx
                                     IRMapping &mapping) {
   auto makeDim = [&](Value value) {
     dims.push_back(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), mapping.lookup(value)));
+    bounds.emplace_back();
     return builder.getAffineDimExpr(dims.size() - 1);
   };
   Index indices;
-  for (Value value : extract.getIndices())
+  for (auto [value, size] : llvm::zip(extract.getIndices(), shapeOf(extract.getTensor()))) {
     indices.push_back(traceIndex(value, iteration, makeDim));
+    // A whole index, not a summand of one, is within the dim where the element is read.
+    if (auto dim = dyn_cast<AffineDimExpr>(indices.back()); dim && dim.getPosition() >= maxLoops)
+      bounds[dim.getPosition()] = IndexBounds::below(size);
+  }
   return readElement(extract.getTensor(), indices);
 }
 

@@ -1,6 +1,7 @@
 #ifndef PAR_LIB_CODEGEN_ELEMENTEMITTER_H
 #define PAR_LIB_CODEGEN_ELEMENTEMITTER_H
 
+#include "IndexBounds.h"
 #include "KernelPlan.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -31,8 +32,10 @@ public:
   void allocateStack();
   mlir::Value load(mlir::Value base, mlir::Type element, mlir::Value address);
   void store(mlir::Value value, mlir::Value base, mlir::Value address);
-  /// Indices and sizes are never negative: division is unsigned.
+  /// Divisions round down, as those of affine expressions do.
   mlir::Value expand(mlir::AffineExpr expr);
+  /// Dims up to there are the loops of this nest.
+  void setLoops(llvm::ArrayRef<int64_t> sizes);
   /// One element of a tensor, computed on the spot or read from where it lies.
   mlir::Value readElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   mlir::Value baseOf(const Nest &nest);
@@ -45,6 +48,8 @@ public:
   /// Values of dims: at first the loops of the nest that is being emitted, from maxLoops on indices known
   /// when running, of all nests, so that no two of them are confused.
   llvm::SmallVector<mlir::Value> dims;
+  /// What each of `dims` may be wherever what it indexes is read; those of loops are as in setLoops.
+  llvm::SmallVector<IndexBounds> bounds;
   /// Elements known at this place.
   Memo memo;
   /// Bytes in the scratch operand before those of this row; null: none.
@@ -72,6 +77,10 @@ private:
   /// Whether computing the element, or what is in the block, anywhere in the tensors that it reads does no harm.
   bool isCheapAnywhere(mlir::Value tensor);
   bool isCheapAnywhere(mlir::Block &block);
+  /// dividend floordiv divisor, or the remainder of it. LLVM divides unsigned numbers best, so that a dividend that may be
+  /// negative is moved up by a multiple of the divisor if it is known by how much, and the quotient back.
+  mlir::Value divide(mlir::AffineExpr dividend, int64_t divisor, bool remainder);
+  mlir::Value divideAny(mlir::Value dividend, int64_t divisor, bool remainder);
   static mlir::Type memoryType(mlir::Type element);
   mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value address);
   static MemoKey makeKey(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);

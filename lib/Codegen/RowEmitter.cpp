@@ -90,6 +90,7 @@ bool RowEmitter::hasRowsInOrder(const Nest &nest) {
 
 void RowEmitter::bindLoops(const Nest &nest) {
   iteration.clear();
+  elements.setLoops(nest.loops);
   for (auto [position, size] : llvm::enumerate(nest.loops))
     iteration.push_back(size == 1 ? elements.builder.getAffineConstantExpr(0)
                                   : elements.builder.getAffineDimExpr(position));

@@ -485,6 +485,43 @@ TEST(Kernels, LoopsThatMerge) {
     })");
 }
 
+// A reversed index that is cut into dims is negative on the way: divisions round down.
+TEST(Kernels, ReversedIndicesCutIntoDims) {
+  std::string text;
+  for (int kept : {4, 7, 10, 12}) {
+    std::string cut = "tensor<2x" + std::to_string(kept) + "xf32>";
+    text += "par.kernel @k" + std::to_string(kept) + "(%a: tensor<2x3x4xf32>) -> " + cut +
+            " attributes {implementation = \"generated\"} {\n"
+            "  %0 = par.transpose %a [0, 2, 1] : tensor<2x3x4xf32> to tensor<2x4x3xf32>\n"
+            "  %1 = par.reshape %0 : tensor<2x4x3xf32> to tensor<2x12xf32>\n"
+            "  %2 = par.slice %1 [0, 0] to [2, " + std::to_string(kept) + "] by [1, 1] : tensor<2x12xf32> to " + cut + "\n"
+            "  %3 = par.reverse %2 dims [1] : " + cut + "\n"
+            "  par.return %3 : " + cut + "\n}\n";
+  }
+  run_kernels::runAll(text);
+}
+
+// The start of a slice is known only when running, and may be less than what is added to it.
+TEST(Kernels, SumsOfIndicesCutIntoDims) {
+  run_kernels::runAll(R"(
+    par.kernel @update(%a: tensor<2x3x4xf32>, %u: tensor<2x4xf32>, %s: tensor<i64>) -> tensor<2x12xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.transpose %a [0, 2, 1] : tensor<2x3x4xf32> to tensor<2x4x3xf32>
+      %1 = par.reshape %0 : tensor<2x4x3xf32> to tensor<2x12xf32>
+      %2 = par.update_slice %1, %u at %s dim 1 : tensor<2x12xf32>, tensor<2x4xf32>, tensor<i64>
+      par.return %2 : tensor<2x12xf32>
+    }
+    par.kernel @reversed(%a: tensor<5x7xf32>, %s: tensor<i64>) -> tensor<4x8xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.transpose %a [1, 0] : tensor<5x7xf32> to tensor<7x5xf32>
+      %1 = par.reshape %0 : tensor<7x5xf32> to tensor<35xf32>
+      %2 = par.reverse %1 dims [0] : tensor<35xf32>
+      %3 = par.dynamic_slice %2 at %s dim 0 size 32 : tensor<35xf32>, tensor<i64> to tensor<32xf32>
+      %4 = par.reshape %3 : tensor<32xf32> to tensor<4x8xf32>
+      par.return %4 : tensor<4x8xf32>
+    })");
+}
+
 TEST(Kernels, EqualBodiesAreOne) {
   std::string one = unary("exp", "tensor<8xf32>"), other = one;
   other.replace(other.find("@exp"), 4, "@again");
