@@ -38,7 +38,7 @@ static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {
   return arith::TruncFOp::create(builder, loc, to, value);
 }
 
-LogicalResult expandMath(ModuleOp module) {
+void expandMath(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) {
     if (isExpanded(op))
@@ -46,9 +46,6 @@ LogicalResult expandMath(ModuleOp module) {
   });
   for (Operation *op : ops) {
     auto type = cast<FloatType>(op->getResult(0).getType());
-    if (type.getWidth() > 64 || (type.isF64() && isa<math::ErfOp>(op)))
-      return op->emitError() << op->getName().stripDialect() << " of " << type
-                             << " is not supported yet by Codegen";
     OpBuilder builder(op);
     // Narrow floats are computed in f32.
     FloatType inner = type.isF64() ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());
@@ -58,7 +55,6 @@ LogicalResult expandMath(ModuleOp module) {
     op->getResult(0).replaceAllUsesWith(convert(builder, op->getLoc(), value, type));
     op->erase();
   }
-  return success();
 }
 
 } // namespace par::codegen

@@ -5,9 +5,9 @@
 
 namespace par::codegen {
 
-/// Replaces exp, log, tanh, erf, sin, cos and pow by arithmetic that vectorises and needs no library. f32 to
-/// a few units in the last place; narrower floats through f32. Fails on f64.
-mlir::LogicalResult expandMath(mlir::ModuleOp module);
+/// Replaces exp, log, tanh, erf, sin, cos and pow by arithmetic that vectorises and needs no library: of f32 and f64 to a few
+/// units in the last place, of narrower floats through f32.
+void expandMath(mlir::ModuleOp module);
 
 } // namespace par::codegen
 

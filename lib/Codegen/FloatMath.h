@@ -36,7 +36,6 @@ public:
   mlir::Value expm1(mlir::Value x);
   mlir::Value log(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
-  /// f32 alone.
   mlir::Value erf(mlir::Value x);
   mlir::Value sine(mlir::Value x, bool cosine);
   mlir::Value atan(mlir::Value x);
@@ -57,6 +56,9 @@ private:
     mlir::Value mantissa, exponent;
   };
   Scaled scale(mlir::Value x);
+  /// 1 - erf x for 1 <= x <= 4, to 1e-9, and for 1 <= x <= 6, to 1e-17.
+  mlir::Value erfcByLogarithm(mlir::Value x);
+  mlir::Value erfcByFraction(mlir::Value x);
   /// size^y in f32, size >= 0, computed in f64.
   mlir::Value powerByWide(mlir::Value size, mlir::Value y);
   /// The nearest integer as a float, and its low bits as an integer of the same width.

@@ -41,15 +41,6 @@ TEST(CodegenErrors, OpWithoutLowering) {
                   "in kernel @part has no lowering: not supported yet"));
 }
 
-TEST(CodegenErrors, FunctionOfDoubles) {
-  EXPECT_TRUE(has(errorsOf(R"(
-    par.kernel @wide(%a: tensor<4xf64>) -> tensor<4xf64> attributes {implementation = "generated"} {
-      %0 = par.erf %a : tensor<4xf64>
-      par.return %0 : tensor<4xf64>
-    })"),
-                  "erf of 'f64' is not supported yet by Codegen"));
-}
-
 TEST(CodegenErrors, ResultOverWhatIsReadLater) {
   EXPECT_TRUE(has(errorsOf(R"(
     par.kernel @turn(%a: tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -132,6 +132,34 @@ TEST(PowerTest, IsThatOfTheLibrary) {
   }
 }
 
+/// In double, against erf of 80 bits.
+TEST(ErfTest, OfDoublesIsThatOfTheLibrary) {
+  std::string type = "tensor<" + std::to_string(count) + "xf64>";
+  std::string text = "par.kernel @erf(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
+                     "  %0 = par.erf %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+  std::vector<double> in(count), out(count);
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> uniform(-6.5, 6.5), nearOne(0.7, 1.5);
+  for (int i = 0; i < count; ++i)
+    in[i] = i % 3 == 0 ? nearOne(random) : std::ldexp(uniform(random), i % 3 == 1 ? 0 : -static_cast<int>(random() % 300));
+  constexpr double special[] = {0.0, -0.0, infinity, -infinity, notANumber, 5e-324, -5e-324, 1.7e308, 1.0, -1.0, 0x1.fffffffffffffp-1, 6};
+  std::copy(std::begin(special), std::end(special), in.begin());
+  for (std::string isa : {"", "x86-64"}) {
+    LoadedKernels loaded(text, isa);
+    ASSERT_TRUE(loaded.handle);
+    void *pointers[] = {in.data(), out.data()};
+    const par::KernelInfo &info = loaded.compiled.kernels[0];
+    loaded.function(info)(pointers, nullptr, 0, info.tiles);
+    for (int i = 0; i < count; ++i) {
+      long double want = std::erf(static_cast<long double>(in[i]));
+      double nearest = std::abs(static_cast<double>(want)), least = std::numeric_limits<double>::min();
+      double unit = std::nextafter(std::max(nearest, least), 2.0) - std::max(nearest, least);
+      bool close = std::isnan(want) ? std::isnan(out[i]) : std::abs(static_cast<double>(want - out[i])) <= 2 * unit;
+      ASSERT_TRUE(close && std::signbit(out[i]) == std::signbit(in[i])) << "erf(" << in[i] << ") = " << out[i];
+    }
+  }
+}
+
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 INSTANTIATE_TEST_SUITE_P(
