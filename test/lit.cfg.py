@@ -21,8 +21,10 @@ config.environment["PAR_CACHE"] = os.path.join(config.test_exec_root, "cache")
 config.environment["PAR_HOME"] = config.par_build
 config.environment.pop("RANK", None)
 # PAR_DEVICE=sim:20 runs every bundle on the device sim, in 20 interleavings (ninja check-sim).
-if "PAR_DEVICE" in os.environ:
-    config.environment["PAR_DEVICE"] = os.environ["PAR_DEVICE"]
+# PAR_CHECK_KERNELS=1 has par-compile check the kernels of every bundle (ninja check-kernels).
+for name in ("PAR_DEVICE", "PAR_CHECK_KERNELS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 config.environment.pop("WORLD_SIZE", None)
 
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))

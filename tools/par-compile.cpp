@@ -33,6 +33,7 @@ static const Flag flags[] = {
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
+    {"--check-kernels", Flag::Nothing, true, "", "runs each generated kernel on random operands and compares with the interpreter"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
     {"--emit", Flag::Value, true, "PHASE|trace|kernels", "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
     {"--explain", Flag::Value, true, "collectives|memory", "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
@@ -92,6 +93,9 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
     options.stopAfter = emit;
   options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");
+  // $PAR_CHECK_KERNELS: of every bundle that tests compile (ninja check-kernels), whose output stays as it is.
+  options.sayCheckedKernels = arguments.has("--check-kernels");
+  options.checkKernels = options.sayCheckedKernels || std::getenv("PAR_CHECK_KERNELS");
   options.hostCode = arguments.has("--host-code");
   const char *cache = std::getenv("PAR_CACHE");
   options.cache = arguments.last("--cache", cache ? cache : "");

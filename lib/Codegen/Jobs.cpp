@@ -50,8 +50,10 @@ LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &out, co
     for (size_t i = next++; i < jobs.size(); i = next++)
       jobs[i].failed = failed(compileJob(jobs[i], out, options.keepIR, cache));
   };
+  // A context that is told to have one thread guards nothing against others.
+  bool alone = jobs.empty() || !jobs.front().module->getContext()->isMultithreadingEnabled();
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < options.threads && i < jobs.size(); ++i)
+  for (unsigned i = 1; !alone && i < options.threads && i < jobs.size(); ++i)
     others.emplace_back(work);
   work();
   for (std::thread &other : others)

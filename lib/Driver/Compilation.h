@@ -59,6 +59,7 @@ private:
   /// What importing would refuse, said beside the plan's mistakes.
   void reportLostParameters();
   std::optional<format::Bundle> makeBundle();
+  int checkCode();
   int prove(const format::Bundle &bundle, std::string &line);
   int write(format::Bundle &bundle);
   bool predict(format::Bundle &bundle);

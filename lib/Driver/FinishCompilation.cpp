@@ -5,6 +5,7 @@
 #include "KernelTable.h"
 #include "MemoryTable.h"
 
+#include "par/KernelCheck/KernelCheck.h"
 #include "par/format/Printable.h"
 #include "par/verify/Verify.h"
 
@@ -24,6 +25,7 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   else // the completed plan names what was compiled for
     model.plan.target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
   codegen.cache = options.cache;
+  codegen.keepIR = options.checkKernels && codegen.device == "cuda"; // what is emulated
   enter("codegen");
   FailureOr<CompiledKernels> compiled = compileKernels(*module, codegen);
   if (failed(compiled))
@@ -45,6 +47,27 @@ std::optional<format::Bundle> Compilation::makeBundle() {
     return std::nullopt;
   sayTime("bundle");
   return std::move(*bundle);
+}
+
+/// The line `checked kernels ...`, from running what was compiled; a kernel that is wrong is a bug of Codegen.
+int Compilation::checkCode() {
+  KernelCheckCounts counts;
+  if (failed(checkKernels(*module, kernels, {}, counts)))
+    return Bug;
+  sayTime("check");
+  if (quiet() || !options.sayCheckedKernels)
+    return Done;
+  bool emulated = kernels.device == "cuda";
+  out << "checked " << counts.kernels << (counts.kernels == 1 ? " kernel" : " different kernels")
+      << (emulated ? ", as LLVM optimised them, on emulated threads" : "") << ": " << counts.elements
+      << " elements are the interpreter's, nothing else is read or written\n";
+  if (!counts.otherIsa.empty())
+    out << "  compiled for " << counts.otherIsa << ": this machine does not run code for " << kernels.isa << "\n";
+  if (counts.addressesOnly)
+    out << "  " << counts.addressesOnly << " of them too large to interpret: run for what they read and write alone\n";
+  if (counts.notRun)
+    out << "  " << counts.notRun << " of them too large to emulate: not run\n";
+  return Done;
 }
 
 /// The line `proved ...`; a bundle that cannot be proved is a bug of a phase, and is not written.
@@ -133,6 +156,11 @@ int Compilation::finish() {
   if (options.emitKernels) {
     printKernels(kernels, *bundle, out);
     return Done;
+  }
+  if (options.checkKernels) {
+    enter("the check of kernels");
+    if (int code = checkCode())
+      return code;
   }
   std::vector<RoleMemory> memory = measureMemory(*bundle);
   std::optional<uint64_t> limit = memoryLimit();

@@ -50,21 +50,30 @@ public:
         follow(load);
     });
   }
+  bool isIndex() const { return addresses; }
   std::optional<int64_t> exception() const { return addresses ? std::nullopt : ignored; }
 
 private:
-  void address(OpOperand &use, Value table, int64_t dim) {
-    if (use.getOperandNumber() != 1)
+  static int64_t sizeOf(Value table, int64_t dim) { return cast<RankedTensorType>(table.getType()).getDimSize(dim); }
+  /// An index, the operand of this number, is of a dim of `size` elements.
+  void address(OpOperand &use, unsigned index, int64_t size) {
+    if (use.getOperandNumber() != index)
       return;
-    below = std::min(below, cast<RankedTensorType>(table.getType()).getDimSize(dim));
+    below = std::min(below, size);
     addresses = true;
   }
   void visit(OpOperand &use) {
     Operation *user = use.getOwner();
     if (auto gather = dyn_cast<GatherOp>(user))
-      return address(use, gather.getOperand(), gather.getDim());
+      return address(use, 1, sizeOf(gather.getOperand(), gather.getDim()));
     if (auto take = dyn_cast<TakeOp>(user))
-      return address(use, take.getOperand(), take.getDim());
+      return address(use, 1, sizeOf(take.getOperand(), take.getDim()));
+    if (isa<ScatterAddOp, PutAddOp, PutReduceOp>(user))
+      return address(use, 1, user->getAttrOfType<IntegerAttr>("size").getInt());
+    if (auto slice = dyn_cast<DynamicSliceOp>(user))
+      return address(use, 1, sizeOf(slice.getOperand(), slice.getDim()) - int64_t(slice.getSize()) + 1);
+    if (auto update = dyn_cast<UpdateSliceOp>(user))
+      address(use, 2, sizeOf(update.getOperand(), update.getDim()) - sizeOf(update.getUpdate(), update.getDim()) + 1);
     if (auto loss = dyn_cast<CrossEntropyOp>(user)) {
       below = std::min(below, cast<RankedTensorType>(loss.getLogits().getType()).getShape().back());
       ignored = static_cast<int64_t>(loss.getIgnore());
@@ -102,6 +111,12 @@ private:
   bool addresses = false;
 };
 } // namespace
+
+std::optional<int64_t> indexLimit(Value value) {
+  IntegerRange range;
+  range.follow(value);
+  return range.isIndex() ? std::optional(std::max<int64_t>(range.below, 1)) : std::nullopt;
+}
 
 static Tensor makeInput(StringRef name, RankedTensorType type, uint64_t seed, const IntegerRange &range) {
   Tensor input = randomTensor(name, type, seed, range.below);

@@ -1,7 +1,7 @@
 #ifndef PAR_TEST_CODEGEN_RUNKERNELS_H
 #define PAR_TEST_CODEGEN_RUNKERNELS_H
 
-#include "GuardedBuffer.h"
+#include "../../lib/KernelCheck/GuardedBuffer.h"
 #include "LoadedKernels.h"
 
 #include "par/Interpreter/Interpreter.h"

@@ -113,6 +113,9 @@ llvm::FailureOr<CompiledKernels> compileKernels(mlir::ModuleOp module, const Cod
 /// The best psABI level of this machine ("x86-64-v3"), or its plain processor name if it has none.
 std::string getHostIsa();
 
+/// Whether this machine runs code for a level or processor that LLVM knows.
+bool runsHere(llvm::StringRef isa);
+
 } // namespace par
 
 #endif

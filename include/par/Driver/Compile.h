@@ -26,6 +26,8 @@ struct CompileOptions {
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
   std::string explain;               ///< "collectives": every communication and what forced it; "memory": what is saved; and stop
   bool checkPhases = false;          ///< interpret the program before and after every phase and compare
+  bool checkKernels = false;         ///< run each generated kernel on random operands and compare with the interpreter
+  bool sayCheckedKernels = true;     ///< and print how many there are
   bool check = false;                ///< all but writing the bundle
   bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
   bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop

@@ -67,6 +67,9 @@ Named makeInputs(StepOp step, uint64_t seed);
 Named makeInputs(mlir::ModuleOp module, llvm::StringRef entry, uint64_t seed);
 Named makeVariables(mlir::ModuleOp module, uint64_t seed);
 
+/// The size of the smallest dim that integers of this value, or others made of them, are indices of; nothing if they are of none.
+std::optional<int64_t> indexLimit(mlir::Value value);
+
 /// The arrays of a safetensors file (F32, F64, I32, I64, BOOL), by name. Where it cannot be read, `reason` says why,
 /// to follow the file's name.
 std::optional<Named> readValues(llvm::StringRef file, mlir::MLIRContext *context, std::string &reason);

@@ -15,6 +15,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 
 using namespace mlir;
 
@@ -28,6 +29,16 @@ std::string getHostIsa() {
   if (!has({"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}))
     return has({"sse4.2", "popcnt", "ssse3"}) ? "x86-64-v2" : llvm::sys::getHostCPUName().str();
   return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? "x86-64-v4" : "x86-64-v3";
+}
+
+bool runsHere(StringRef isa) {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  SmallVector<StringRef> needed;
+  llvm::X86::getFeaturesForCPU(isa, needed);
+  return llvm::all_of(needed, [&](StringRef name) {
+    auto known = features.find(name); // "x86-64" needs what no machine lacks, and what no list of features has
+    return known == features.end() || known->second;
+  });
 }
 
 namespace cpu {

@@ -1,7 +1,7 @@
-#ifndef PAR_TEST_CODEGEN_EMULATEDGPU_H
-#define PAR_TEST_CODEGEN_EMULATEDGPU_H
+#ifndef PAR_LIB_KERNELCHECK_EMULATEDGPU_H
+#define PAR_LIB_KERNELCHECK_EMULATEDGPU_H
 
-#include "gtest/gtest.h"
+#include "par/Codegen/Emulation.h"
 
 #include <cstdint>
 #include <cstring>
@@ -13,16 +13,7 @@
 /// where threads meet (a sync, an exchange) until all that must be there are. Blocks run one after another.
 /// Between two meetings a thread runs alone, in the first block by ascending, in the next by descending
 /// number and so on, so that threads that do not meet where they should read what is not there yet.
-namespace emulated_gpu {
-
-/// What the code calls instead of the GPU's intrinsics: the order is that of EmulatedKernels.h.
-struct Calls {
-  int32_t (*thread)();
-  int32_t (*block)();
-  void (*syncWarp)();
-  void (*syncBlock)();
-  int32_t (*exchange)(int32_t value, int32_t mask);
-};
+namespace par::emulated_gpu {
 
 class Block {
 public:
@@ -45,8 +36,8 @@ public:
     return true;
   }
 
-  static const Calls &calls() {
-    static const Calls table{[] { return int32_t(current->running); },
+  static const EmulatedCalls &calls() {
+    static const EmulatedCalls table{[] { return int32_t(current->running); },
                              [] { return int32_t(current->number); }, [] { current->wait(AtWarp); },
                              [] { current->wait(AtBlock); },
                              [](int32_t value, int32_t mask) { return current->exchange(value, mask); }};
@@ -140,17 +131,18 @@ private:
 };
 
 /// The whole grid. `shared` is the blocks' shared memory, which holds nothing that can be used at the begin
-/// of a block.
-inline void run(Block::Body body, void *const *pointers, const uint64_t *immediates, unsigned grid,
+/// of a block. False where threads of a block wait for ever.
+inline bool run(Block::Body body, void *const *pointers, const uint64_t *immediates, unsigned grid,
                 unsigned threads, void *shared, size_t sharedBytes) {
   for (unsigned number = 0; number < grid; ++number) {
     if (shared)
       std::memset(shared, 0xff, sharedBytes);
-    ASSERT_TRUE(Block(body, pointers, immediates, threads, number).run())
-        << "threads of block " << number << " wait for ever";
+    if (!Block(body, pointers, immediates, threads, number).run())
+      return false;
   }
+  return true;
 }
 
-} // namespace emulated_gpu
+} // namespace par::emulated_gpu
 
 #endif
