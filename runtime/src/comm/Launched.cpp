@@ -137,6 +137,7 @@ void hostFailed(const Launch &launch, const Place &place, const std::string &why
   Hosting hosting = hostingOf(launch, place);
   hosting.failure = why;
   hosting.world = place.world;
+  hosting.joinTimeout = 1e6; // nobody is missed: who comes is told why there is no job
   Host host(Listener::rendezvous(place), hosting, board);
   for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
     host.step(50);

@@ -61,7 +61,7 @@ struct WeightStore {
   std::vector<std::shared_ptr<MappedFile>> files;
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
   std::set<std::string> anew; ///< states of a save that it lacks and that begin by their rules
-  std::vector<std::shared_ptr<const SavedData>> saved;       ///< all files of a save that have a checksum
+  std::vector<std::shared_ptr<const SavedData>> saved; ///< all files of a save that have a checksum
 
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
@@ -69,9 +69,8 @@ struct WeightStore {
   /// Path of the file in which the array's first byte lies; `place` if no file holds it.
   std::string fileOf(const StoredArray &array) const;
   /// Where no weight is there under a name of the bundle's: takes off or puts on the prefixes of wrappers
-  /// that all names share
-  /// (`module.`, `_orig_mod.`, `model.`), if that gives some, and says so; "" where nothing was done. Throws
-  /// Failure where two ways give as many and others.
+  /// that all names share (`module.`, `_orig_mod.`, `model.`), if that gives some, and says so; "" where
+  /// nothing was done. Throws Failure where two ways give as many and others.
   std::string renameFor(const format::Manifest &manifest);
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
