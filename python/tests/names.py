@@ -114,7 +114,13 @@ NLLB = {
     "moe_token_dropout": 0.0,
 }
 LED = {"attention_window": 8, "max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64}
-LEVIT = {"image_size": 64, "hidden_sizes": [32, 48, 64], "num_attention_heads": [2, 3, 4], "depths": [1] * 3}
+LEVIT = {
+    "image_size": 64,
+    "patch_size": 16,
+    "hidden_sizes": [32, 48, 64],
+    "num_attention_heads": [2, 3, 4],
+    "depths": [1, 1, 1],
+}
 FOCAL = {"embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3, 3], "patch_size": 4}
 SIZES = {
     **{f"causal/{name}": MLA for name in ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")},
