@@ -3,6 +3,8 @@
 
 #include "par/Dialect/Modes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
+
 using namespace mlir;
 
 namespace par {
@@ -34,8 +36,12 @@ int64_t BatchFactor::outerIn(const ShardingRule &rule, ArrayRef<unsigned> dim) c
 FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
   BatchTimes result;
   result.microbatches = microbatches;
-  if (succeeded(result.classifyAll(step)))
-    return result;
+  do {
+    result.foundEarly = false;
+    result.times.clear();
+    if (succeeded(result.classifyAll(step)))
+      return result;
+  } while (result.foundEarly);
   if (!result.needsWhole)
     return failure();
   // One microbatch knows every sum over the batch where it is made: all that depends on the batch stays in the loop.
@@ -141,14 +147,50 @@ LogicalResult BatchTimes::classifyCarried(WriteOp write) {
   return diagnostic;
 }
 
+/// Has a first pass make the sums that the op needs together with slices. They must be of forward, and of no sum of that pass.
+bool BatchTimes::addEarly(Operation *op) {
+  SmallVector<Value> sums;
+  SetVector<Value> open(op->operand_begin(), op->operand_end());
+  for (size_t i = 0; i < open.size(); ++i) {
+    Value value = open[i];
+    const BatchTime &time = of(value);
+    if (time.time == Time::Sum && !isDataSum(value))
+      sums.push_back(value);
+    else if (time.time == Time::After)
+      open.insert(value.getDefiningOp()->operand_begin(), value.getDefiningOp()->operand_end());
+  }
+  for (Value sum : sums) {
+    SetVector<Operation *> makers;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    (void)getBackwardSlice(sum, &makers, options);
+    bool isForward = llvm::none_of(makers, [](Operation *maker) { return isa<CotangentOp, GradientOp, StageReduceOp>(maker); });
+    if (of(sum).early || !isForward)
+      return false;
+  }
+  early.insert(sums.begin(), sums.end());
+  return !sums.empty();
+}
+
+LogicalResult BatchTimes::refuseCoupling(Operation *op) {
+  InFlightDiagnostic diagnostic =
+      op->emitError() << "couples microbatches: it needs slices of the batch together with a sum over the whole batch; "
+                         "say batch.microbatches: 1, or make the loss a sum over samples (statistics of each sequence)";
+  for (Value operand : op->getOperands())
+    if (of(operand).time == Time::Sum || of(operand).time == Time::After)
+      diagnostic.attachNote(operand.getLoc()) << "this is known only when all microbatches have run";
+  return diagnostic;
+}
+
 LogicalResult BatchTimes::classify(Operation *op) {
   BatchTime joined;
   bool sliced = false, sum = false, after = false;
   for (Value operand : op->getOperands()) {
     BatchTime time = of(operand);
     // A finished sum of data alone is a given for everything behind its loop.
-    bool given = time.dataOnly && time.time == Time::Sum;
+    bool given = isDataSum(operand);
     joined.between |= time.between || given;
+    joined.early |= time.early || early.contains(operand);
     joined.dataOnly &= time.dataOnly;
     sliced |= time.time == Time::Sliced;
     sum |= time.time == Time::Sum && !given;
@@ -179,14 +221,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
     needsWhole = true;
     return failure();
   } else if (sliced && (sum || after)) {
-    InFlightDiagnostic diagnostic =
-        op->emitError()
-        << "couples microbatches: it needs slices of the batch together with a sum over the whole batch; "
-           "say batch.microbatches: 1, or take statistics per microbatch";
-    for (Value operand : op->getOperands())
-      if (of(operand).time == Time::Sum || of(operand).time == Time::After)
-        diagnostic.attachNote(operand.getLoc()) << "this is known only when all microbatches have run";
-    return diagnostic;
+    foundEarly = addEarly(op);
+    return foundEarly ? failure() : refuseCoupling(op);
   } else if (sliced) {
     return classifySliced(op);
   } else if (after || sum) {
@@ -209,6 +245,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   for (Value operand : op->getOperands()) {
     joined.dataOnly &= of(operand).dataOnly && !of(operand).between && of(operand).time != Time::Sum;
     joined.between |= of(operand).between;
+    joined.early |= of(operand).early || early.contains(operand);
   }
   joined.between = false; // a slice is never between
   joined.time = Time::Sliced;
@@ -290,7 +327,7 @@ void BatchTimes::place(StepOp step) {
       if (!asked)
         continue;
       if (time.time == Time::Sum)
-        where |= time.dataOnly ? InDataLoop : InLoop;
+        where |= isDataSum(result) ? InDataLoop : InLoop;
       else if (time.time == Time::After)
         where |= Behind;
       else if (time.time == Time::Sliced)

@@ -21,6 +21,7 @@ struct BatchTime {
   int64_t outer = 1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
   bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
   bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
+  bool early = false;   ///< depends on a sum of weights and data that a first pass of forward makes
 };
 
 /// Where the batch lies among the factors of a dim: in which one, and behind how many elements of it.
@@ -52,10 +53,11 @@ public:
   const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
   /// Places of an op, a union of Place.
   unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
-  /// Where a value is computed first and handed on from: the loop that sums it.
+  /// Where a value is computed first and handed on from: the loop that sums it. Sums of forward that are needed together with
+  /// slices of the batch (the shares of tokens in a router's balance loss) are made there too: forward runs once more for them.
   bool isDataSum(mlir::Value value) const {
     const BatchTime &time = of(value);
-    return time.time == Time::Sum && time.dataOnly;
+    return time.time == Time::Sum && (time.dataOnly || early.contains(value));
   }
 
 private:
@@ -63,6 +65,8 @@ private:
   mlir::LogicalResult classify(mlir::Operation *op);
   mlir::LogicalResult classifyRead(ReadOp read);
   mlir::LogicalResult classifyCarried(WriteOp write);
+  bool addEarly(mlir::Operation *op);
+  mlir::LogicalResult refuseCoupling(mlir::Operation *op);
   mlir::LogicalResult classifySliced(mlir::Operation *op);
   mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
   void placeBatchOfOne(StepOp step);
@@ -73,6 +77,9 @@ private:
   bool whole = false;
   /// Set where one microbatch needs that.
   bool needsWhole = false;
+  /// Sums that a first pass of forward makes, and whether one more was found to be needed.
+  llvm::DenseSet<mlir::Value> early;
+  bool foundEarly = false;
   llvm::DenseMap<mlir::Value, BatchTime> times;
   llvm::DenseMap<mlir::Operation *, unsigned> places;
 };

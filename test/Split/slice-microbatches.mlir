@@ -19,11 +19,15 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
   %wb = par.broadcast_in_dim %w dims [1] : tensor<4xf32> to tensor<8x4xf32>
   %y = par.multiply %x, %wb : tensor<8x4xf32>
   %s = par.reduce sum %y dims [0] : tensor<8x4xf32> to tensor<4xf32>
-  // expected-note @below {{this is known only when all microbatches have run}}
   %b = par.broadcast_in_dim %s dims [1] : tensor<4xf32> to tensor<8x4xf32>
-  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch; say batch.microbatches: 1, or take statistics per microbatch}}
   %c = par.subtract %y, %b : tensor<8x4xf32>
-  %l = par.reduce sum %c dims [0, 1] : tensor<8x4xf32> to tensor<f32>
+  // A first pass makes the first sum; the second one depends on that.
+  %s2 = par.reduce sum %c dims [0] : tensor<8x4xf32> to tensor<4xf32>
+  // expected-note @below {{this is known only when all microbatches have run}}
+  %b2 = par.broadcast_in_dim %s2 dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  // expected-error @below {{couples microbatches: it needs slices of the batch together with a sum over the whole batch; say batch.microbatches: 1, or make the loss a sum over samples (statistics of each sequence)}}
+  %d = par.subtract %c, %b2 : tensor<8x4xf32>
+  %l = par.reduce sum %d dims [0, 1] : tensor<8x4xf32> to tensor<f32>
   par.return %l : tensor<f32>
 }
 par.variable @w parameter : tensor<4xf32>

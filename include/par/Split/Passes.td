@@ -50,8 +50,8 @@ def SliceMicrobatchesPass : Pass<"par-slice-microbatches", "::mlir::ModuleOp"> {
   let description = [{
     Expects: steps of tensor ops on the whole batch (after Train). Leaves: what is sliced along the batch in a `par.loop`,
     sums over the batch as its results, what needs finished sums behind it; sums that depend on data alone come from a
-    loop of their own before it. Inputs have the shape (m, B/m, ...). One microbatch gives the same form.
-    Fails: at an op that mixes a slice of the batch with an unfinished sum over it, or cuts the batch in another way.
+    loop of their own before it, and so do sums of forward that are needed together with slices. Inputs have the shape (m, B/m, ...). One microbatch gives the same form.
+    Fails: at an op that mixes a slice of the batch with a sum over it that depends on another such sum or on gradients, or cuts the batch in another way.
 
     ```
     %s = par.reduce sum %x dims [0] : tensor<8xf32> to tensor<f32>
