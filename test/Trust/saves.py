@@ -305,8 +305,10 @@ def damage_copy(job, number, chance, counts, name, saves, damage=None):
     how = chance.choice([("--resume", "auto"), ("--resume", str(there)), ("--weights", str(there))])
     if damage is renamed and there.name == "3":
         how = ("--resume", str(there))  # older than the other: that one is the newest
+    # A run that takes but the weights would replace these saves, and be refused for that.
+    to = saves.parent / "new" if how[0] == "--weights" else saves
     judge_refusal(counts, number, f"{name}: {damage.__name__}, {' '.join(how)}",
-                  trials.Outcome(job.command(name, saves, STEPS + 2, how), job.folder), str(there))
+                  trials.Outcome(job.command(name, to, STEPS + 2, how), job.folder), str(there))
 
 
 def other_width(job, number, chance, counts, name, saves):
