@@ -75,7 +75,10 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
     for (unsigned stage = 0; stage < order->stages; ++stage) {
       unsigned device = order->deviceOf(stage);
       const PlanMesh &mesh = plan.pipeline.meshes->empty() ? plan.mesh : (*plan.pipeline.meshes)[device];
-      StageOp::create(builder, loc, "s" + std::to_string(stage), stageMesh(plan, mesh, &getContext()), members[device]);
+      std::string name = "s" + std::to_string(stage);
+      while (module.lookupSymbol(name)) // a parameter may be called so
+        name += "_";
+      StageOp::create(builder, loc, name, stageMesh(plan, mesh, &getContext()), members[device]);
     }
     return success();
   }

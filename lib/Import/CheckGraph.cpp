@@ -3,6 +3,7 @@
 #include "GraphImporter.h"
 
 #include "par/Import/Operators.h"
+#include "par/format/Printable.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -127,7 +128,23 @@ LogicalResult GraphImporter::checkFunctions() {
   return success();
 }
 
+/// The bundle holds these names, and files of weights, data and results do; a terminal prints them.
+static const std::string *findControl(const onnx::Model &model) {
+  auto holds = [](StringRef name) { return llvm::any_of(name, [](char c) { return format::isControl(static_cast<unsigned char>(c)); }); };
+  for (const std::vector<onnx::ValueInfo> *list : {&model.inputs, &model.outputs})
+    for (const onnx::ValueInfo &info : *list)
+      if (holds(info.name))
+        return &info.name;
+  for (const onnx::Tensor &tensor : model.initializers)
+    if (holds(tensor.name))
+      return &tensor.name;
+  return nullptr;
+}
+
 LogicalResult GraphImporter::checkNames() {
+  if (const std::string *name = findControl(model))
+    return error() << "\"" << format::printable(*name) << "\" has a control character in its name, which no file of weights or data "
+                   << "should; rename it";
   llvm::StringSet<> given, defined;
   for (const onnx::ValueInfo &input : model.inputs)
     given.insert(input.name);

@@ -146,10 +146,11 @@ class Graph:
 def build(draw):
     graph = Graph(draw, draw.choice(["empty", "empty", "ones", "names", "orders"]))
     graph.inner = graph.width() or 2
-    h, width = "x", graph.inner
+    width = draw.choice([1, 2, 3])
+    h = graph.linear("x", graph.inner, width)  # so that something is trained
     for _ in range(draw.randint(1, 4)):
         h, width = graph.layer(h, width)
-    graph.finish(*graph.layer(h, width) if not graph.nodes else (h, width))
+    graph.finish(h, width)
     return graph
 
 
