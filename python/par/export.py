@@ -53,7 +53,7 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     arguments = Arguments(torch, module, inputs)
     names, values = arguments.names, structure.examples(torch, arguments.values, weights)
     dims = examples.dynamic_dims(names, values, dynamic)
-    attributes = [(vars(part), dict(vars(part))) for part in module.modules()]
+    attributes = [(vars(part), dict(vars(part)), hooks.held(part)) for part in module.modules()]
     if not module.training:
         module.train()
     before = [(value, value.detach().clone()) for value in module.buffers()]
@@ -90,10 +90,11 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     finally:
         _remove(temporary)
         _restore(torch, before)
-        for now, then in attributes:  # the mode, and tensors of the exporter's that forward kept on the module
+        for now, then, kept in attributes:  # the mode, and tensors of the exporter's that forward kept on the module
             for name in now.keys() - then.keys():
                 del now[name]
             now.update(then)
+            hooks.put_back(kept)
     return str(path)
 
 

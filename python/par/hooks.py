@@ -15,6 +15,19 @@ def found(torch, module):
     return places
 
 
+def held(part):
+    """The hooks of a module, with the dicts that hold them."""
+    kinds = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
+    return [(value, dict(value)) for name, value in vars(part).items() if name.endswith(kinds) and isinstance(value, dict)]
+
+
+def put_back(kept):
+    """Those that forward added go, as those of transformers, which hangs them in the first call and notes that it did."""
+    for now, then in kept:
+        now.clear()
+        now.update(then)
+
+
 @contextlib.contextmanager
 def watching(torch):
     """While forward runs: the lines that hang a hook on a tensor of it. They hang none."""

@@ -177,6 +177,21 @@ class Brought(unittest.TestCase):
         torch.distributions.Distribution.set_default_validate_args(True)  # a first scan switches that off
         self.assertIn("Scan", [node.op_type for node in model.graph.node])
 
+    def test_hooks_that_forward_adds_go(self):
+        import torch
+
+        class Net(torch.nn.Linear):
+            def forward(self, input):
+                if not hasattr(self, "hooked"):
+                    self.hooked = self.register_forward_hook(lambda *_: None)
+                return super().forward(input)
+
+        module = Net(2, 2)
+        kept = module.register_forward_pre_hook(lambda *_: None)
+        self.exported(module, {"input": torch.ones(3, 2)})
+        self.assertEqual((len(module._forward_hooks), hasattr(module, "hooked")), (0, False))
+        self.assertEqual(list(module._forward_pre_hooks), [kept.id])
+
     def test_forward_that_fails(self):
         import torch
 
