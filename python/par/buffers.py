@@ -1,5 +1,7 @@
-"""Buffers that forward writes (a codebook's moving averages, a router's bias, spectral norm's vectors, counters): outputs of the file
-that say which buffer they are the next value of. par-compile makes state of them (docs/onnx.md)."""
+"""Buffers that forward writes: a codebook's moving averages, a router's bias, spectral norm's vectors, counters.
+
+They are outputs of the file that say which buffer they are the next value of; par-compile makes state of them (docs/plan.md, 4).
+"""
 import contextlib
 import functools
 
@@ -41,8 +43,8 @@ def _counter(name):
 
 @contextlib.contextmanager
 def momenta(module, names):
-    """While the exporter traces: batch norms of these names have some momentum, since 1 / the number of steps is no constant. What
-    the file says beside (`par.training`) is what par-compile goes by."""
+    """While the exporter traces: batch norms of these names have some momentum, since 1 / the number of steps is no
+    constant. What the file says beside (`par.training`) is what par-compile goes by."""
     parts = dict(module.named_modules())
     try:
         for name in names:
@@ -84,12 +86,13 @@ def _hold(graph, name, buffer):
     import onnx_ir
     from onnx_ir.tensor_adapters import TorchTensor
     tensor = TorchTensor(buffer.detach().clone(), name=name)
-    graph.register_initializer(onnx_ir.Value(name=name, shape=tensor.shape, type=onnx_ir.TensorType(tensor.dtype), const_value=tensor))
+    kind = onnx_ir.TensorType(tensor.dtype)
+    graph.register_initializer(onnx_ir.Value(name=name, shape=tensor.shape, type=kind, const_value=tensor))
 
 
 def note(torch, module, program, names):
-    """Says of the outputs that the exporter made of them, the last ones, what they are. One that the graph does not write (a table
-    that the first run of forward made) is none. Buffers that it writes all the same are refused: the file would keep them."""
+    """Says of the outputs that the exporter made of them, the last ones, what they are. One that the graph does not write
+    (a table that the first run of forward made) is none. Others that it writes are refused: the file would keep them."""
     mutated = set(program.exported_program.graph_signature.buffers_to_mutate.values())
     outputs = program.model.graph.outputs
     for output, name in zip(list(outputs)[len(outputs) - len(names):], names):

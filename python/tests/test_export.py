@@ -383,6 +383,37 @@ class Exporter(unittest.TestCase):
             par.export(module, inputs, f"{folder}/model.onnx")
             return onnx.load(f"{folder}/model.onnx"), [str(one.message) for one in said if " Par" in str(one.message)]
 
+    def test_batch_norm_without_momentum_is_noted_with_its_counter(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = torch.nn.BatchNorm1d(4, momentum=None)
+
+            def forward(self, input):
+                return self.norm(input).square().sum()
+
+        net = Net()
+        model, _ = self.exported(net, {"input": torch.randn(3, 4)})
+        marks = {entry.key: entry.value for entry in model.metadata_props}
+        self.assertEqual(json.loads(marks["par.training"])["cumulative"], ["norm"])
+        self.assertIn(("par.updates", "norm.num_batches_tracked"),
+                      [(entry.key, entry.value) for entry in model.graph.output[-1].metadata_props])
+        self.assertIsNone(net.norm.momentum)
+        self.assertEqual(int(net.norm.num_batches_tracked), 0)
+
+    def test_complex_einsum_is_four_real_ones(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, a, b):
+                product = torch.einsum("bi,io->bo", torch.view_as_complex(a), torch.view_as_complex(b))
+                return torch.view_as_real(product).sum()
+
+        model, _ = self.exported(Net(), {"a": torch.randn(2, 3, 2), "b": torch.randn(3, 4, 2)})
+        self.assertEqual([node.op_type for node in model.graph.node].count("Einsum"), 4)
+
     def test_notes_how_the_module_trains(self):
         import torch
 

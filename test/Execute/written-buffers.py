@@ -1,5 +1,5 @@
-"""Trains a model whose forward writes buffers, on several plans, against Python's own arithmetic: a moving mean that both stages read,
-a count, and a vector that is made of a weight alone and read by nothing.
+"""Trains a model whose forward writes buffers, on several plans, against Python's own arithmetic: a moving mean that both
+stages read, a count, and a vector that is made of a weight alone and read by nothing.
 
     written-buffers.py FOLDER       writes the model, its data and its plans there
 """
@@ -59,9 +59,12 @@ node f ReduceMean e -> loss keepdims=0
 output loss f32[]
 updates h f32[4,2] last"""
 PLANS = {
-    "one": "", "dp2": "mesh: {dp: 2}\n", "m2": "batch: {microbatches: 2}\n", "dp2-m2": "mesh: {dp: 2}\nbatch: {microbatches: 2}\n",
-    "pp2-m2": "mesh: {pp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\n", "tp3": "mesh: {tp: 3}\nshard: {first.w: {1: tp}}\n",
-    "zero3": "mesh: {dp: 2}\nzero: {level: 3, min_size: 1}\n", "recompute": "batch: {microbatches: 2}\nrecompute: full\n",
+    "one": "", "dp2": "mesh: {dp: 2}\n", "m2": "batch: {microbatches: 2}\n",
+    "dp2-m2": "mesh: {dp: 2}\nbatch: {microbatches: 2}\n",
+    "pp2-m2": "mesh: {pp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\n",
+    "tp3": "mesh: {tp: 3}\nshard: {first.w: {1: tp}}\n",
+    "zero3": "mesh: {dp: 2}\nzero: {level: 3, min_size: 1}\n",
+    "recompute": "batch: {microbatches: 2}\nrecompute: full\n",
 }
 TRAIN = f"train: {{optimizer: {{kind: sgd, lr: {LR}}}}}\n"
 
