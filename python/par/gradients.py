@@ -46,15 +46,36 @@ def _tied(module, initializers):
     return {name: owner for name, owner in owners.items() if owner and name not in initializers}
 
 
+def _gradient_of(torch, node):
+    """padding_idx and scale_grad_by_freq of an embedding; (-1, False) of others."""
+    if node.target is not torch.ops.aten.embedding.default:
+        return -1, False
+    padding = node.args[2] if len(node.args) > 2 else node.kwargs.get("padding_idx", -1)
+    by_frequency = node.args[3] if len(node.args) > 3 else node.kwargs.get("scale_grad_by_freq", False)
+    return padding, by_frequency
+
+
+def _check_branches(torch, graph_module, inside=False):
+    """The file names embeddings of its own graph alone: one in a body of control flow would train otherwise."""
+    control = {getattr(torch.ops.higher_order, name, None) for name in ("cond", "while_loop", "scan")}
+    for node in graph_module.graph.nodes:
+        if inside and _gradient_of(torch, node) != (-1, False):
+            raise Error("an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond, or a body of while_loop or "
+                        "scan, is not supported", notes=["look it up before the branch"])
+        if node.op == "call_function" and node.target in control:
+            for body in node.all_input_nodes:
+                part = getattr(graph_module, str(body.target), None) if body.op == "get_attr" else None
+                if isinstance(part, torch.fx.GraphModule):
+                    _check_branches(torch, part, inside=True)
+
+
 def _embeddings(torch, program, used):
     """The nodes of embeddings whose gradient is not that of a lookup, by what PyTorch's own graph says of each call: a tied
     head or another lookup of the same table keeps the whole gradient."""
+    _check_branches(torch, program.exported_program.graph_module)
     calls = {}
     for node in program.exported_program.graph.nodes:
-        if node.name not in used or node.target is not torch.ops.aten.embedding.default:
-            continue
-        padding = node.args[2] if len(node.args) > 2 else node.kwargs.get("padding_idx", -1)
-        by_frequency = node.args[3] if len(node.args) > 3 else node.kwargs.get("scale_grad_by_freq", False)
+        padding, by_frequency = _gradient_of(torch, node) if node.name in used else (-1, False)
         if padding >= 0 or by_frequency:
             calls[node.name] = (padding, by_frequency)
     found = []

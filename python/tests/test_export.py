@@ -403,6 +403,22 @@ class Exporter(unittest.TestCase):
         self.assertIsNone(net.norm.momentum)
         self.assertEqual(int(net.norm.num_batches_tracked), 0)
 
+    def test_refuses_masked_embeddings_in_branches(self):
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self, padding):
+                super().__init__()
+                self.table = torch.nn.Embedding(5, 3, padding_idx=padding)
+
+            def forward(self, ids, x):
+                return torch.cond(x.sum() > 0, lambda ids, x: self.table(ids) * x, lambda ids, x: self.table(ids) + x, (ids, x)).sum()
+
+        inputs = {"ids": torch.tensor([1, 2]), "x": torch.randn(2, 3)}
+        self.exported(Net(None), inputs)
+        with self.assertRaisesRegex(par.Error, "an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond"):
+            self.exported(Net(1), inputs)
+
     def test_complex_einsum_is_four_real_ones(self):
         import torch
 
