@@ -60,8 +60,13 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
   auto stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;
-  for (auto [value, operand] : llvm::zip(values, info->operands))
-    it.operands.push_back(this->operand(accessOf(operand.access), bufferOf(value)));
+  for (auto [value, operand] : llvm::zip(values, info->operands)) {
+    format::Access access = accessOf(operand.access);
+    // A value of no elements may be given a place in another's buffer: who writes it, writes none of that.
+    bool writesNone = operand.bytes == 0 && operand.access != OperandAccess::Read;
+    it.operands.push_back(writesNone ? part(access, bufferOf(value), 0, cast<RankedTensorType>(value.getType()))
+                                     : this->operand(access, bufferOf(value)));
+  }
   if (info->scratchBytes)
     it.operands.push_back({format::Access::Write, own, {}});
   for (const ImmediateInfo &immediate : info->immediates)

@@ -80,7 +80,9 @@ Status Checker::kernel(const Instruction &it, const std::string &place) const {
       return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' is '" +
                              std::string(toString(wanted.access)) + "', got '" +
                              describe(program, it.operands[i]) + "'");
-    if ((wanted.bytes == 0 && buffer.bytes() > 0) || wanted.bytes > buffer.bytes())
+    // Who reads nothing may read it in any buffer; a write of nothing would be taken for one of the whole.
+    bool writesNone = wanted.bytes == 0 && wanted.access != Access::Read;
+    if ((writesNone && buffer.bytes() > 0) || wanted.bytes > buffer.bytes())
       return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' touches " +
                              number(wanted.bytes) + " bytes, '" + buffer.name + "' has " +
                              number(buffer.bytes()));

@@ -168,6 +168,8 @@ TEST(Check, Instructions) {
        "blocks.forward[2]: operand 0 of kernel 'k' is 'r', got 'w x'"},
       {[&](Program &p) { kernel(p), p.kernels[0].operands[0].bytes = 33; },
        "blocks.forward[2]: operand 0 of kernel 'k' touches 33 bytes, 'x' has 32"},
+      {[&](Program &p) { kernel(p).operands[0].access = Access::Write, p.kernels[0].operands[0] = {Access::Write, 0}; },
+       "blocks.forward[2]: operand 0 of kernel 'k' touches 0 bytes, 'x' has 32"},
       {[](Program &p) { at(p, "forward", 2).call = 99; }, "blocks.forward[2]: no call 99"},
       {[](Program &p) { at(p, "forward", 2).operands.pop_back(); },
        "blocks.forward[2]: call 'product' takes 3 operands, got 2"},
