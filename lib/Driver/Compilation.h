@@ -62,6 +62,9 @@ private:
   int checkCode();
   int prove(const format::Bundle &bundle, std::string &line);
   int write(format::Bundle &bundle);
+  /// False, and said, where a bundle would be written in the place of what is somebody else's: before the work, not after it.
+  bool mayWrite();
+  void reportFolder(llvm::StringRef message);
   bool predict(format::Bundle &bundle);
   bool findHardware();
   /// What a rank may use: the plan's limit, or what the device has.

@@ -128,6 +128,20 @@ bool Compilation::predict(format::Bundle &bundle) {
   return true;
 }
 
+void Compilation::reportFolder(StringRef message) {
+  std::string folder = bundleFolder(options);
+  message.consume_front(folder + ": ");
+  report(folder, message);
+}
+
+bool Compilation::mayWrite() {
+  bool only = options.check || options.emitTrace || options.emitKernels || !options.stopAfter.empty() || !options.explain.empty();
+  format::Status free = only ? format::Status() : format::checkReplaceable(bundleFolder(options));
+  if (!free)
+    reportFolder(free.message());
+  return bool(free);
+}
+
 /// The folder, with a note of what the model's data are: what only plans does not read them.
 int Compilation::write(format::Bundle &bundle) {
   std::string reason;
@@ -138,9 +152,7 @@ int Compilation::write(format::Bundle &bundle) {
   std::string folder = bundleFolder(options);
   format::Expected<format::Manifest> written = format::writeBundle(folder, bundle);
   if (!written) {
-    StringRef message = written.message();
-    message.consume_front(folder + ": ");
-    report(folder, message);
+    reportFolder(written.message());
     return WrongInput;
   }
   sayTime("write");

@@ -84,10 +84,15 @@ void move(const std::string &from, const std::string &to) {
     throw Failure::at(from, Message::cannotWrite, std::strerror(errno));
 }
 
-void removeFolder(const std::string &path) {
+/// What a save is made of goes; a folder that holds anything else besides, notes say, stays with that.
+void removeSave(const std::string &path) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error)
+  for (const std::string &name : namesIn(path))
+    if (!error && isOfSave(name) && !fs::is_directory(fs::symlink_status(path + "/" + name, error)))
+      fs::remove(path + "/" + name, error);
+  if (!error)
+    fs::remove(path, error);
+  if (error && error != std::errc::directory_not_empty)
     throw Failure::at(path, Message::cannotWrite, error.message());
 }
 
@@ -176,7 +181,7 @@ void replaceFolder(const std::string &from, const std::string &to, const std::st
     move(from, to);
   }
   syncFolder(parent);
-  removeFolder(aside);
+  removeSave(aside);
 }
 
 SaveFolder::SaveFolder(std::string where) : folder(std::move(where)), lock(folder), runName(comm::randomHex(8)) {
@@ -196,7 +201,7 @@ void SaveFolder::cleanUp() {
     if (remnant->ending == "old" && isCheckpoint(path) && !fs::exists(whole))
       move(path, whole); // nothing took its name
     else
-      removeFolder(path);
+      removeSave(path);
   }
 }
 
@@ -221,7 +226,7 @@ void SaveFolder::add(const std::string &part, uint64_t step, uint64_t keep) {
     // Under another name first: a kill leaves nothing that looks like a save.
     std::string gone = named(saves.front().step, "gone"), path = folder + "/" + saves.front().name;
     if (rename(path.c_str(), gone.c_str()) == 0)
-      removeFolder(gone);
+      removeSave(gone);
     else if (errno != ENOENT) // someone else has deleted it
       throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
     saves.erase(saves.begin());

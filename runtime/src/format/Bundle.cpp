@@ -7,46 +7,40 @@
 #include "par/format/Bundle.h"
 #include "Check.h"
 #include "Json.h"
+#include "ReplaceBundle.h"
 #include "par/format/PlainFile.h"
 #include "par/format/Printable.h"
 #include "par/format/Sha256.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <unistd.h>
 
 using namespace par::format;
-namespace fs = std::filesystem;
 
 static constexpr Word kManifest = "manifest.json", kProvenance = "provenance.json", kKernelObject = "kernels-x86.so";
 
 static std::string roleFile(size_t role) { return "role-" + std::to_string(role) + ".json"; }
-static Error system(const std::string &path, const char *what) {
-  return Error{path + ": cannot " + what + ": " + std::strerror(errno)};
-}
 
 /// Written and on disk.
 static Status writeFile(const std::string &path, std::string_view bytes) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
-    return system(path, "create");
+    return systemError(path, "create");
   while (!bytes.empty()) {
     ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0) {
-      Error error = system(path, "write");
+      Error error = systemError(path, "write");
       ::close(fd);
       return error;
     }
     bytes.remove_prefix(size_t(n));
   }
   bool ok = ::fsync(fd) == 0;
-  return ::close(fd) == 0 && ok ? Status() : Status(system(path, "write"));
+  return ::close(fd) == 0 && ok ? Status() : Status(systemError(path, "write"));
 }
 
 static std::string bundleHashOf(const std::vector<File> &files) {
@@ -84,32 +78,6 @@ static Expected<std::vector<std::string>> parseProvenance(std::string_view text,
   return lines;
 }
 
-/// Puts `temporary` in the place of `folder`, at once; what stood there is a bundle and is removed
-/// afterwards.
-static Status replaceFolder(const std::string &temporary, const std::string &folder) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) {
-    if (::rename(temporary.c_str(), folder.c_str()) != 0)
-      return system(folder, "create");
-    return {};
-  }
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(temporary, error);
-    return {};
-  }
-  // A file system that cannot exchange: for a moment there is no bundle, but never half a one.
-  std::string old = folder + ".old-" + std::to_string(::getpid());
-  if (::rename(folder.c_str(), old.c_str()) != 0)
-    return system(folder, "replace");
-  if (::rename(temporary.c_str(), folder.c_str()) != 0) {
-    Error failure = system(folder, "create");
-    (void)::rename(old.c_str(), folder.c_str());
-    return failure;
-  }
-  fs::remove_all(old, error);
-  return {};
-}
-
 static Status writeFiles(const std::string &folder, Manifest &manifest, const Bundle &bundle) {
   manifest.files.clear();
   manifest.roles = uint32_t(bundle.programs.size());
@@ -131,32 +99,36 @@ static Status writeFiles(const std::string &folder, Manifest &manifest, const Bu
   return writeFile(folder + "/" + std::string(kManifest), writeManifest(manifest));
 }
 
+/// As readBundle will: what no reader takes does not get the bundle's name.
+static Status readBack(const std::string &folder, const std::string &called) {
+  Expected<Bundle> read = readBundle(folder);
+  return read ? Status() : Error{called + ": is not written, since it cannot be read back: " + read.message()};
+}
+
 Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundle &bundle) {
-  std::string folder = path;
-  while (folder.size() > 1 && folder.back() == '/')
-    folder.pop_back();
-  std::error_code error;
-  bool exists = fs::exists(folder, error);
-  if (error) // e.g. a link that leads to itself
-    return Error{folder + ": cannot open: " + error.message()};
-  if (exists && !fs::exists(folder + "/" + std::string(kManifest), error))
-    return Error{folder + ": exists and is not a bundle, so it is not replaced"};
+  if (Status free = checkReplaceable(path); !free)
+    return free.error();
+  Expected<std::string> folder = resolveFolder(path);
+  if (!folder)
+    return folder.error();
   for (size_t role = 0; role < bundle.programs.size(); ++role)
     if (Status sound = checkProgram(bundle.programs[role], roleFile(role)); !sound)
       return sound.error();
-  std::string temporary = folder + ".tmp-" + std::to_string(::getpid());
-  fs::remove_all(temporary, error);
-  if (!fs::create_directories(temporary, error))
-    return Error{folder + ": cannot create: " + error.message()};
+  Expected<std::string> temporary = makeFolderBeside(*folder);
+  if (!temporary)
+    return temporary.error();
   Manifest manifest = bundle.manifest;
-  Status status = writeFiles(temporary, manifest, bundle);
+  Status status = writeFiles(*temporary, manifest, bundle);
   if (status)
-    status = replaceFolder(temporary, folder);
-  if (!status) {
-    fs::remove_all(temporary, error);
-    return status.error();
-  }
-  return manifest;
+    status = readBack(*temporary, *folder);
+  std::vector<std::string> names{std::string(kManifest)};
+  for (const File &file : manifest.files)
+    names.push_back(file.name);
+  if (status)
+    status = replaceFolder(*temporary, *folder, names);
+  else
+    removeFiles(*temporary, names);
+  return status ? Expected<Manifest>(std::move(manifest)) : status.error();
 }
 
 /// Reads a file piece by piece, if its size and hash are what the manifest says; errors are reasons without the name.
@@ -179,6 +151,10 @@ static Status readChecked(const std::string &folder, const File &file, Take take
   if (hash.finish() != file.sha256)
     return Error{"its SHA-256 is not that of the manifest"};
   return {};
+}
+
+bool par::format::isAsListed(const std::string &folder, const File &file) {
+  return bool(readChecked(folder, file, [](std::string_view) {}));
 }
 
 static Status checkFile(const std::string &folder, const File &file) {

@@ -324,6 +324,23 @@ TEST_F(Saves, areCleanedUpByTheNextOwner) {
                                          "99999999999999999999999999"}));
 }
 
+// Notes that somebody has put into a save's folder while it ran do not go with the save.
+TEST_F(Saves, leaveWhatElseTheirFoldersHold) {
+  std::string gone = save + "/9." + std::string(16, 'a') + ".gone";
+  for (const std::string &path : {gone, folder / "old", folder / "new"}) {
+    fs::create_directory(path);
+    writeFile(path + "/index.json", "a save");
+    writeFile(path + "/notes.txt", path);
+  }
+  ASSERT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
+  EXPECT_EQ(fileText(gone + "/notes.txt"), gone);
+  EXPECT_FALSE(fs::exists(gone + "/index.json"));
+  core::replaceFolder(folder / "new", folder / "old", folder / "aside", true);
+  EXPECT_EQ(fileText((folder / "old") + "/notes.txt"), folder / "new");
+  EXPECT_EQ(fileText((folder / "aside") + "/notes.txt"), folder / "old");
+  EXPECT_FALSE(fs::exists((folder / "aside") + "/index.json"));
+}
+
 // Where folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name again.
 TEST_F(Saves, thatWereMovedAsideAreFound) {
   std::string aside = save + "/2." + std::string(16, 'b') + ".old";
@@ -345,13 +362,13 @@ TEST_F(Saves, takeTheirNameAtOnce) {
   for (bool exchanges : {true, false}) {
     for (const char *name : {"new", "old"}) {
       fs::create_directory(folder / name);
-      writeFile((folder / name) + "/what", name);
+      writeFile((folder / name) + "/index.json", name);
     }
     core::replaceFolder(folder / "new", folder / "old", folder / "aside", exchanges);
-    EXPECT_EQ(fileText((folder / "old") + "/what"), "new");
+    EXPECT_EQ(fileText((folder / "old") + "/index.json"), "new");
     EXPECT_FALSE(fs::exists(folder / "new") || fs::exists(folder / "aside"));
     core::replaceFolder(folder / "old", folder / "fresh", folder / "aside", exchanges);
-    EXPECT_EQ(fileText((folder / "fresh") + "/what"), "new");
+    EXPECT_EQ(fileText((folder / "fresh") + "/index.json"), "new");
     fs::remove_all(folder / "fresh");
   }
 }
