@@ -1,8 +1,20 @@
 #include "Communicators.h"
 
+#include "par/format/Printable.h"
+#include "par/format/Sha256.h"
+
 using namespace mlir;
 
 namespace par {
+
+std::string tableName(StringRef name) {
+  // A reader takes 256 characters, and a part of a buffer has its place and size behind the buffer's name.
+  constexpr size_t longest = 200, kept = 160, digits = 16;
+  if (name.size() <= longest)
+    return name.str();
+  std::string sum = format::sha256(std::string_view(name)).substr(0, digits);
+  return name.take_front(format::characterAt(name, kept)).str() + "~" + sum;
+}
 
 Communicators::Communicators(ModuleOp module) {
   for (ArrayRef<StageOp> alike : getStagesByRanks(module))
@@ -49,6 +61,7 @@ std::string Communicators::overAxes(ArrayRef<StringAttr> axes, StringRef queue) 
   std::string name = nameOf(axes);
   if (!queue.empty())
     name += "." + queue.str();
+  name = tableName(name);
   if (has(name))
     return name;
   format::Communicator made{name, {}};

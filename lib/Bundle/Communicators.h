@@ -8,6 +8,9 @@
 
 namespace par {
 
+/// A name that a bundle's tables take: of a long one the begin, and what tells it from others that begin so.
+std::string tableName(llvm::StringRef name);
+
 /// The communicators of a bundle, and the ids of global communications: one table for all programs.
 class Communicators {
 public:

@@ -110,7 +110,7 @@ LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   auto [index, fresh] = calls.try_emplace(kernel.getSymName(), out.calls.size());
   if (fresh) {
     out.calls.push_back(callOf(*call));
-    out.calls.back().name = kernel.getSymName();
+    out.calls.back().name = tableName(kernel.getSymName());
     out.calls.back().workspace = tables.gpu ? workspaceOf(*call) : 0;
   }
   uint64_t workspace = out.calls[index->second].workspace;
@@ -162,7 +162,7 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   auto [index, fresh] = kernels.try_emplace(kernel.getSymName(), out.kernels.size());
   if (fresh) {
     format::Kernel made;
-    made.name = kernel.getSymName();
+    made.name = tableName(kernel.getSymName());
     made.symbol = call->kernel->name;
     made.builtin = true;
     made.tiles = call->getTiles();

@@ -57,11 +57,11 @@ static format::Index indexOf(SlotIndex index) {
 
 /// A name that an operand can be written by ("r predict.input.my_input~3"): a graph may call its tensors as it likes.
 std::string ProgramEmitter::nameOf(BufferOp buffer) const {
-  std::string name = buffer.getSymName().str();
+  std::string name = tableName(buffer.getSymName());
   for (char &c : name)
     if (static_cast<unsigned char>(c) < 0x80 && (!llvm::isPrint(c) || c == ' ' || c == '@' || c == '"')) // other scripts stay
       c = '_';
-  return name == buffer.getSymName() ? name : name + "~" + std::to_string(out.buffers.size());
+  return name == tableName(buffer.getSymName()) ? name : name + "~" + std::to_string(out.buffers.size());
 }
 
 void ProgramEmitter::emitBuffers() {
@@ -256,7 +256,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
   for (BufferOp buffer : program.getOps<BufferOp>())
     if (!buffer.getAt())
       return buffer.emitError() << "has no offsets; a bundle is made after Memory";
-  out.name = program.getRole();
+  out.name = tableName(program.getRole());
   ArenaSize arena = getArenaSize(program);
   out.arena = {static_cast<uint64_t>(arena.state), static_cast<uint64_t>(arena.pool),
                static_cast<uint64_t>(arena.host)};
