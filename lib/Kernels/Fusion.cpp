@@ -8,6 +8,12 @@ using namespace mlir;
 namespace par {
 namespace {
 
+/// Ops of one group: each is a level of what codegen walks through, and a kernel's code is compiled in more than linear time.
+constexpr size_t mostOps = 256;
+/// Times that a group's ops may stand in its code, all together: a concatenation of n inputs has each of their ops n times, at n
+/// indices, and one of those again n times as many.
+constexpr int64_t mostPlaces = 4096;
+
 /// How a generated op runs through its elements.
 enum class Pattern {
   Elementwise, ///< one element of the result for one of each operand
@@ -34,6 +40,7 @@ private:
     bool open = false;   ///< others may join
     bool inlined = true; ///< all of its ops can be computed where they are read
     bool elementwise = false; ///< only elementwise ops, on `space`
+    int64_t indices = 1;      ///< at most so many indices of an element at which an op of the group is computed
     /// The group's rows are these dims of `space`, which its reductions keep; none: they are leading dims.
     SmallVector<int64_t> kept{};
   };
@@ -44,6 +51,9 @@ private:
   void visitOwned(Operation *op, Group *group);
   void visit(Operation *op);
   void collectSources(Operation *op, SetVector<Operation *> &sources);
+  void collectSources(Operation *op, SetVector<Operation *> &sources, llvm::SmallPtrSetImpl<Operation *> &seen);
+  int64_t indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates);
+  bool isSmall(size_t ops, int64_t indices) const { return ops <= mostOps && int64_t(ops) * indices <= mostPlaces; }
   int depthOfSource(Operation *source);
   bool mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group);
   bool mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);
@@ -55,7 +65,8 @@ private:
   /// Whether the second one is another group of elementwise ops, on the same elements.
   bool runsAlike(Group *group, Group *other) {
     return other && other != group && states.contains(other) && states[other].elementwise &&
-           states[other].space == states[group].space;
+           states[other].space == states[group].space &&
+           isSmall(group->ops.size() + other->ops.size(), std::max(states[group].indices, states[other].indices));
   }
 
   BlockOp block;
@@ -128,13 +139,40 @@ static SmallVector<int64_t> takeDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> 
 }
 
 void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  collectSources(op, sources, seen);
+}
+
+void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources, llvm::SmallPtrSetImpl<Operation *> &seen) {
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
-    if (source && !groupOf.contains(source) && (isFree(source) || cloned.contains(source)))
-      collectSources(source, sources);
-    else if (source && !isEarlyLoad(source))
+    if (source && !groupOf.contains(source) && (isFree(source) || cloned.contains(source))) {
+      if (seen.insert(source).second)
+        collectSources(source, sources, seen);
+    } else if (source && !isEarlyLoad(source))
       sources.insert(source);
   }
+}
+
+/// At how many indices of one element the op's groups are computed with it: a layout op reads each operand at another one, others
+/// read one element, and perhaps those that a broadcast or a reshape leads to.
+int64_t Fuser::indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates) {
+  int64_t before = 1, operands = 0;
+  llvm::SmallPtrSet<Operation *, 4> ways;
+  for (Group *group : candidates)
+    before = group ? std::max(before, states[group].indices) : before;
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp(), *way = nullptr;
+    for (; source && !groupOf.contains(source) && isFree(source) && source->getNumOperands() == 1;
+         source = source->getOperand(0).getDefiningOp())
+      if (isa<BroadcastInDimOp, ReshapeOp>(source))
+        way = source;
+    if (Group *group = groupOf.lookup(source); !group || !llvm::is_contained(candidates, group))
+      continue;
+    ++operands;
+    ways.insert(way);
+  }
+  return before * std::max<int64_t>(1, pattern == Pattern::Movement ? operands : ways.size());
 }
 
 int Fuser::depthOfSource(Operation *source) {
@@ -169,6 +207,8 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
   State &state = states[group];
   if (!state.open || !state.kept.empty())
     return false;
+  if (pattern != Pattern::Movement && pattern != Pattern::Sum)
+    return sharesRows(space, state.space);
   // A value that is computed where it is read: nobody else may read it.
   bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
     return llvm::all_of(other->getUsers(), [&](Operation *user) {
@@ -179,9 +219,7 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
   });
   // A product reads each element over and over, and in an order of its own.
   bool reordered = isa<DotOp>(op) && llvm::any_of(group->ops, [](Operation *other) { return isa<PatchesOp, TransposeOp>(other); });
-  if (pattern == Pattern::Movement || pattern == Pattern::Sum)
-    return onlyHere && !reordered;
-  return sharesRows(space, state.space);
+  return onlyHere && !reordered;
 }
 
 /// Whether the op and the groups can have the dims that reductions keep as their rows: every value has all of the dims, or
@@ -225,6 +263,7 @@ void Fuser::merge(Group *into, Group *from) {
     state.space = other.space;
   state.inlined &= other.inlined;
   state.elementwise &= other.elementwise;
+  state.indices = std::max(state.indices, other.indices);
   if (state.kept.empty())
     state.kept = other.kept;
   from->ops.clear();
@@ -242,8 +281,13 @@ void Fuser::visit(Operation *op) {
   for (Operation *source : sources)
     if (depthOfSource(source) == depth)
       candidates.insert(groupOf.lookup(source));
-  bool shares = !sources.empty() && mayShareKept(op, pattern, space, candidates.getArrayRef());
-  bool joins = shares || (!sources.empty() && mayJoinAll(op, pattern, space, candidates.getArrayRef()));
+  size_t ops = 1;
+  for (Group *group : candidates)
+    ops += group ? group->ops.size() : 0;
+  int64_t indices = indicesOf(op, pattern, candidates.getArrayRef());
+  bool small = isSmall(ops, indices);
+  bool shares = small && !sources.empty() && mayShareKept(op, pattern, space, candidates.getArrayRef());
+  bool joins = shares || (small && !sources.empty() && mayJoinAll(op, pattern, space, candidates.getArrayRef()));
   SmallVector<int64_t> kept = findKept(op, pattern);
   if (!joins) {
     groups.push_back(std::make_unique<Group>());
@@ -256,6 +300,7 @@ void Fuser::visit(Operation *op) {
                      pattern != Pattern::Sum || !kept.empty(),
                      isComputedAnywhere(op, pattern),
                      pattern == Pattern::Elementwise,
+                     /*indices=*/1,
                      kept};
     return;
   }
@@ -265,6 +310,7 @@ void Fuser::visit(Operation *op) {
   group->ops.push_back(op);
   groupOf[op] = group;
   State &state = states[group];
+  state.indices = indices;
   if (pattern == Pattern::Movement || space.size() > state.space.size())
     state.space.assign(space.begin(), space.end());
   if (shares && state.kept.empty())

@@ -191,6 +191,7 @@ void Former::require(Value value) {
 std::vector<std::unique_ptr<Group>> Former::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
   arrangeAttention(block);
+  splitConcats(block);
   if (gpu) {
     roundRowsFirst(block);
     roundForLibrary(block);

@@ -64,6 +64,8 @@ void fillInPlace(Group &group);
 void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups);
 
+/// Makes a concatenation of many inputs one of concatenations of few: a kernel's operands and its code stay bounded.
+void splitConcats(BlockOp block);
 /// Makes reductions that would run on few blocks of a GPU two: of parts, and of what these give. Their results stay.
 void splitSums(BlockOp block, IsTaken isTaken);
 /// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for itself

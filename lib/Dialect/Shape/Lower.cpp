@@ -207,23 +207,25 @@ struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
   }
 };
 
-/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`.
+/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`. Of many, each half is
+/// asked first: a choice in a choice for each input would nest as deep as there are inputs.
 Value choosePart(OpBuilder &builder, Location loc, ValueRange inputs, ArrayRef<Value> indices, int64_t dim,
                  int64_t start) {
-  RankedTensorType first = typeOf(inputs.front());
-  auto read = [&](OpBuilder &then) -> Value {
+  if (inputs.size() == 1) {
     SmallVector<Value> shifted(indices);
-    shifted[dim] = arith::SubIOp::create(then, loc, indices[dim], buildIndexConstant(then, loc, start));
-    return tensor::ExtractOp::create(then, loc, inputs.front(), shifted);
-  };
-  if (inputs.size() == 1)
-    return read(builder);
-  int64_t end = start + first.getDimSize(dim);
+    shifted[dim] = arith::SubIOp::create(builder, loc, indices[dim], buildIndexConstant(builder, loc, start));
+    return tensor::ExtractOp::create(builder, loc, inputs.front(), shifted);
+  }
+  size_t half = inputs.size() / 2;
+  int64_t end = start;
+  for (Value input : inputs.take_front(half))
+    end += typeOf(input).getDimSize(dim);
   Value here = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, indices[dim],
                                      buildIndexConstant(builder, loc, end));
-  return buildChoice(builder, loc, here, read, [&](OpBuilder &otherwise) {
-    return choosePart(otherwise, loc, inputs.drop_front(), indices, dim, end);
-  });
+  return buildChoice(
+      builder, loc, here,
+      [&](OpBuilder &then) { return choosePart(then, loc, inputs.take_front(half), indices, dim, start); },
+      [&](OpBuilder &otherwise) { return choosePart(otherwise, loc, inputs.drop_front(half), indices, dim, end); });
 }
 
 struct ConcatLowering : LowerableOpInterface::ExternalModel<ConcatLowering, ConcatOp> {
