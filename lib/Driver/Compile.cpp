@@ -280,6 +280,8 @@ int Compilation::run() {
     model.plan.print(out, /*origins=*/true);
     return Done;
   }
+  if (!mayWrite())
+    return WrongInput;
   enter("the summary");
   if (!quiet()) {
     printModelLine(model, out);
@@ -326,6 +328,28 @@ static std::error_code openCache(const std::string &folder) {
   return llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write);
 }
 
+namespace {
+
+/// What is printed holds names of a model, a plan and files: no terminal takes commands from it.
+class PrintableStream : public llvm::raw_ostream {
+public:
+  explicit PrintableStream(llvm::raw_ostream &out) : out(out) {}
+  ~PrintableStream() override { flush(); }
+
+private:
+  void write_impl(const char *data, size_t size) override {
+    out << format::printable(std::string(data, size), "\n\t");
+    out.flush();
+    written += size;
+  }
+  uint64_t current_pos() const override { return written; }
+
+  llvm::raw_ostream &out;
+  uint64_t written = 0;
+};
+
+} // namespace
+
 int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink) {
   Finding wrong;
   if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter))
@@ -339,7 +363,8 @@ int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink s
     sink(wrong);
     return WrongCommand;
   }
-  return Compilation(options, out, sink).run();
+  PrintableStream printable(out);
+  return Compilation(options, printable, sink).run();
 }
 
 } // namespace par

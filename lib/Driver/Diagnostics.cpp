@@ -1,6 +1,7 @@
 #include "Diagnostics.h"
 
 #include "par/Import/Provenance.h"
+#include "par/Plan/Errors.h"
 #include "par/format/PlainFile.h"
 
 #include "mlir/IR/Location.h"
@@ -15,18 +16,14 @@ PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, Findin
 
 /// A line of a file with a caret, if the file can be read.
 static std::string showLine(FileLineColLoc place) {
-  std::string shown;
   auto text = format::readPlainFile(place.getFilename().getValue().str());
   if (!text || place.getLine() == 0)
-    return shown;
+    return "";
   SmallVector<StringRef> lines;
   StringRef(*text).split(lines, '\n');
   if (place.getLine() > lines.size() || place.getColumn() == 0)
-    return shown;
-  llvm::raw_string_ostream os(shown);
-  os << lines[place.getLine() - 1].rtrim('\r') << "\n";
-  os.indent(place.getColumn() - 1) << "^\n";
-  return shown;
+    return "";
+  return showColumn(lines[place.getLine() - 1].rtrim('\r'), place.getColumn());
 }
 
 Finding PhaseDiagnostics::locate(Location location, StringRef message) {

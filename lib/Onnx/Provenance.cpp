@@ -1,5 +1,7 @@
 #include "Provenance.h"
 
+#include "par/format/Printable.h"
+
 #include <charconv>
 
 namespace par::onnx {
@@ -69,6 +71,8 @@ void readProvenance(const Metadata &metadata, Node &node) {
     node.torchOp = nameSpace.substr(colon + 2);
   node.modulePath = nameSpace.empty() ? modulePathOfLegacyName(node.name) : modulePathOf(nameSpace);
   readStackTrace(lookup(metadata, "pkg.torch.onnx.stack_trace"), node);
+  for (std::string *text : {&node.torchOp, &node.modulePath, &node.sourceFile})
+    *text = format::printable(std::move(*text));
 }
 
 std::vector<SignatureEntry> readSignature(std::string_view text) {

@@ -187,9 +187,9 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
 
 Node convert(const ::onnx::NodeProto &proto, const std::string &modelPath) {
   Node node;
-  node.name = proto.name();
+  node.name = format::printable(proto.name()); // for messages
   node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
-  node.opType = proto.op_type();
+  node.opType = format::printable(proto.op_type());
   node.overload = proto.overload();
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
@@ -304,6 +304,23 @@ void nameOpenDims(std::vector<ValueInfo> &values) {
     }
 }
 
+/// Names that a bundle has too: no reader takes one with control characters.
+void checkName(const char *kind, const std::string &name) {
+  if (std::any_of(name.begin(), name.end(), [](char c) { return format::isControl(static_cast<unsigned char>(c)); }))
+    fail(std::string("the name of ") + kind + " \"" + format::printable(name) + "\" holds a control character; rename it");
+}
+
+void checkNames(const Model &model) {
+  for (const Tensor &tensor : model.initializers)
+    checkName("initializer", tensor.name);
+  for (const std::vector<ValueInfo> *values : {&model.inputs, &model.outputs})
+    for (const ValueInfo &value : *values) {
+      checkName(values == &model.inputs ? "input" : "output", value.name);
+      for (const Dim &dim : value.shape)
+        checkName("dim", dim.symbol);
+    }
+}
+
 void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
   if (graph.sparse_initializer_size())
     fail("has sparse initializers, which are not supported");
@@ -324,6 +341,7 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
     else
       model.outputs.push_back(std::move(output));
   }
+  checkNames(model);
   nameOpenDims(model.inputs);
   nameOpenDims(model.outputs);
   for (const auto &info : graph.value_info())

@@ -64,6 +64,9 @@ static unsigned lettersApart(StringRef text, StringRef word) {
 
 StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters) {
   StringRef nearest;
+  constexpr size_t longest = 64; // a word of any key or value
+  if (text.size() > longest)
+    return nearest;
   unsigned best = std::max(letters, text.size() / 3) + 1;
   for (StringRef word : words) {
     unsigned distance = lettersApart(text, word);
@@ -134,13 +137,9 @@ class Checker {
 public:
   Checker(const PlanNode &root, PlanErrors &errors) : errors(errors) {
     if (const PlanEntry *mesh = findMesh(root))
-      for (const PlanEntry &axis : mesh->value.entries)
-        axes.push_back(axis.key);
+      addAxes(mesh->value);
     if (const PlanNode *meshes = root.at("pipeline.meshes"))
-      for (const PlanNode &mesh : meshes->items)
-        for (const PlanEntry &axis : mesh.entries)
-          if (!llvm::is_contained(axes, axis.key))
-            axes.push_back(axis.key);
+      llvm::for_each(meshes->items, [&](const PlanNode &mesh) { addAxes(mesh); });
   }
 
   /// The mesh, or what is meant to be: that "msh" is no key is said once, not again of each axis.
@@ -168,6 +167,17 @@ public:
   }
 
 private:
+  void addAxes(const PlanNode &mesh) {
+    constexpr size_t mostAxes = 32;
+    if (mesh.entries.size() > mostAxes) {
+      errors.error(mesh.origin, PlanMessage::tooManyAxes, mostAxes, mesh.entries.size());
+      return;
+    }
+    for (const PlanEntry &axis : mesh.entries)
+      if (!llvm::is_contained(axes, axis.key))
+        axes.push_back(axis.key);
+  }
+
   /// Finds the table's key for `entry`, or reports it as unknown.
   const PlanKey *findKey(StringRef table, StringRef place, const PlanEntry &entry) {
     SmallVector<const PlanKey *> known = planKeysBelow(table);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/Errors.h"
+#include "par/format/Printable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -42,6 +43,21 @@ const char *planMessageText(PlanMessage message) {
   return texts[static_cast<size_t>(message)];
 }
 
+std::string shortened(StringRef text) { return format::shortened(text, /*most=*/1000, /*shown=*/100); }
+
+std::string showColumn(StringRef line, unsigned column) {
+  constexpr size_t around = 100;
+  size_t at = std::min<size_t>(column - 1, line.size()), from = at > around ? at - around : 0;
+  from = line.size() <= 2 * around ? 0 : format::characterAt(line, from);
+  size_t end = format::characterAt(line, std::min(from + 2 * around, line.size()));
+  StringRef before = from ? "..." : "", part = line.slice(from, end);
+  std::string shown;
+  raw_string_ostream os(shown);
+  os << before << format::printable(part.str(), "\t") << (end < line.size() ? "..." : "") << "\n";
+  os.indent(before.size() + at - from) << "^\n";
+  return shown;
+}
+
 void PlanErrors::addSource(StringRef file, StringRef text) {
   if (sources.try_emplace(file, text.str()).second)
     files.push_back(file.str());
@@ -50,28 +66,27 @@ void PlanErrors::addSource(StringRef file, StringRef text) {
 void PlanErrors::add(const Origin &where, std::string message) {
   // One mistake a place: a rule met by many names, or a value that is wrong twice over, is said once. A --set
   // is one place for whatever it holds, so there only the same words are one mistake.
-  for (const Entry &entry : errors)
-    if (entry.where.place() == where.place() && (where.kind == Origin::File || entry.message == message)) {
-      dropNotes = true;
-      return;
-    }
-  dropNotes = false;
-  errors.push_back({where, std::move(message), {}});
+  constexpr size_t most = 100;
+  std::string key = where.kind == Origin::File ? where.place() : where.place() + "\n" + message;
+  dropNotes = !said.insert(key).second;
+  if (dropNotes)
+    return;
+  dropNotes = errors.size() == most; // who has so many will mend these first
+  if (dropNotes)
+    ++unsaid;
+  else
+    errors.push_back({where, std::move(message), {}});
 }
 
 std::string PlanErrors::showLine(const Origin &where) const {
-  std::string shown;
   auto source = sources.find(where.file);
   if (where.kind != Origin::File || source == sources.end())
-    return shown;
+    return "";
   SmallVector<StringRef> lines;
   StringRef(source->second).split(lines, '\n');
   if (where.line < 1 || where.line > lines.size())
-    return shown;
-  raw_string_ostream os(shown);
-  os << lines[where.line - 1].rtrim('\r') << "\n";
-  os.indent(where.column - 1) << "^\n";
-  return shown;
+    return "";
+  return showColumn(lines[where.line - 1].rtrim('\r'), where.column);
 }
 
 void PlanErrors::forEachInOrder(
@@ -84,8 +99,12 @@ void PlanErrors::forEachInOrder(
     return std::make_tuple(fileIndex(a), a->where.line, a->where.column) <
            std::make_tuple(fileIndex(b), b->where.line, b->where.column);
   });
-  for (const Entry *entry : sorted)
-    fn(entry->where, entry->message, showLine(entry->where), entry->notes);
+  for (const Entry *entry : sorted) {
+    std::vector<std::string> notes = entry->notes;
+    if (unsaid && entry == sorted.back())
+      notes.push_back(formatv(planMessageText(PlanMessage::moreErrors), unsaid).str());
+    fn(entry->where, entry->message, showLine(entry->where), notes);
+  }
 }
 
 void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {

@@ -72,7 +72,11 @@ void PlanLayers::addFile(StringRef path) {
     errors.error(Origin{Origin::File, path.str(), 1, 1}, PlanMessage::useCycle, path);
     return;
   }
-  auto text = format::readPlainFile(path.str());
+  // As a recipe, what several files use is read once: else n files that each use the one before twice are read 2^n times.
+  if (used && !usedFiles.insert(real).second)
+    return;
+  constexpr uint64_t most = 8 << 20;
+  auto text = format::readPlainFile(path.str(), most);
   if (!text) {
     errors.error(Origin{Origin::Set, path.str(), 0, 0}, PlanMessage::cannotRead, path, text.message());
     return;
@@ -119,6 +123,7 @@ void PlanLayers::addUses(const PlanNode &names, StringRef folder) {
 void PlanLayers::replaceUses(const PlanNode &names) {
   merged = PlanNode::map(Origin());
   usedRecipes.clear();
+  usedFiles.clear();
   addUses(names, "");
   mergePlan(merged, own);
 }

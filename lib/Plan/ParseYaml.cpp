@@ -70,6 +70,10 @@ class TreeBuilder {
 public:
   TreeBuilder(StringRef text, StringRef file, Origin::Kind kind, PlanErrors &errors)
       : text(text), file(file), kind(kind), errors(errors), stream(text, sources) {
+    for (size_t at = 0; at != StringRef::npos; at = text.find('\n', at)) {
+      at += lineStarts.empty() ? 0 : 1;
+      lineStarts.push_back(at);
+    }
     sources.setDiagHandler([](const SMDiagnostic &diagnostic,
                               void *self) { static_cast<TreeBuilder *>(self)->syntaxError(diagnostic); },
                            this);
@@ -97,6 +101,8 @@ private:
   PlanNode build(yaml::Node &node) {
     PlanNode result;
     result.origin = origin(node);
+    if (!count(result.origin))
+      return result;
     if (auto *scalar = dyn_cast<yaml::ScalarNode>(&node)) {
       buildScalar(*scalar, result);
     } else if (auto *sequence = dyn_cast<yaml::SequenceNode>(&node)) {
@@ -121,8 +127,19 @@ private:
     result.kind = null ? PlanNode::Null : PlanNode::Scalar;
   }
 
+  /// Every key and value; false, and said, of one too many.
+  bool count(const Origin &where) {
+    constexpr size_t most = 1 << 16;
+    if (++nodes <= most || failed)
+      return !failed;
+    errors.error(where, PlanMessage::planTooLarge, most);
+    failed = true;
+    return false;
+  }
+
   void buildMap(yaml::MappingNode &mapping, PlanNode &result) {
     result.kind = PlanNode::Map;
+    StringMap<Origin> first;
     for (yaml::KeyValueNode &pair : mapping) {
       if (failed)
         break;
@@ -145,9 +162,9 @@ private:
       bool plain = !key->getRawValue().starts_with("\"") && !key->getRawValue().starts_with("'");
       if (plain && !behind.empty() && (!value || isa<yaml::NullNode>(value)))
         errors.error(entry.origin, PlanMessage::keyWithoutValue, entry.key, before, behind);
-      if (const PlanEntry *first = result.find(entry.key)) {
+      if (auto [known, isNew] = first.try_emplace(entry.key, entry.origin); !isNew) {
         errors.error(entry.origin, PlanMessage::duplicateKey, entry.key);
-        errors.note(PlanMessage::firstHere, first->origin.place());
+        errors.note(PlanMessage::firstHere, known->second.place());
         continue;
       }
       result.entries.push_back(std::move(entry));
@@ -163,11 +180,9 @@ private:
     bool behind = start > text.begin() && (start[-1] == '[' || start[-1] == '{');
     if (behind && isa<yaml::SequenceNode, yaml::MappingNode>(node))
       --start;
-    StringRef before = text.take_front(start - text.begin());
-    unsigned line = before.count('\n') + 1;
-    unsigned column =
-        before.size() - (before.rfind('\n') == StringRef::npos ? 0 : before.rfind('\n') + 1) + 1;
-    return Origin{kind, file.str(), line, column};
+    size_t at = start - text.begin();
+    unsigned line = llvm::upper_bound(lineStarts, at) - lineStarts.begin();
+    return Origin{kind, file.str(), line, unsigned(at - lineStarts[line - 1] + 1)};
   }
 
   void syntaxError(const SMDiagnostic &diagnostic) {
@@ -187,6 +202,8 @@ private:
   PlanErrors &errors;
   SourceMgr sources;
   yaml::Stream stream;
+  std::vector<size_t> lineStarts;
+  size_t nodes = 0;
   bool failed = false;
 };
 

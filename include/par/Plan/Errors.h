@@ -10,6 +10,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -48,6 +49,13 @@ enum class PlanMessage {
 /// The format text of a message.
 const char *planMessageText(PlanMessage message);
 
+/// The text, or the begin of a long one and how long it is: an error may quote whatever stands in a file.
+std::string shortened(llvm::StringRef text);
+
+/// A line of a file with a caret below its column, each with its line end; of a long line what stands around the column. A
+/// terminal takes no commands from it.
+std::string showColumn(llvm::StringRef line, unsigned column);
+
 /// Collects what is wrong with a plan, so that all of it is said in one go.
 class PlanErrors {
 public:
@@ -56,20 +64,19 @@ public:
 
   template <typename... Args>
   void error(const Origin &where, PlanMessage message, Args &&...args) {
-    add(where, llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+    add(where, fill(message, std::forward<Args>(args)...));
   }
   /// A note to the last error.
   template <typename... Args>
   void note(PlanMessage message, Args &&...args) {
     if (!dropNotes)
-      errors.back().notes.push_back(
-          llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+      errors.back().notes.push_back(fill(message, std::forward<Args>(args)...));
   }
 
   /// What is right and may yet surprise. Warnings are no errors for any() and size().
   template <typename... Args>
   void warning(const Origin &where, PlanMessage message, Args &&...args) {
-    warned.emplace_back(where, llvm::formatv(planMessageText(message), std::forward<Args>(args)...).str());
+    warned.emplace_back(where, fill(message, std::forward<Args>(args)...));
   }
   llvm::ArrayRef<std::pair<Origin, std::string>> warnings() const { return warned; }
 
@@ -81,7 +88,7 @@ public:
   }
 
   bool any() const { return !errors.empty(); }
-  size_t size() const { return errors.size(); }
+  size_t size() const { return errors.size() + unsaid; }
 
   /// Hands on every error by file and line: its place, its message, the line with a caret below it (empty
   /// where there is none) and the notes.
@@ -105,10 +112,24 @@ private:
     std::string message;
     std::vector<std::string> notes;
   };
+  /// What a value holds may be as long as the file.
+  template <typename T>
+  static auto quotable(T &&value) {
+    if constexpr (std::is_convertible_v<T, llvm::StringRef>)
+      return shortened(value);
+    else
+      return std::forward<T>(value);
+  }
+  template <typename... Args>
+  static std::string fill(PlanMessage message, Args &&...args) {
+    return llvm::formatv(planMessageText(message), quotable(std::forward<Args>(args))...).str();
+  }
   void add(const Origin &where, std::string message);
   std::string showLine(const Origin &where) const;
 
   std::vector<Entry> errors;
+  llvm::StringSet<> said;   // places with an error, or with its words
+  size_t unsaid = 0;        // errors beyond those that are kept
   std::vector<std::pair<Origin, std::string>> warned;
   bool dropNotes = false;         // the last error was said already
   std::vector<std::string> files; // in the order read, which is the order of printing

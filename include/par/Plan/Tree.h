@@ -93,6 +93,7 @@ private:
   int used = 0;     // how deep in `use` the layer that is being added stands
   std::vector<std::string> reading; // the chain of `use`, to find a cycle
   std::vector<UsedRecipe> usedRecipes;
+  llvm::StringSet<> usedFiles; // by `use`, each read once
 };
 
 /// The text of a shipped recipe (share/plans), or std::nullopt.

@@ -23,15 +23,23 @@ inline std::string printable(std::string text, std::string_view kept = "") {
   return text;
 }
 
-/// A text as a message quotes it: of one that is longer than anybody reads the begin, and how long it is.
-inline std::string excerpt(std::string text, size_t most = 1000) {
+/// `at`, or the begin of the character of UTF-8 that it would cut.
+inline size_t characterAt(std::string_view text, size_t at) {
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80)
+    --at;
+  return at;
+}
+
+/// The text, or the begin of one of more than `most` bytes and how long it is: a message may quote whatever a file holds.
+inline std::string shortened(std::string_view text, size_t most, size_t shown) {
   if (text.size() <= most)
-    return text;
-  size_t end = most, bytes = text.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) // no half of a character
-    --end;
-  text.resize(end);
-  return text + "... (" + std::to_string(bytes) + " bytes)";
+    return std::string(text);
+  return std::string(text.substr(0, characterAt(text, shown))) + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
+/// A text as a message quotes it: of one that is longer than anybody reads the begin, and how long it is.
+inline std::string excerpt(const std::string &text, size_t most = 1000) {
+  return shortened(text, most, most);
 }
 
 /// A shape in an error: "[16x32]". Of more dims than any model has, the first ones and how many there are.
