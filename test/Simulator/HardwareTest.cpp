@@ -71,9 +71,18 @@ TEST(Hardware, Errors) {
   };
   EXPECT_EQ(refused("link: 10\n", ""), "x.yaml: 1: missing required key 'link'");
   EXPECT_EQ(refused("link: 10", "link: 10\nlinks: 10"), "x.yaml: 5: unknown key 'links'");
-  EXPECT_EQ(refused("link: 10", "link: 0"), "x.yaml: link is 0, expected more than 0");
+  EXPECT_EQ(refused("link: 10", "link: 0"), "x.yaml: link is 0, expected 1 to 2^40");
   EXPECT_EQ(refused("latency: 7", "latency: -7"), "x.yaml: latency is -7, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\ncores: all"), "x.yaml: 5: expected a number of cores, or host");
+  std::string largest = std::to_string(INT64_MAX);
+  EXPECT_EQ(refused("link: 10", "link: 10\ncores: " + largest), "x.yaml: cores is " + largest + ", expected at most 65536");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: " + largest + ", latency: 7}"),
+            "x.yaml: between.link is " + largest + ", expected 0 to 2^40");
+  for (std::string key : {"f32", "f64", "memory", "link", "latency", "launch"}) {
+    std::string whole = text, line = whole.substr(whole.find(key + ": "));
+    line = line.substr(0, line.find_first_of(",}\n"));
+    EXPECT_NE(refused(line, key + ": " + largest).find(key + " is " + largest + ", expected "), std::string::npos) << key;
+  }
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\nbetween: {link: 5, latency: 7}"),
             "x.yaml: between says what hosts have between them, and ranks (of a host) is 0: all are on one");
