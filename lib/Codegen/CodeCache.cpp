@@ -1,18 +1,22 @@
 #include "CodeCache.h"
 #include "WorkFolder.h"
 
+#include "par/format/PlainFile.h"
+
 #include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -68,20 +72,21 @@ std::string hash(StringRef bytes) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes)), /*LowerCase=*/true);
 }
 
-/// Behind the hash of itself.
+/// Of an entry's name and its code: one under another's name is no more than one that is cut.
+std::string sumOf(StringRef file, StringRef code) {
+  return hash((llvm::sys::path::filename(file) + "\n" + code).str());
+}
+
+/// Behind its sum. What is no plain file, is too large or is not what was written is as if it were not there.
 std::optional<std::string> read(StringRef file) {
-  llvm::Expected<llvm::sys::fs::file_t> opened = llvm::sys::fs::openNativeFileForRead(file, llvm::sys::fs::OF_UpdateAtime);
-  if (!opened) {
-    llvm::consumeError(opened.takeError());
-    return std::nullopt;
-  }
-  auto bytes = llvm::MemoryBuffer::getOpenFile(*opened, file, /*FileSize=*/-1, /*RequiresNullTerminator=*/false);
-  llvm::sys::fs::closeFile(*opened);
+  format::Expected<std::string> bytes = format::readPlainFile(file.str());
   if (!bytes)
     return std::nullopt;
-  auto [sum, code] = (*bytes)->getBuffer().split('\n');
-  if (sum != hash(code))
+  auto [sum, code] = StringRef(*bytes).split('\n');
+  if (sum != sumOf(file, code))
     return std::nullopt;
+  const timespec times[] = {{0, UTIME_NOW}, {0, UTIME_OMIT}}; // by the time of its use it is kept
+  ::utimensat(AT_FDCWD, file.str().c_str(), times, 0);
   return code.str();
 }
 
@@ -92,9 +97,18 @@ void write(StringRef file, StringRef code) {
   if (llvm::sys::fs::createUniqueFile(file + "-%%%%%%%%", descriptor, beside))
     return;
   llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
-  out << hash(code) << '\n' << code;
-  if (!closeWhole(out) || llvm::sys::fs::rename(beside, file))
+  out << sumOf(file, code) << '\n' << code;
+  if (closeWhole(out) || llvm::sys::fs::rename(beside, file))
     llvm::sys::fs::remove(beside);
+}
+
+/// LLVM opens this file of its own to write the time: nothing that would wait, and no other file through a link.
+void dropStrangeTimestamp(StringRef folder) {
+  llvm::SmallString<128> file(folder);
+  llvm::sys::path::append(file, "llvmcache.timestamp");
+  struct stat info;
+  if (::lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    ::unlink(file.c_str());
 }
 
 } // namespace
@@ -122,8 +136,10 @@ FailureOr<std::string> CodeCache::get(ArrayRef<StringRef> ingredients, function_
 CodeCache::~CodeCache() {
   llvm::CachePruningPolicy policy;
   policy.MaxSizeBytes = uint64_t(1) << 30;
-  if (keeps())
-    llvm::pruneCache(folder, policy);
+  if (!keeps())
+    return;
+  dropStrangeTimestamp(folder);
+  llvm::pruneCache(folder, policy);
 }
 
 } // namespace par::codegen

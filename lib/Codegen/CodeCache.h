@@ -12,8 +12,8 @@
 namespace par::codegen {
 
 /// A folder that keeps code by all that it depends on: what it is made of, and the builds of Par, MLIR and LLVM that make it.
-/// Processes may share it and it may be removed at any time: a file appears whole, one that does not hold what was written is
-/// made again, and what cannot be read or written is made as without a cache. Threads may share one object.
+/// Processes may share it and it may be removed at any time: a file appears whole, one that does not hold what was written
+/// under its name is made again, and what cannot be read or written is made as without a cache. Threads may share one object.
 class CodeCache {
 public:
   /// An empty name: nothing is kept.
