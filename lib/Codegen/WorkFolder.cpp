@@ -6,21 +6,21 @@
 
 namespace par::codegen {
 
-bool closeWhole(llvm::raw_fd_ostream &out) {
+std::error_code closeWhole(llvm::raw_fd_ostream &out) {
   out.close();
-  bool whole = !out.has_error();
+  std::error_code error = out.error();
   out.clear_error(); // which its destructor would meet
-  return whole;
+  return error;
 }
 
 WorkFolder::WorkFolder(llvm::StringRef prefix) {
   llvm::SmallString<128> name;
-  made = !llvm::sys::fs::createUniqueDirectory(prefix, name);
+  error = llvm::sys::fs::createUniqueDirectory(prefix, name);
   path = name.str().str();
 }
 
 WorkFolder::~WorkFolder() {
-  if (made)
+  if (!error)
     llvm::sys::fs::remove_directories(path);
 }
 
@@ -30,13 +30,14 @@ std::string WorkFolder::file(const llvm::Twine &name) const {
   return result.str().str();
 }
 
-bool WorkFolder::write(llvm::StringRef file, llvm::StringRef bytes) const {
-  std::error_code error;
-  if (!made)
-    return false;
-  llvm::raw_fd_ostream out(file, error);
+std::error_code WorkFolder::write(llvm::StringRef file, llvm::StringRef bytes) const {
+  if (error)
+    return error;
+  std::error_code opening;
+  llvm::raw_fd_ostream out(file, opening);
   out << bytes;
-  return closeWhole(out) && !error;
+  std::error_code writing = closeWhole(out);
+  return opening ? opening : writing;
 }
 
 } // namespace par::codegen

@@ -4,6 +4,7 @@
 #include "llvm/ADT/Twine.h"
 
 #include <string>
+#include <system_error>
 
 namespace llvm {
 class raw_fd_ostream;
@@ -11,8 +12,8 @@ class raw_fd_ostream;
 
 namespace par::codegen {
 
-/// Closes a file; false where not all of it could be written. Without this a full disk would end the process.
-bool closeWhole(llvm::raw_fd_ostream &out);
+/// Closes a file; why not all of it could be written. Without this a full disk would end the process.
+std::error_code closeWhole(llvm::raw_fd_ostream &out);
 
 /// A folder of its own for programs that read and write files, gone with this object.
 class WorkFolder {
@@ -22,12 +23,12 @@ public:
   WorkFolder(const WorkFolder &) = delete;
 
   std::string file(const llvm::Twine &name) const;
-  /// False where the folder or the file could not be made.
-  bool write(llvm::StringRef path, llvm::StringRef bytes) const;
+  /// Why the folder or the file could not be made.
+  std::error_code write(llvm::StringRef path, llvm::StringRef bytes) const;
 
 private:
   std::string path; ///< also of a folder that could not be made: messages name it
-  bool made = false;
+  std::error_code error; ///< why it is not there
 };
 
 } // namespace par::codegen

@@ -13,8 +13,14 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
+#include <exception>
 #include <fcntl.h>
+#include <new>
+#include <sys/resource.h>
+#include <typeinfo>
 #include <unistd.h>
 
 using namespace llvm;
@@ -76,6 +82,51 @@ void say(const char *text) { writeAll(STDERR_FILENO, text, std::strlen(text)); }
   ::_exit(Bug);
 }
 
+void say(uint64_t number) {
+  char text[24], *at = text + sizeof text;
+  *--at = '\0';
+  do
+    *--at = char('0' + number % 10);
+  while (number /= 10);
+  say(at);
+}
+
+/// KiB of addresses that the process has; 0 where the system does not tell.
+uint64_t usedKiB() {
+  char text[64] = {};
+  int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0 || ::read(file, text, sizeof text - 1) <= 0)
+    return 0;
+  return std::strtoull(text, nullptr, 10) * uint64_t(::sysconf(_SC_PAGESIZE)) >> 10;
+}
+
+/// No fault of Par's: the model is too large for what the process may have.
+[[noreturn]] void endForMemory() {
+  say(caught.tool);
+  say(": error: out of memory in ");
+  say(caught.whereabouts->phase.load());
+  say(": ");
+  say(usedKiB());
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    say(" KiB are in use, and the limit of the process is ");
+    say(limit.rlim_cur >> 10);
+    say(" KiB; raise it (ulimit -v)\n");
+  } else {
+    say(" KiB are in use, and the system gives no more\n");
+  }
+  ::_exit(WrongInput);
+}
+
+/// Libraries with exceptions throw for want of memory, too, and where no thread can be started.
+[[noreturn]] void onTerminate() {
+  const std::type_info *thrown = abi::__cxa_current_exception_type();
+  StringRef name = thrown ? thrown->name() : "";
+  if (name == "St9bad_alloc" || name == "St12system_error")
+    endForMemory();
+  std::abort();
+}
+
 const char *nameOf(int signal) {
   switch (signal) {
   case SIGSEGV:
@@ -112,6 +163,9 @@ void catchFaults(const char *tool, const Whereabouts &whereabouts) {
   // A reader of the output that goes ends the tool without a word. Brings handlers of LLVM's for all signals: before ours.
   sys::SetOneShotPipeSignalFunction(sys::DefaultOneShotPipeSignalHandler);
   install_fatal_error_handler(onFatalError);
+  install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });
+  std::set_new_handler(endForMemory);
+  std::set_terminate(onTerminate);
   useOwnStack();
   struct sigaction action = {};
   action.sa_handler = onSignal;

@@ -2,6 +2,7 @@
 #include "par/Driver/Flags.h"
 
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/MemAlloc.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -43,6 +44,15 @@ TEST(Fault, SignalsEndWithASentence) {
               std::string("^par-compile: error: internal error in split: no such thing") + rest);
   EXPECT_EXIT(failIn("", [] { std::exit(descend(0)); }), testing::ExitedWithCode(Bug),
               std::string("^par-compile: error: internal error in split: segmentation fault") + rest);
+}
+
+// Too little memory is no fault of Par's.
+TEST(Fault, OutOfMemoryIsSaid) {
+  auto take = [] { std::exit(::operator new(size_t(1) << 60) == nullptr); };
+  EXPECT_EXIT(failIn("", take), testing::ExitedWithCode(WrongInput),
+              "^par-compile: error: out of memory in split: [0-9]+ KiB are in use, and .*\n$");
+  auto takeInLLVM = [] { std::exit(llvm::safe_malloc(size_t(1) << 60) == nullptr); };
+  EXPECT_EXIT(failIn("", takeInLLVM), testing::ExitedWithCode(WrongInput), "^par-compile: error: out of memory in split: ");
 }
 
 // With --emit-reproducer the program is in the file that the sentence names.

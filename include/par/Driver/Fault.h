@@ -28,7 +28,8 @@ struct Whereabouts {
 };
 
 /// From now on a signal that means a fault (SIGSEGV, SIGABRT, ...) and LLVM's fatal errors end the process with that
-/// sentence and exit code 70, without a stack dump. For a program's main alone: signals belong to the process.
+/// sentence and exit code 70, without a stack dump; where there is no more memory, with one that says how much is in use and
+/// code 1. For a program's main alone: signals belong to the process.
 void catchFaults(const char *tool, const Whereabouts &whereabouts);
 
 /// The exit code of a tool that would end with `code`: what it printed may not have been written (a full disk), which is

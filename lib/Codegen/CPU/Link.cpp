@@ -21,8 +21,8 @@ llvm::FailureOr<std::string> linkObjects(const std::vector<std::string> &objects
       "--build-id=none", "--hash-style=gnu", "--strip-all",    "-o", result};
   for (size_t i = 0; i < objects.size(); ++i) {
     words.push_back(folder.file("k" + llvm::Twine(i) + ".o"));
-    if (!folder.write(words.back(), objects[i])) {
-      error = "cannot write " + words.back();
+    if (std::error_code unwritten = folder.write(words.back(), objects[i])) {
+      error = "cannot write " + words.back() + ": " + unwritten.message();
       return mlir::failure();
     }
   }

@@ -58,8 +58,8 @@ FailureOr<Assembled> assemble(const std::string &ptxas, StringRef ptx, StringRef
   codegen::WorkFolder folder("par-ptxas");
   std::string source = folder.file("kernels.ptx"), result = folder.file("kernels.cubin"),
               said = folder.file("said");
-  if (!folder.write(source, ptx)) {
-    error = "cannot write " + source;
+  if (std::error_code unwritten = folder.write(source, ptx)) {
+    error = "cannot write " + source + ": " + unwritten.message();
     return failure();
   }
   std::string arch = ("-arch=" + sm).str();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <pthread.h>
@@ -36,6 +37,8 @@ static void setStackOfThreads(size_t bytes) {
 
 Status par::format::prepareProcess() {
   openStandardStreams();
+  // A file that may not grow (ulimit -f) is an error of write(), which names the file.
+  std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wantedStack)
     return {};
