@@ -41,8 +41,20 @@ static void padToSame(Windows &windows, int64_t dim, int64_t length, bool upper)
   windows.high[dim] = total - windows.low[dim];
 }
 
+/// One window of what there is, where it is larger than that by less than a stride: as in PyTorch, it is cut.
+static bool cutToLength(Windows &windows, int64_t dim, int64_t length) {
+  int64_t padded = windows.low[dim] + length + windows.high[dim], beyond = windows.span(dim) - padded;
+  if (beyond <= 0 || beyond >= windows.strides[dim] || padded < 1)
+    return false;
+  windows.size[dim] = llvm::divideCeil(padded, windows.dilations[dim]);
+  windows.high[dim] -= padded - windows.span(dim);
+  return true;
+}
+
 /// Padding for one more window where the last does not reach the end, unless it would begin in the padding.
 static void padToCeiling(Windows &windows, int64_t dim, int64_t length) {
+  if (cutToLength(windows, dim, length))
+    return;
   int64_t count = windows.count(dim, length), stride = windows.strides[dim];
   int64_t covered = (count - 1) * stride + windows.span(dim), padded = windows.low[dim] + length + windows.high[dim];
   if (count < 1 || covered >= padded || count * stride >= windows.low[dim] + length)
