@@ -8,7 +8,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread.
+/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread. LLVM holds each store against
+/// each access.
 constexpr size_t mostOperands = 48;
 /// Ops that a kernel computes once more rather than read what they give.
 constexpr size_t mostClones = 64;
@@ -148,12 +149,15 @@ static std::unique_ptr<Group> splitHalf(Group &group, llvm::DenseMap<Operation *
   return rest;
 }
 
-void refineForGpu(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
-                  std::vector<std::unique_ptr<Group>> &groups) {
+void splitWideGroups(llvm::DenseMap<Operation *, Group *> &groupOf, std::vector<std::unique_ptr<Group>> &groups) {
   for (size_t i = 0; i < groups.size(); ++i)
     while (groups[i]->implementation == "generated" && groups[i]->ops.size() > 1 &&
            countOperands(*groups[i], groupOf) > mostOperands)
       groups.push_back(splitHalf(*groups[i], groupOf));
+}
+
+void refineForGpu(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
+                  std::vector<std::unique_ptr<Group>> &groups) {
   Cloner cloner(block, groupOf, groups);
   for (auto &group : groups)
     cloner.run(*group);

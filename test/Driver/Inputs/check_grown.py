@@ -1,4 +1,4 @@
-"""What growth.test's models give: the positive part of v0, and rows of x over and over."""
+"""What growth.test's models give: the positive part of v0, rows of x over and over, multiples of v0."""
 import json
 import struct
 import sys
@@ -18,7 +18,8 @@ def rows(file):
 
 
 given = rows(sys.argv[1])
-relus, concat, doubles = (next(iter(rows(file).values())) for file in sys.argv[2:])
+relus, concat, doubles, sums = (next(iter(rows(file).values())) for file in sys.argv[2:])
 assert relus == [tuple(max(v, 0.0) for v in row) for row in given["v0"]]
 assert concat == [row * 3000 for row in given["x"]], [len(row) for row in concat]
+assert sums == [tuple(k * v for k in range(2, 402) for v in row) for row in given["v0"]]
 assert doubles == [row * 4096 for row in given["v0"]], [len(row) for row in doubles]

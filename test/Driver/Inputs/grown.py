@@ -10,6 +10,13 @@ def chain(op, inputs=1, attributes=""):
     return "\n".join(["input v0 f32[batch,4]", f"output v{n} f32", *lines])
 
 
+def sums():
+    """v0 times 2 to n + 1, as a Scan that is unrolled stacks what it adds up."""
+    lines = [f"node n{i} Add v{i},v0 -> v{i + 1}" for i in range(n)]
+    joined = f"node c Concat {','.join(f'v{i + 1}' for i in range(n))} -> y axis=1"
+    return "\n".join(["input v0 f32[batch,4]", "output y f32", *lines, joined])
+
+
 def concat():
     return f"input x f32[batch,4]\noutput y f32\nnode c Concat {','.join(['x'] * n)} -> y axis=1"
 
@@ -44,6 +51,6 @@ def digits():
     return "batch: " + "9" * n + "\n"
 
 
-kinds = {"relus": lambda: chain("Relu"), "doubles": lambda: chain("Concat", 2, "axis=1"), "concat": concat, "names": names,
+kinds = {"relus": lambda: chain("Relu"), "doubles": lambda: chain("Concat", 2, "axis=1"), "concat": concat, "sums": sums, "names": names,
          "keys": keys, "rules": rules, "elements": elements, "axes": axes, "word": word, "digits": digits}
 print(kinds[kind]())
