@@ -164,6 +164,8 @@ bool Compilation::readPlanFor() {
     return false;
   if (hardware) {
     checkWithin(model.plan, hardware->ranks, errors);
+    if (hardware->cores)
+      checkSharedCores(model.plan, hardware->ranks, errors);
     checkAlgorithm(model.plan, hardware->ranks, hardware->hostLink > 0, errors);
   }
   errors.forEachInOrder(

@@ -8,9 +8,9 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread. LLVM holds each store against
-/// each access.
-constexpr size_t mostOperands = 48;
+/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread, and LLVM holds each store
+/// against each access.
+constexpr size_t mostOperands = 48, mostOperandsOfCpu = 96;
 /// Ops that a kernel computes once more rather than read what they give.
 constexpr size_t mostClones = 64;
 
@@ -149,10 +149,11 @@ static std::unique_ptr<Group> splitHalf(Group &group, llvm::DenseMap<Operation *
   return rest;
 }
 
-void splitWideGroups(llvm::DenseMap<Operation *, Group *> &groupOf, std::vector<std::unique_ptr<Group>> &groups) {
+void splitWideGroups(bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
+                     std::vector<std::unique_ptr<Group>> &groups) {
   for (size_t i = 0; i < groups.size(); ++i)
     while (groups[i]->implementation == "generated" && groups[i]->ops.size() > 1 &&
-           countOperands(*groups[i], groupOf) > mostOperands)
+           countOperands(*groups[i], groupOf) > (gpu ? mostOperands : mostOperandsOfCpu))
       groups.push_back(splitHalf(*groups[i], groupOf));
 }
 

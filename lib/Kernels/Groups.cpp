@@ -212,7 +212,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
     splitSums(block, isTaken);
   }
   fuseGroups(block, gpu, groupOf, groups);
-  splitWideGroups(groupOf, groups);
+  splitWideGroups(gpu, groupOf, groups);
   if (gpu)
     refineForGpu(block, groupOf, groups);
   for (Operation &op : block.getBody().front())

@@ -69,7 +69,8 @@ void splitConcats(BlockOp block);
 /// Makes reductions that would run on few blocks of a GPU two: of parts, and of what these give. Their results stay.
 void splitSums(BlockOp block, IsTaken isTaken);
 /// Halves groups of more operands than a kernel may have.
-void splitWideGroups(llvm::DenseMap<mlir::Operation *, Group *> &groupOf, std::vector<std::unique_ptr<Group>> &groups);
+void splitWideGroups(bool gpu, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                     std::vector<std::unique_ptr<Group>> &groups);
 /// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for itself
 /// that take more bytes to read than what they are computed from.
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,

@@ -15,8 +15,8 @@ using namespace llvm;
 
 namespace par {
 
-/// Twice what the largest published clusters have.
-static constexpr int64_t mostRanks = 1 << 18;
+/// Twice what the largest published runs had; the proof and the prediction look at each.
+static constexpr int64_t mostRanks = 1 << 15;
 
 /// The axes of one stage's mesh. `total` are the ranks of all stages, `shape` is what they are made of: "dp 2 + dp 1".
 static PlanMesh stageMesh(const PlanNode &node, int64_t &total, std::string &shape) {

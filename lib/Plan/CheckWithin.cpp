@@ -22,6 +22,13 @@ void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
   }
 }
 
+void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
+  constexpr int64_t most = 2048;
+  if (int64_t ranks = nodeRanks ? std::min(nodeRanks, *plan.ranks) : *plan.ranks; ranks > most)
+    errors.error(plan.mesh.empty() ? plan.ranks.origin : plan.mesh.back().second.origin, PlanMessage::sharedCores, ranks,
+                 *plan.target.hardware, most);
+}
+
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors) {
   if (*plan.collectives.algorithm != "hierarchical")
     return;

@@ -29,12 +29,14 @@ private:
   void link(const Instruction &instruction, const Run &run, uint32_t node);
   uint32_t find(uint32_t node);
   RankGroup groupOf(const std::vector<uint32_t> &members);
+  std::optional<Membership> membershipIn(const Communicator &comm, uint32_t rank);
 
   const Bundle &bundle;
   const Hardware &hardware;
   Expansion &result;
   std::map<Meeting, uint32_t> firstAt;
   std::map<const uint32_t *, RankGroup> groups; ///< by their list in the bundle
+  std::map<const Communicator *, std::vector<std::optional<Membership>>> memberships; ///< of each rank
 
   // Of the rank at hand.
   const Program *program = nullptr;
@@ -96,7 +98,7 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
 int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
   const auto &communicators = bundle.manifest.communicators;
   const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
-  auto membership = comm ? membershipOf(*comm, rank) : std::nullopt;
+  auto membership = comm ? membershipIn(*comm, rank) : std::nullopt;
   if (!membership || isSentToNobody(*comm, instruction, run.microbatch, rank))
     return 0;
   uint64_t from = ~0ull, to = ~0ull;
@@ -119,6 +121,15 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   int64_t latency = latencyOf(instruction, group, hardware);
   result.nodes[node].duration += instructionTime(*program, instruction, group, hardware) - latency;
   return latency;
+}
+
+std::optional<Membership> Expander::membershipIn(const Communicator &comm, uint32_t rank) {
+  auto [known, fresh] = memberships.try_emplace(&comm, bundle.manifest.ranks.size());
+  if (fresh)
+    for (auto [group, members] : llvm::enumerate(comm.groups))
+      for (auto [place, member] : llvm::enumerate(members))
+        known->second[member] = Membership{uint32_t(group), uint32_t(place)};
+  return known->second[rank];
 }
 
 RankGroup Expander::groupOf(const std::vector<uint32_t> &members) {

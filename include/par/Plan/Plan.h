@@ -275,6 +275,8 @@ bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 /// Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link between hosts.
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
 void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
+/// Where ranks share their host's cores: refuses more of them than can take turns.
+void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 
 } // namespace par
 
