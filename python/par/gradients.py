@@ -75,6 +75,9 @@ def _embeddings(torch, program, used):
     _check_branches(torch, program.exported_program.graph_module)
     calls = {}
     for node in program.exported_program.graph.nodes:
+        if node.target is torch.ops.aten.embedding_renorm.default:
+            raise Error("forward uses an embedding with max_norm, which rescales rows of its weight where it looks them up; "
+                        "no training step holds that", notes=["take max_norm off, or rescale in forward what was looked up"])
         padding, by_frequency = _gradient_of(torch, node) if node.name in used else (-1, False)
         if padding >= 0 or by_frequency:
             calls[node.name] = (padding, by_frequency)

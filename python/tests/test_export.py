@@ -35,6 +35,17 @@ class Exporter(unittest.TestCase):
         self.assertEqual([str(one.message) for one in said if "autocast" in str(one.message)], [
             "torch.autocast to bfloat16 in forward is not in the file: Par computes as precision says, e.g. precision: bf16"])
 
+    def test_an_embedding_that_rescales_its_rows(self):
+        import torch
+
+        module = torch.nn.Sequential(torch.nn.Embedding(10, 4, max_norm=1.0), torch.nn.Linear(4, 3))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.onnx"
+            with self.assertRaises(par.Error) as refused:
+                par.export(module, {"input": torch.zeros(2, 5, dtype=torch.long)}, path)
+            self.assertFalse(path.exists())
+        self.assertIn("an embedding with max_norm, which rescales rows of its weight", refused.exception.message)
+
     def test_a_parameter_named_as_a_value(self):
         import onnx
         import torch
