@@ -122,7 +122,7 @@ uint64_t usedKiB() {
 [[noreturn]] void onTerminate() {
   const std::type_info *thrown = abi::__cxa_current_exception_type();
   StringRef name = thrown ? thrown->name() : "";
-  if (name == "St9bad_alloc" || name == "St12system_error")
+  if (name == "St9bad_alloc" || name == "St12system_error" || name.ends_with("OutOfMemoryE"))
     endForMemory();
   std::abort();
 }

@@ -18,10 +18,17 @@ using namespace par::format;
 
 void par::format::nameFailedAllocations() {}
 
+/// A handler that the program has set is called first, as by the standard's own `new`.
+[[noreturn]] static void refuseMemory(size_t bytes) {
+  if (std::new_handler handler = std::get_new_handler())
+    handler();
+  throw OutOfMemory(bytes);
+}
+
 void *operator new(size_t bytes) {
   if (void *memory = std::malloc(std::max<size_t>(bytes, 1)))
     return memory;
-  throw OutOfMemory(bytes);
+  refuseMemory(bytes);
 }
 
 void *operator new(size_t bytes, std::align_val_t alignment) {
@@ -29,7 +36,7 @@ void *operator new(size_t bytes, std::align_val_t alignment) {
   size_t whole = (bytes + align - 1) / align * align;
   if (void *memory = whole < bytes ? nullptr : std::aligned_alloc(align, std::max(whole, align)))
     return memory;
-  throw OutOfMemory(bytes);
+  refuseMemory(bytes);
 }
 
 void operator delete(void *memory) noexcept { std::free(memory); }
