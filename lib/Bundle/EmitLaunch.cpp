@@ -1,4 +1,5 @@
 #include "EmitProgram.h"
+#include "KernelDependences.h"
 #include "Layouts.h"
 #include "par/Kernels/Builtin.h"
 #include "par/Kernels/Matmul.h"
@@ -35,6 +36,39 @@ static format::Imm immediateOf(const ImmediateInfo &info, MeshAttr mesh) {
   return imm;
 }
 
+/// Immediates of coordinates on some axes; numbers are the same on all ranks.
+static std::vector<uint32_t> immediatesOf(const KernelInfo &info, const ResultDependence &result) {
+  std::vector<uint32_t> imms;
+  for (auto [number, immediate] : llvm::enumerate(info.immediates))
+    for (ArrayAttr axes : result.coordinates)
+      if (llvm::equal(axes.getAsValueRange<StringAttr>(), immediate.axes) && (imms.empty() || imms.back() != number))
+        imms.push_back(number);
+  return imms;
+}
+
+/// For each written operand of generated code what it depends on; empty where each depends on all.
+static std::vector<format::Dependence> dependencesOf(KernelOp kernel, const KernelInfo &info, const format::Kernel &made) {
+  SmallVector<ResultDependence> results = dependencesOf(kernel);
+  unsigned arguments = kernel.getFunctionType().getNumInputs(), next = arguments;
+  std::map<uint32_t, format::Dependence> byOperand;
+  bool partial = false;
+  for (auto [number, result] : llvm::enumerate(results)) {
+    int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;
+    format::Dependence &own = byOperand[tied >= 0 ? tied : next++];
+    for (unsigned argument : result.arguments.set_bits())
+      own.operands.push_back(argument);
+    own.imms = immediatesOf(info, result);
+    partial |= own.operands.size() < arguments || own.imms.size() < info.immediates.size();
+  }
+  std::vector<format::Dependence> deps;
+  for (auto [number, operand] : llvm::enumerate(made.operands))
+    if (operand.access != format::Access::Read)
+      deps.push_back(byOperand[number]);
+  if (!partial || results.size() < 2)
+    deps.clear();
+  return deps;
+}
+
 LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
   const KernelInfo *info = tables.generated.lookup(kernel.getSymName());
   if (!info)
@@ -54,6 +88,7 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
       made.launch = {{info->launch->grid, 1, 1}, {info->launch->threads, 1, 1}, 0};
     for (const OperandInfo &operand : info->operands)
       made.operands.push_back({accessOf(operand.access), operand.bytes});
+    made.deps = dependencesOf(kernel, *info, made);
     out.kernels.push_back(std::move(made));
   }
   uint32_t own = info->scratchBytes ? scratch(info->scratchBytes) : 0;

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "Breaker.h"
 #include "Mutator.h"
 
 #include <algorithm>
@@ -127,21 +128,25 @@ static void listProgram(Manifest &manifest, uint32_t role) {
     }
 }
 
-std::optional<Bundle> par::toy::mutate(const Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
-                                       std::string &what) {
-  Bundle changed = bundle;
+/// A role that it has alone is its own already.
+uint32_t par::toy::giveOwnProgram(Bundle &bundle, uint32_t rank) {
   uint32_t role = bundle.manifest.ranks[rank].role;
   size_t sharers = 0;
   for (const Rank &other : bundle.manifest.ranks)
     sharers += other.role == role;
-  // The rank gets a program of its own; a role that it has alone is its own already.
-  if (sharers > 1) {
-    changed.manifest.ranks[rank].role = changed.manifest.roles++;
-    changed.programs.push_back(bundle.programs[role]);
-    changed.manifest.peak.push_back(bundle.manifest.peak[role]);
-    listProgram(changed.manifest, role);
-    role = changed.manifest.ranks[rank].role;
-  }
+  if (sharers < 2)
+    return role;
+  bundle.manifest.ranks[rank].role = bundle.manifest.roles++;
+  bundle.programs.push_back(Program(bundle.programs[role]));
+  bundle.manifest.peak.push_back(Peak(bundle.manifest.peak[role]));
+  listProgram(bundle.manifest, role);
+  return bundle.manifest.ranks[rank].role;
+}
+
+std::optional<Bundle> par::toy::mutate(const Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
+                                       std::string &what) {
+  Bundle changed = bundle;
+  uint32_t role = giveOwnProgram(changed, rank);
   Mutator mutator(changed.manifest, changed.programs[role], rank, random);
   if (!mutator.apply(mutation))
     return std::nullopt;

@@ -103,6 +103,7 @@ Bundle par::toy::allReduce(uint32_t ranks) {
     m.ranks.push_back({0, {i}});
   m.communicators = {{"dp", {iota(ranks)}}};
   m.tensors = {parameter("total", {8}, iota(ranks), {})};
+  m.tensors[0].kind = TensorKind::Buffer; // what is added to it is no update
   m.inputs = {{"x", DType::F32, {ranks, 8}, true, rowsLayout({ranks, 8}, iota(ranks))}};
   m.outputs = {{"y", DType::F32, {1, 8}, false, iota(ranks)}};
   m.batch = ranks;
@@ -162,6 +163,7 @@ Bundle par::toy::halves(uint32_t ranks) {
     m.ranks.push_back({0, {i}});
   m.communicators = {{"dp", {iota(ranks)}}};
   m.tensors = {parameter("total", {16}, iota(ranks), {})};
+  m.tensors[0].kind = TensorKind::Buffer; // what is added to it is no update
   m.inputs = {{"x", DType::F32, {3 * ranks, 8}, true, rowsLayout({ranks, 8}, iota(ranks))}};
   m.outputs = {{"total", DType::F32, {16}, false, iota(ranks)}};
   m.microbatches = 3;
@@ -301,7 +303,7 @@ Bundle par::toy::pipeline(uint32_t width) {
   m.microbatches = 4;
   m.batch = 8 * width;
   m.inputs = {{"x", DType::F32, {8 * width, 4}, true, rowsLayout({2 * width, 4}, iota(width))}};
-  m.outputs = {{"out", DType::F32, {2, 4}, false, iota(width, width)}};
+  m.outputs = {{"out", DType::F32, {2 * width, 4}, false, iota(width, width), false, rowsLayout({2 * width, 4}, iota(width, width))}};
   m.hypers = {};
   return bundle;
 }

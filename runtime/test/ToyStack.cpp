@@ -272,23 +272,35 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
     for (uint32_t t = 0; t < stack.tp; ++t)
       line(pf, stack.stages, [&](uint32_t i) { return rank(i, d, t); });
   m.communicators = {tp, dp, pf, {"pb", pf.groups}};
-  auto whole = [](std::vector<int64_t> shape, std::vector<uint32_t> ranks) {
-    return Layout{shape, shape, {{std::vector<int64_t>(shape.size()), shape, std::move(ranks)}}};
+  // Dim 0 in `count` parts.
+  auto cut = [](std::vector<int64_t> local, uint32_t count, auto partOf, const std::vector<uint32_t> &ranks) {
+    Layout layout{local, local, {}};
+    layout.shape[0] *= count;
+    for (uint32_t part = 0; part < count; ++part) {
+      layout.parts.push_back({{int64_t(part) * local[0], 0}, local, {}});
+      for (uint32_t rank : ranks)
+        if (partOf(rank) == part)
+          layout.parts.back().ranks.push_back(rank);
+    }
+    return layout;
+  };
+  auto rows = [&](const std::vector<uint32_t> &ranks) {
+    return cut({4, 16}, stack.dp, [&](uint32_t rank) { return rank / stack.tp % stack.dp; }, ranks);
   };
   for (uint32_t p = 0; p < stack.stages * stack.layers; ++p)
     m.tensors.push_back({"p" + std::to_string(p),
                          TensorKind::Parameter,
                          "",
                          DType::F32,
-                         {16, 16},
-                         whole({16, 16}, ofStage[p / stack.layers]),
+                         {16 * int64_t(stack.tp), 16},
+                         cut({16, 16}, stack.tp, [&](uint32_t rank) { return rank % stack.tp; }, ofStage[p / stack.layers]),
                          {InitRule::Normal, 0, 0.1},
                          std::nullopt});
   m.microbatches = stack.microbatches;
-  m.batch = 4 * stack.microbatches;
-  m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, whole({4, 16}, ofStage[0])}};
-  m.outputs = {{"y", DType::F32, {4, 16}, false, ofStage.back()},
-               {"gx", DType::F32, {4, 16}, false, ofStage[0]}};
+  m.batch = 4 * stack.dp * stack.microbatches;
+  m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, rows(ofStage[0])}};
+  m.outputs = {{"y", DType::F32, {4 * int64_t(stack.dp), 16}, false, ofStage.back(), false, rows(ofStage.back())},
+               {"gx", DType::F32, {4 * int64_t(stack.dp), 16}, false, ofStage[0], false, rows(ofStage[0])}};
   return m;
 }
 

@@ -28,6 +28,7 @@ private:
   Status buffer(const Buffer &buffer) const;
   Status call(const Call &call) const;
   Status epilogue(const Call &call, const std::string &place) const;
+  Status dependences(const Kernel &kernel) const;
   Status launch(const Kernel &kernel) const;
   Status entry(const Entry &entry) const;
   Status instruction(const Block &block, size_t n) const;

@@ -160,6 +160,23 @@ Status Checker::call(const Call &call) const {
   return {};
 }
 
+/// One for each operand that is written; each names operands that are read and immediates that there are.
+Status Checker::dependences(const Kernel &kernel) const {
+  std::string place = "kernels." + kernel.name + ".deps";
+  auto written = size_t(std::ranges::count_if(kernel.operands, [](const KernelOperand &it) { return it.access != Access::Read; }));
+  if (!kernel.deps.empty() && kernel.deps.size() != written)
+    return fail(place, number(kernel.deps.size()) + " dependences for " + number(written) + " operands that are written");
+  for (const Dependence &dependence : kernel.deps) {
+    for (uint32_t operand : dependence.operands)
+      if (operand >= kernel.operands.size() || kernel.operands[operand].access == Access::Write)
+        return fail(place, "the kernel does not read operand " + number(operand));
+    for (uint32_t imm : dependence.imms)
+      if (imm >= kernel.imms)
+        return fail(place, "no immediate " + number(imm) + " among " + number(kernel.imms));
+  }
+  return {};
+}
+
 /// A GPU can start it. The limits are those of every GPU since sm_80; grid and block are those of the driver.
 Status Checker::launch(const Kernel &kernel) const {
   const Launch &launch = kernel.launch;
@@ -219,8 +236,9 @@ Status Checker::tables() const {
     if (Status status = call(it); !status)
       return status;
   for (const Kernel &it : program.kernels)
-    if (Status status = launch(it); !status)
-      return status;
+    for (const Status &status : {launch(it), dependences(it)})
+      if (!status)
+        return status;
   for (const Comm &it : program.comms)
     if (it.queue >= program.queues.size())
       return fail("comms." + it.name, "no queue " + number(it.queue));

@@ -43,6 +43,7 @@ struct Reader {
 private:
   void readBuffers(const Node &list);
   void readKernels(const Node &list);
+  std::vector<Dependence> dependences(const Node &list);
   Launch launch(const Node &node);
   void readCalls(const Node &list);
   void readComms(const Node &list);
@@ -111,13 +112,29 @@ Launch Reader::launch(const Node &node) {
   return launch;
 }
 
+std::vector<Dependence> Reader::dependences(const Node &list) {
+  std::vector<Dependence> deps;
+  for (const Node &node : list.list()) {
+    std::vector<Node> parts = node.list();
+    if (parts.size() != 2) {
+      node.fail("a kernel's dependence is [operands, immediates]");
+      continue;
+    }
+    Dependence &made = deps.emplace_back();
+    for (auto [from, to] : {std::pair(&parts[0], &made.operands), std::pair(&parts[1], &made.imms)})
+      for (int64_t index : from->integers(0, INT32_MAX))
+        to->push_back(uint32_t(index));
+  }
+  return deps;
+}
+
 void Reader::readKernels(const Node &list) {
   for (const Node &node : list.list()) {
     Kernel kernel;
     kernel.name = node.at("name").name();
     kernels.add(node, kernel.name);
     kernel.builtin = node.has("builtin");
-    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "tiles", "imms", "launch", "flops"});
+    node.only({"name", kernel.builtin ? "builtin" : "symbol", "operands", "deps", "tiles", "imms", "launch", "flops"});
     kernel.symbol = node.at(kernel.builtin ? "builtin" : "symbol").name();
     for (const Node &pair : node.at("operands").list()) {
       std::vector<Node> parts = pair.list();
@@ -126,6 +143,8 @@ void Reader::readKernels(const Node &list) {
       else
         kernel.operands.push_back({parts[0].word<Access>("access"), uint64_t(parts[1].integer())});
     }
+    if (node.has("deps"))
+      kernel.deps = dependences(node.at("deps"));
     kernel.tiles = uint32_t(node.at("tiles").integer(1, 1 << 30));
     kernel.imms = node.at("imms").index(1024);
     if (node.has("launch"))

@@ -26,7 +26,14 @@ static void write(Writer &w, const Program &, const Kernel &kernel) {
   w.key("operands").raw("[");
   for (const KernelOperand &operand : kernel.operands)
     w.comma().raw("[").text(nameOf(operand.access)).raw(",").number(int64_t(operand.bytes)).raw("]");
-  w.raw("]").key("tiles").number(kernel.tiles).key("imms").number(kernel.imms);
+  w.raw("]");
+  if (!kernel.deps.empty()) {
+    w.key("deps").raw("[");
+    for (const Dependence &dependence : kernel.deps)
+      w.comma().raw("[").numbers(dependence.operands).raw(",").numbers(dependence.imms).raw("]");
+    w.raw("]");
+  }
+  w.key("tiles").number(kernel.tiles).key("imms").number(kernel.imms);
   if (const Launch &launch = kernel.launch; launch.isGpu()) {
     w.key("launch").raw("{").key("grid").numbers(
         std::vector<uint32_t>(launch.grid.begin(), launch.grid.end()));

@@ -34,9 +34,7 @@ void Sweep::findSums() {
   }
 }
 
-/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's number,
-/// and names slots.
-static bool computesOwn(const Program &program, const Block &block) {
+bool par::verify::computesOwn(const Program &program, const Block &block) {
   return std::any_of(block.instructions.begin(), block.instructions.end(), [&](const Instruction &it) {
     return (it.op == Op::Kernel || it.op == Op::Call) &&
            std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &operand) {

@@ -70,12 +70,24 @@ private:
   std::vector<uint32_t> first, parent;
 };
 
+/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's number,
+/// and names slots.
+bool computesOwn(const format::Program &program, const format::Block &block);
+
 /// V1 beyond what the format checks: programs and manifest agree.
 std::optional<Counterexample> checkBundle(const format::Bundle &bundle);
 /// V1 of the files of kernels in `folder`: they are what they should be, and hold what programs name.
 std::optional<Counterexample> checkKernelFiles(const format::Bundle &bundle, const std::string &folder);
 /// What is wrong with a kernel instruction that calls a builtin, if anything.
 std::optional<std::string> checkBuiltin(const format::Program &program, const format::Instruction &it);
+/// Communications, copies and fills take all of their operands.
+std::optional<Counterexample> checkWhole(const format::Bundle &bundle);
+/// A rank gives an output once for a microbatch, and all of its ranks do.
+std::optional<Counterexample> checkFetched(const format::Bundle &bundle);
+/// Communicators, rectangles and immediates fit the ranks' coordinates.
+std::optional<Counterexample> checkCoordinates(const format::Bundle &bundle);
+/// Updates of a parameter take no other one's state.
+std::optional<Counterexample> checkOwnState(const format::Bundle &bundle);
 /// V2 for one entry; merges what matches in `nodes`.
 std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry,
                                          const Actors &actors, const std::vector<Trace> &traces,
@@ -100,6 +112,8 @@ std::optional<Counterexample> checkMemory(const format::Bundle &bundle, uint32_t
 /// V5 between ranks of different programs that hold the same tensors: they give corresponding values.
 std::optional<Counterexample> checkTwins(const format::Bundle &bundle, const std::vector<uint32_t> &ranks,
                                          const std::vector<Lineage> &lineages);
+/// V5 of all programs of an entry at once: replicas, sums over ranks.
+std::optional<Counterexample> checkJointly(const format::Bundle &bundle);
 /// V6.
 std::optional<Counterexample> checkPeak(const format::Bundle &bundle);
 

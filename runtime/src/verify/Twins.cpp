@@ -33,6 +33,21 @@ uint64_t par::verify::mix(uint64_t hash, std::string_view text) {
   return mix(hash, std::hash<std::string_view>()(text));
 }
 
+/// By what a call does: another program may give another one the same name.
+static uint64_t mixCall(uint64_t name, const Call &call) {
+  for (const std::vector<int64_t> *numbers : {&call.batch, &call.strideA, &call.strideB, &call.strideC}) {
+    name = mix(name, numbers->size());
+    for (int64_t n : *numbers)
+      name = mix(name, uint64_t(n));
+  }
+  for (uint64_t n : {uint64_t(call.type), uint64_t(call.typeC), uint64_t(call.m), uint64_t(call.n), uint64_t(call.k),
+                     uint64_t(call.transA), uint64_t(call.transB), uint64_t(call.lda), uint64_t(call.ldb), uint64_t(call.ldc),
+                     std::bit_cast<uint64_t>(call.alpha), std::bit_cast<uint64_t>(call.beta), uint64_t(call.bias),
+                     uint64_t(call.epilogue)})
+    name = mix(name, n);
+  return mix(name, call.kind);
+}
+
 uint64_t par::verify::nameOf(const Program &program, const Instruction &it, const Run &run) {
   uint64_t name = mix(0, uint64_t(it.op));
   switch (it.op) {
@@ -42,7 +57,7 @@ uint64_t par::verify::nameOf(const Program &program, const Instruction &it, cons
       name = mix(mix(mix(name, uint64_t(imm.value)), imm.axis), uint64_t(imm.scale));
     return name;
   case Op::Call:
-    return mix(name, program.calls[it.call].name);
+    return mixCall(name, program.calls[it.call]);
   case Op::Coll:
   case Op::Send:
   case Op::Recv:

@@ -102,7 +102,10 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
       return found;
   if (auto found = checkTwins(bundle, ranks, lineages))
     return found;
-  return checkPeak(bundle);
+  for (auto check : {checkPeak, checkWhole, checkFetched, checkOwnState, checkCoordinates, checkJointly})
+    if (auto found = check(bundle))
+      return found;
+  return std::nullopt;
 }
 
 Verdict par::verify::verifyBundle(const Bundle &bundle, const Options &options) {

@@ -288,8 +288,8 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,10]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
-      {"\"par_manifest\":[1,10]", "\"par_manifest\":[1,99]", "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.10"},
+      {"\"par_manifest\":[1,11]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,11]", "\"par_manifest\":[1,99]", "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.11"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},
@@ -299,7 +299,7 @@ TEST(Check, Json) {
       {"[\"pp\",2]", "[\"p p\",2]",
        "m: mesh[0][0]: a name has no blank, '@', quote or control character: 'p p'"},
       {"[\"pp\",2]", "[\"\",2]", "m: mesh[0][0]: a name has 1 to 256 characters, this one 0"},
-      {"\"layout\":0", "\"layout\":9", "m: tensors[0].layout: no layout 9, there are 3"},
+      {"\"layout\":0", "\"layout\":9", "m: tensors[0].layout: no layout 9, there are 4"},
       {"[\"normal\",0,0.5]", "[\"normal\",0]", "m: tensors[0]: init is [rule, a, b]"},
       {"[\"normal\",0,0.5]", "[\"normal\",0,\"x\"]", "m: tensors[0].init[2]: expected a number"},
       {"[\"normal\",0,0.5]", "[7,0,0.5]", "m: tensors[0].init[0]: expected a string"},

@@ -27,7 +27,7 @@ Bundle twoPrograms() {
     b.block("reduce");
     b.fill("compute", 4, 1.0, "t");
     b.collective("compute", "stages", CollKind::AllReduce, 4, "t", 1);
-    b.copy("compute", 2, "t", name);
+    b.copy("compute", 4, "t", name);
     b.copy("compute", 4, "t", name);
     b.run("train", "reduce");
     if (rank == 0)

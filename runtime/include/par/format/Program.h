@@ -25,7 +25,7 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes and keys.
-inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 10;
+inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 11;
 /// At most this many queues in a program, and communications in a group.
 inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
@@ -111,6 +111,12 @@ struct KernelOperand {
   uint64_t bytes = 0;
 };
 
+/// What the value that a kernel leaves in an operand depends on: operands that it reads, and immediates, as indices in order.
+struct Dependence {
+  std::vector<uint32_t> operands, imms;
+  bool operator==(const Dependence &) const = default;
+};
+
 /// How a GPU starts a generated kernel: blocks of the grid, threads of a block, bytes of dynamic shared
 /// memory of a block. All zero: a kernel of the CPU.
 struct Launch {
@@ -140,6 +146,8 @@ struct Kernel {
   uint32_t imms = 0;
   /// Of a generated kernel for a GPU; its `tiles` is 1. The runtime chooses that of a builtin.
   Launch launch = {};
+  /// One for each operand that is written, in order. Empty: each depends on all that is read.
+  std::vector<Dependence> deps = {};
 };
 
 /// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second operand, aux, of C's type: a matrix

@@ -1,0 +1,55 @@
+//===- Contents.h - What the bytes of a slot hold, as expressions ----------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef PAR_SRC_VERIFY_CONTENTS_H
+#define PAR_SRC_VERIFY_CONTENTS_H
+
+#include "RankClasses.h"
+
+namespace par::verify {
+
+/// Byte `offset` and on of a value. `name` is a hash of the expression that made it; on which of the ranks' data, `spread` says.
+struct Term {
+  uint64_t name = 0, offset = 0;
+  RankClasses::Spread spread = 0;
+  uint32_t microbatches = 0; ///< a set of MicrobatchSets: those whose summands it has
+};
+
+/// Values that are no expression of data.
+inline constexpr uint64_t kUndefined = 0, kZeros = 1;
+
+/// Bytes [begin, end) of a slot, or of what is read there.
+struct Piece {
+  uint64_t begin, end;
+  Term term;
+  uint32_t made = 0; ///< who wrote it, in the table of its program; 0: nobody in this entry
+
+  uint64_t bytes() const { return end - begin; }
+};
+
+/// In order, without gaps where it was read.
+using Content = std::vector<Piece>;
+
+/// Whether `next` goes on where `piece` ends, in the same value.
+bool continues(const Piece &piece, const Piece &next);
+/// Bytes [begin, end), counted from `begin`; what nobody has written is undefined.
+Content cut(const Content &slot, uint64_t begin, uint64_t end);
+/// Writes `content`, of `bytes` bytes, from `begin` on. Calls `replaced` with what that overwrites.
+void put(Content &slot, uint64_t begin, uint64_t bytes, const Content &content);
+/// One value of so many bytes.
+inline Content whole(const Term &term, uint64_t bytes, uint32_t made = 0) { return {{0, bytes, term, made}}; }
+/// Places where one of the contents changes from one piece to the next, and their end.
+std::vector<uint64_t> bordersOf(const std::vector<const Content *> &contents);
+/// What a content holds at a byte; `place` goes on from call to call.
+Term termAt(const Content &content, uint64_t at, std::size_t &place);
+/// Appends names and offsets of a content to a hash, and its spreads to `spread`.
+uint64_t mixContent(uint64_t name, const Content &content, RankClasses &classes, RankClasses::Spread &spread);
+/// Whether two ranks have the same values there.
+bool sameContent(const Content &a, uint32_t rankA, const Content &b, uint32_t rankB, const RankClasses &classes);
+
+} // namespace par::verify
+
+#endif // PAR_SRC_VERIFY_CONTENTS_H

@@ -1,0 +1,79 @@
+//===- PartialSums.cpp - V5: a part of a sum over ranks is not taken for the sum -----------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Who reads a value before it is summed over ranks has one rank's part of it. That may be meant: the gradient of a bias is the
+// sum over rows of a part, and is summed over the same ranks later. So all that is made of a part is itself summed over those
+// ranks, or what is made of it is; what ends in state, in a result or on another rank first is not.
+//
+//===----------------------------------------------------------------------===//
+#include "JointRun.h"
+
+#include <algorithm>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+namespace {
+class Summed {
+public:
+  Summed(const JointRun &joint, const Player &player, uint32_t comm) : joint(joint), player(player), over(groupOf(comm)) {}
+  bool operator()(uint32_t made);
+
+private:
+  std::vector<uint32_t> groupOf(uint32_t comm) const {
+    const Communicator &known = joint.bundle.manifest.communicators[comm];
+    std::optional<Membership> own = membershipOf(known, player.ranks.front());
+    std::vector<uint32_t> group = own ? known.groups[own->group] : std::vector<uint32_t>();
+    std::sort(group.begin(), group.end());
+    return group;
+  }
+  bool sumsOver(const Made &made) const {
+    return std::any_of(made.sums.begin(), made.sums.end(), [&](uint32_t comm) {
+      std::vector<uint32_t> group = groupOf(comm);
+      return std::includes(group.begin(), group.end(), over.begin(), over.end());
+    });
+  }
+
+  const JointRun &joint;
+  const Player &player;
+  std::vector<uint32_t> over; ///< ranks
+  std::map<uint32_t, bool> known;
+};
+} // namespace
+
+/// Values are made of earlier ones, so the walk ends; each is looked at once.
+bool Summed::operator()(uint32_t first) {
+  std::vector<uint32_t> open{first};
+  while (!open.empty()) {
+    uint32_t at = open.back();
+    open.pop_back();
+    const Made &made = player.made[at];
+    if (sumsOver(made) || !known.emplace(at, true).second)
+      continue;
+    if (made.users.empty())
+      return false;
+    open.insert(open.end(), made.users.begin(), made.users.end());
+  }
+  return true;
+}
+
+std::optional<Counterexample> par::verify::checkPartialSums(const JointRun &joint) {
+  for (const JointRun::Early &it : joint.early) {
+    const Player &player = joint.players[it.player];
+    const Made &user = player.made[it.user];
+    if (Summed(joint, player, it.comm)(it.user))
+      continue;
+    const Instruction &sum = player.program->blocks[it.run->block].instructions[it.n];
+    return Counterexample{Property::Value,
+                          "unreduced: '" + player.program->buffers[sum.operands[0].buffer].name + "' is read before it is summed over '" +
+                              joint.bundle.manifest.communicators[it.comm].name + "' in entry " + joint.entry +
+                              ", and what is made of that part is not summed",
+                          {joint.line(player, *user.run, user.n), joint.line(player, *it.run, it.n)}};
+  }
+  return std::nullopt;
+}

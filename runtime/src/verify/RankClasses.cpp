@@ -1,0 +1,88 @@
+//===- RankClasses.cpp - Which ranks have equal values --------------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "RankClasses.h"
+
+#include <algorithm>
+#include <iterator>
+
+using namespace par::verify;
+
+RankClasses::RankClasses(uint32_t ranks) : ranks(ranks) {
+  internClass({});
+  intern(std::vector<uint32_t>(ranks, 0));
+}
+
+RankClasses::Spread RankClasses::intern(std::vector<uint32_t> list) {
+  auto [it, fresh] = known.try_emplace(list, Spread(spreads.size()));
+  if (fresh)
+    spreads.push_back(std::move(list));
+  return it->second;
+}
+
+uint32_t RankClasses::internClass(std::vector<uint64_t> atoms) {
+  auto [it, fresh] = knownClasses.try_emplace(atoms, uint32_t(classes.size()));
+  if (fresh)
+    classes.push_back(std::move(atoms));
+  return it->second;
+}
+
+/// Partitions are told apart by their pattern: keys are numbered in the order of the ranks.
+RankClasses::Spread RankClasses::byKeys(const std::vector<uint64_t> &keys) {
+  std::map<uint64_t, uint32_t> numbers;
+  std::vector<uint32_t> pattern;
+  for (uint64_t key : keys)
+    pattern.push_back(key == kNoKey ? 0 : numbers.try_emplace(key, uint32_t(numbers.size() + 1)).first->second);
+  if (numbers.size() < 2)
+    return 0;
+  uint64_t partition = partitions.try_emplace(pattern, uint32_t(partitions.size())).first->second;
+  std::vector<uint32_t> list;
+  for (uint32_t number : pattern)
+    list.push_back(number ? internClass({partition << 32 | number}) : 0);
+  return intern(std::move(list));
+}
+
+uint32_t RankClasses::join(uint32_t a, uint32_t b) {
+  if (a == b)
+    return a;
+  auto [it, fresh] = joins.try_emplace(uint64_t(std::min(a, b)) << 32 | std::max(a, b), 0);
+  if (fresh) {
+    std::vector<uint64_t> atoms;
+    std::set_union(classes[a].begin(), classes[a].end(), classes[b].begin(), classes[b].end(), std::back_inserter(atoms));
+    it->second = internClass(std::move(atoms));
+  }
+  return it->second;
+}
+
+RankClasses::Spread RankClasses::both(Spread a, Spread b) {
+  if (a == b || b == 0)
+    return a;
+  if (a == 0)
+    return b;
+  auto [it, fresh] = unions.try_emplace(uint64_t(std::min(a, b)) << 32 | std::max(a, b), 0);
+  if (fresh) {
+    std::vector<uint32_t> list(ranks);
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      list[rank] = join(spreads[a][rank], spreads[b][rank]);
+    it->second = intern(std::move(list));
+  }
+  return it->second;
+}
+
+RankClasses::Spread RankClasses::moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which,
+                                       const std::vector<uint32_t> &source, bool &own) {
+  std::vector<uint32_t> list(ranks);
+  std::vector<uint64_t> keys(ranks, kNoKey);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (source[rank] == kNoRank)
+      continue;
+    const std::vector<uint32_t> &spread = spreads[from[which[rank]]];
+    list[rank] = spread[source[rank]];
+    keys[rank] = list[rank];
+    own = own && join(spread[rank], list[rank]) == list[rank];
+  }
+  return own ? intern(std::move(list)) : byKeys(keys);
+}

@@ -1,0 +1,112 @@
+//===- Replicas.cpp - V5: ranks that hold the same end with the same ---------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "JointRun.h"
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+namespace {
+/// Buffers of tensors, by program.
+class Holders {
+public:
+  explicit Holders(const JointRun &joint) : joint(joint) {
+    for (const Player &player : joint.players) {
+      buffers.emplace_back();
+      for (uint32_t i = 0; i < player.program->buffers.size(); ++i)
+        if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == kNone)
+          buffers.back()[player.program->buffers[i].tensor] = i;
+    }
+  }
+  const std::vector<Content> &slotsOf(const std::string &tensor, uint32_t rank) const {
+    uint32_t player = joint.playerOf[rank];
+    return joint.players[player].slots[buffers[player].at(tensor)];
+  }
+
+private:
+  const JointRun &joint;
+  std::vector<std::map<std::string, uint32_t>> buffers; ///< [player]: by tensor
+};
+} // namespace
+
+/// The instruction that has written the first byte, if one of the entry has.
+static void noteMaker(const JointRun &joint, uint32_t rank, const Content &content, std::vector<std::string> &notes) {
+  const Player &player = joint.players[joint.playerOf[rank]];
+  for (const Piece &piece : content)
+    if (piece.made)
+      return notes.push_back(describeStep(joint.bundle, rank, *player.made[piece.made].run, player.made[piece.made].n));
+}
+
+static std::optional<Counterexample> compare(const JointRun &joint, const std::string &what, uint32_t a, const Content &one, uint32_t b,
+                                             const Content &other) {
+  if (sameContent(one, a, other, b, joint.classes))
+    return std::nullopt;
+  Counterexample found{Property::Value,
+                       "replicas: ranks " + std::to_string(a) + " and " + std::to_string(b) + " " + what + " of entry " +
+                           joint.entry + " with different values",
+                       {}};
+  noteMaker(joint, a, one, found.notes);
+  noteMaker(joint, b, other, found.notes);
+  return found;
+}
+
+static std::optional<Counterexample> compareTensor(const JointRun &joint, const Holders &holders, const Tensor &tensor) {
+  const Tensor *of = tensor.kind == TensorKind::Copy ? joint.bundle.manifest.findTensor(tensor.of) : nullptr;
+  for (const Rectangle &part : tensor.layout.parts) {
+    std::vector<std::pair<const Tensor *, uint32_t>> ranks;
+    for (const Rectangle &original : of ? of->layout.parts : std::vector<Rectangle>())
+      if (original.start == part.start && original.size == part.size)
+        ranks.push_back({of, original.ranks.front()});
+    for (uint32_t rank : part.ranks)
+      ranks.push_back({&tensor, rank});
+    for (size_t i = 1; i < ranks.size(); ++i) {
+      const auto &one = holders.slotsOf(ranks[0].first->name, ranks[0].second), &other = holders.slotsOf(tensor.name, ranks[i].second);
+      std::string what = ranks[0].first == of ? "end tensor '" + of->name + "' and its copy" : "end tensor '" + tensor.name + "'";
+      for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
+        if (auto found = compare(joint, what, ranks[0].second, one[slot], ranks[i].second, other[slot]))
+          return found;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The last fetch of a rank counts.
+static std::optional<Counterexample> compareFetched(const JointRun &joint, const Output &output, const std::vector<Fetched> &list) {
+  std::vector<const Fetched *> of(joint.players.size());
+  for (const Fetched &it : list)
+    of[it.player] = &it;
+  auto sides = [&](const std::vector<uint32_t> &ranks) -> std::optional<Counterexample> {
+    for (uint32_t rank : ranks) {
+      const Fetched *one = of[joint.playerOf[ranks[0]]], *other = of[joint.playerOf[rank]];
+      if (one && other)
+        if (auto found = compare(joint, "give output '" + output.name + "'", ranks[0], one->content, rank, other->content))
+          return found;
+    }
+    return std::nullopt;
+  };
+  std::vector<uint32_t> all;
+  for (uint32_t rank = 0; rank < joint.playerOf.size(); ++rank)
+    if (of[joint.playerOf[rank]])
+      all.push_back(rank);
+  if (output.layout.parts.empty())
+    return sides(output.metric ? all : output.ranks);
+  for (const Rectangle &part : output.layout.parts)
+    if (auto found = sides(part.ranks))
+      return found;
+  return std::nullopt;
+}
+
+std::optional<Counterexample> par::verify::checkReplicas(const JointRun &joint) {
+  Holders holders(joint);
+  for (const Tensor &tensor : joint.bundle.manifest.tensors)
+    if (auto found = compareTensor(joint, holders, tensor))
+      return found;
+  for (const auto &[place, list] : joint.fetched)
+    if (auto found = compareFetched(joint, *joint.bundle.manifest.findOutput(place.first), list))
+      return found;
+  return std::nullopt;
+}

@@ -1,0 +1,156 @@
+//===- Summands.cpp - V5: a sum over ranks has each summand once ------------------------===//
+//
+// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two ranks that give the same value to a sum would count it twice: a gradient that all of them have, or a sum that was
+// already made. What an operand is the sum of, the other reductions would not give.
+//
+//===----------------------------------------------------------------------===//
+#include "JointRun.h"
+#include "par/kernels/Builtins.h"
+
+#include <algorithm>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+/// A builtin that moves a parameter by its gradient.
+static bool isOptimizer(const Program &program, const Instruction &it) {
+  const kernels::BuiltinKernel *builtin = program.kernels[it.kernel].builtin ? kernels::findBuiltin(program.kernels[it.kernel].symbol) : nullptr;
+  return builtin && std::ranges::any_of(builtin->operands, [](const kernels::BuiltinOperand &operand) {
+           return operand.access == kernels::Access::Update;
+         });
+}
+
+/// No two members of a group give the same value, but zeros and constants.
+std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party,
+                                                 const std::vector<Term> &terms) const {
+  std::map<uint32_t, size_t> places;
+  for (size_t place = 0; place < party.size(); ++place)
+    places[party[place]] = place;
+  for (const std::vector<uint32_t> &group : bundle.manifest.communicators[comm].groups) {
+    std::map<std::tuple<uint64_t, uint64_t, uint32_t>, uint32_t> seen;
+    for (uint32_t rank : group) {
+      auto place = places.find(playerOf[rank]);
+      if (place == places.end())
+        break;
+      const Term &term = terms[place->second];
+      if (term.name <= kZeros || constants.count(term.name))
+        continue;
+      auto [other, fresh] = seen.try_emplace({term.name, term.offset, classes.classOf(term.spread, rank)}, rank);
+      if (fresh)
+        continue;
+      const Post &first = postOf(playerOf[other->second], comm, k), &second = postOf(playerOf[rank], comm, k);
+      return Counterexample{Property::Value,
+                            "twice: ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
+                                " add the same value to a sum over communicator '" + bundle.manifest.communicators[comm].name +
+                                "' of entry " + entry,
+                            {describeStep(bundle, other->second, *first.run, first.n),
+                             describeStep(bundle, rank, *second.run, second.n)}};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Products, and what microbatches add up to, are parts of sums.
+std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n, const Content &content) const {
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  const Buffer &buffer = player.program->buffers[it.operands[0].buffer];
+  bool measures = std::ranges::any_of(bundle.manifest.outputs, [](const Output &output) { return output.metric; });
+  if (measures && buffer.bytes() == sizeOf(buffer.type) && it.coll != CollKind::ReduceScatter)
+    return Counterexample{Property::Value,
+                          "reduction: the number '" + buffer.name + "' is reduced by " + std::string(toString(it.reduction)) +
+                              "; losses, counts and norms are sums",
+                          {line(player, run, n)}};
+  for (const Piece &piece : content) {
+    const Made &made = player.made[piece.made];
+    if (piece.made && (made.adds || instruction(player, made).op == Op::Call))
+      return Counterexample{Property::Value,
+                            "reduction: '" + player.program->buffers[it.operands[0].buffer].name + "' is reduced by " +
+                                std::string(toString(it.reduction)) + ", but it is " +
+                                (made.adds ? "what microbatches add up to" : "a product") + ", of which ranks have parts of a sum",
+                            {line(player, *made.run, made.n), line(player, run, n)}};
+  }
+  return std::nullopt;
+}
+
+/// What a player gives to a collective: other than as a sum only what can be no part of one; notes what was made of a part.
+std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, uint32_t n, const Content &content) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  bool reduces = it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce;
+  if (!reduces)
+    return std::nullopt;
+  if (it.reduction != Reduction::Sum)
+    return reducesSum(player, run, n, content);
+  uint32_t comm = indexOf(player, it);
+  for (const Piece &piece : content) {
+    if (!piece.made)
+      continue;
+    for (uint32_t user : player.made[piece.made].users)
+      early.push_back({index, piece.made, user, comm, &run, n});
+    player.made[piece.made].sums.push_back(comm);
+  }
+  return std::nullopt;
+}
+
+/// A gradient is a sum over ranks: what an update reads, of as many bytes as it writes, is no maximum.
+std::optional<Counterexample> JointRun::updatesByExtreme(const Player &player, const Run &run, uint32_t n,
+                                                         const std::vector<Content> &contents) const {
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  for (const Operand &operand : it.operands) {
+    const Buffer &buffer = player.program->buffers[operand.buffer];
+    if (operand.access == Access::Read || buffer.kind != BufferKind::State || buffer.bytes() <= sizeOf(buffer.type))
+      continue;
+    for (const Content &content : contents)
+      for (const Piece &piece : content) {
+        const Made &made = player.made[piece.made];
+        bool extreme = piece.made && instruction(player, made).op == Op::Coll && instruction(player, made).reduction != Reduction::Sum;
+        if (extreme && content.back().end == buffer.bytes())
+          return Counterexample{Property::Value,
+                                "reduction: '" + buffer.name + "' is updated by what ranks have reduced by " +
+                                    std::string(toString(instruction(player, made).reduction)) + ", not by a sum",
+                                {line(player, *made.run, made.n), line(player, run, n)}};
+      }
+  }
+  return std::nullopt;
+}
+
+/// Whether two instructions read the same, but for operand `except`.
+static bool readsSame(const Instruction &it, const std::vector<Content> &contents, const Instruction &before, uint32_t except) {
+  if (it.op != before.op || it.kernel != before.kernel || it.call != before.call || !(it.imms == before.imms))
+    return false;
+  for (uint32_t i = 0; i < it.operands.size(); ++i)
+    if (i != except && !(it.operands[i] == before.operands[i]))
+      return false;
+  return it.operands[except] == before.operands[except] && contents.size() > 1;
+}
+
+/// A summand is added once: not by the same instruction twice in a run, of the same values.
+std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Run &run, uint32_t n, const std::vector<Content> &contents) const {
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  bool optimizer = it.op == Op::Kernel && isOptimizer(*player.program, it);
+  for (uint32_t i = 0; i < it.operands.size(); ++i)
+    for (const Piece &piece : contents[i]) {
+      const Made &made = player.made[piece.made];
+      if (it.operands[i].access == Access::Read || it.operands[i].access == Access::Write || !piece.made || made.run != &run)
+        continue;
+      bool sum = it.operands[i].access == Access::Accumulate || made.adds || optimizer;
+      if (!sum || !readsSame(it, contents, instruction(player, made), i))
+        continue;
+      // What it reads was not written meanwhile.
+      bool same = true;
+      for (uint32_t other = 0; other < it.operands.size(); ++other)
+        for (const Piece &read : contents[other])
+          same &= other == i || it.operands[other].access != Access::Read || read.made < piece.made;
+      if (same)
+        return Counterexample{Property::Value,
+                              "twice: the same is added to '" + player.program->buffers[it.operands[i].buffer].name + "' two times in entry " + entry,
+                              {line(player, *made.run, made.n), line(player, run, n)}};
+    }
+  return std::nullopt;
+}
