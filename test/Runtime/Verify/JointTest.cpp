@@ -51,7 +51,7 @@ Bundle twoParameters() {
   b.fill("compute", 1, 1.0, "one");
   b.kernel("compute", "moved", {"acc w.m", "r g", "r one"});
   b.kernel("compute", "moved", {"acc v.m", "r g", "r one"});
-  b.kernel("compute", "moved", {"acc v.v", "r g", "r one"});
+  b.kernel("compute", "squared", {"acc v.v", "r g", "r one"});
   b.kernel("compute", "opt", {"acc w", "r w.m"});
   b.kernel("compute", "opt", {"acc v", "r v.m"});
   b.run("train", "step.first", 0), b.run("train", "step", 1), b.run("train", "update");
@@ -186,12 +186,11 @@ TEST(Joint, Written) {
 TEST(Joint, LaterMicrobatch) {
   Bundle bundle = twoParameters();
   Program &p = bundle.programs[0];
-  Block use{"use", {at(p, "step", 2)}}, use0 = use;
-  use0.name = "use.first", use0.instructions[0].call = at(p, "step.first", 2).call;
+  Block use0{"use.first", {at(p, "step.first", 2)}}, use{"use", {at(p, "step", 2)}};
   erase(p, "step", 2), erase(p, "step.first", 2);
   p.blocks.push_back(use0), p.blocks.push_back(use);
   uint32_t first = uint32_t(p.blocks.size() - 2);
-  std::vector<Run> &runs = p.entries[0].runs;
+  auto &runs = p.entries[0].runs;
   Bundle sound = bundle;
   runs = {runs[0], runs[1], {first, 0, 0}, {first + 1, 1, 0}, runs[2]};
   EXPECT_EQ(says(bundle, asItIs), "V5 microbatch: 'y' is read for microbatch 0, but was made for microbatch 1");
