@@ -19,10 +19,10 @@ TINY = ["--set", "dims.seq=8"]
 ADAM = "train: {loss: cross_entropy, optimizer: {kind: adamw, lr: 1e-3}, clip: 1.0}\n"
 SGD = "train: {optimizer: sgd, clip: 0.1}\n"
 TP = "shard: {fc2.weight: {0: tp}, fc3.weight: {1: tp}}\nuse: []\n"
-TWO = "batch: {size: 8, microbatches: 2}\n"
+TWO = "batch: {microbatches: 2}\n"
 PLANS = {  # model, plan
     "one": (MLP, SGD),
-    "one-m4": (MLP, ADAM + "batch: {size: 8, microbatches: 4}\n"),
+    "one-m4": (MLP, ADAM + "batch: {microbatches: 4}\n"),
     "dp2": (MLP, SGD + "mesh: {dp: 2}\n"),
     "dp2-m2": (MLP, ADAM + "mesh: {dp: 2}\n" + TWO),
     "dp2tp2": (MLP, SGD + "mesh: {dp: 2, tp: 2}\n" + TP + TWO),
@@ -31,16 +31,16 @@ PLANS = {  # model, plan
     "zero2": (MLP, ADAM + "mesh: {dp: 2}\nzero: {level: 2, min_size: 0}\n" + TWO),
     "zero3": (MLP, ADAM + "mesh: {dp: 2}\nzero: {level: 3, min_size: 0}\n" + TWO),
     "dp2tp2-zero2": (MLP, SGD + "mesh: {dp: 2, tp: 2}\nzero: {level: 2, min_size: 0}\n" + TP + TWO),
-    "1f1b": (MLP, ADAM + "mesh: {pp: 2}\npipeline: {schedule: 1f1b, cuts: auto}\nbatch: {size: 8, microbatches: 4}\n"),
-    "gpipe": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: gpipe, cuts: auto}\nbatch: {size: 8, microbatches: 4}\n"),
-    "zb-h1": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: zb-h1, cuts: auto}\nbatch: {size: 8, microbatches: 4}\n"),
-    "pp2dp2": (MLP, SGD + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nbatch: {size: 8, microbatches: 4}\n"),
-    "pp2dp2-zero1": (MLP, ADAM + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nzero: {level: 1, min_size: 0}\nbatch: {size: 8, microbatches: 4}\n"),
+    "1f1b": (MLP, ADAM + "mesh: {pp: 2}\npipeline: {schedule: 1f1b, cuts: auto}\nbatch: {microbatches: 4}\n"),
+    "gpipe": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: gpipe, cuts: auto}\nbatch: {microbatches: 4}\n"),
+    "zb-h1": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: zb-h1, cuts: auto}\nbatch: {microbatches: 4}\n"),
+    "pp2dp2": (MLP, SGD + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nbatch: {microbatches: 4}\n"),
+    "pp2dp2-zero1": (MLP, ADAM + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nzero: {level: 1, min_size: 0}\nbatch: {microbatches: 4}\n"),
     "gpt-one": (GPT, ADAM),
     "gpt-dp2": (GPT, ADAM + "mesh: {dp: 2}\n" + TWO),
-    "gpt-tp2": (GPT, ADAM + "mesh: {tp: 2}\n"),
-    "gpt-tp2sp": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron, {sequence_parallel: tp}]\n"),
-    "gpt-1f1b": (GPT, ADAM + "mesh: {pp: 2}\npipeline: {cuts: auto}\nbatch: {size: 8, microbatches: 4}\n"),
+    "gpt-tp2": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron]\n"),
+    "gpt-tp2sp": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron-sp]\n"),
+    "gpt-1f1b": (GPT, ADAM + "mesh: {pp: 2}\npipeline: {cuts: auto}\nbatch: {microbatches: 4}\n"),
     "gpt-zero3": (GPT, ADAM + "mesh: {dp: 2}\nzero: 3\n" + TWO),
     "predict": (MLP, "mesh: {tp: 2}\nshard: {fc2.weight: {0: tp}, fc3.weight: {1: tp}}\n"),
 }
