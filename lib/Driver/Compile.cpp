@@ -5,6 +5,7 @@
 
 #include "par/Import/Names.h"
 #include "par/Import/Passes.h"
+#include "par/Plan/ForeignNames.h"
 #include "par/Split/Passes.h"
 #include "par/Train/Passes.h"
 #include "par/format/Printable.h"
@@ -163,6 +164,7 @@ bool Compilation::readPlanFor() {
   if (!errors.any() && !findHardware())
     return false;
   if (hardware) {
+    checkHosts(model.plan, hardware->ranks, errors);
     checkWithin(model.plan, hardware->ranks, errors);
     if (hardware->cores)
       checkSharedCores(model.plan, hardware->ranks, errors);
@@ -171,9 +173,10 @@ bool Compilation::readPlanFor() {
   errors.forEachInOrder(
       [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
         Finding finding = findingAt(where);
-        finding.message = message.str();
+        finding.message = nameRepeated(message, model.names);
         finding.shown = shown.str();
-        finding.notes = notes.vec();
+        for (const std::string &note : notes)
+          finding.notes.push_back(nameRepeated(note, model.names));
         sink(finding);
       });
   if (errors.any())

@@ -61,6 +61,8 @@ bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arg
       err << tool << ": error: unknown flag \"" << name << "\"";
       if (StringRef nearest = nearestFlag(table, name); !nearest.empty())
         err << "; did you mean \"" << nearest << "\"?";
+      else
+        err << "; --help lists them";
       err << "\n";
       return false;
     }

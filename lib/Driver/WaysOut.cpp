@@ -4,6 +4,8 @@
 #include "Diagnostics.h"
 #include "MemoryTable.h"
 
+#include "par/Plan/ForeignNames.h"
+
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -46,14 +48,17 @@ struct Way {
 } // namespace
 
 /// What the plan does not say yet, and could.
-static std::vector<Way> listWays(const Plan &plan) {
+static std::vector<Way> listWays(const Plan &plan, const NameTable &names) {
   std::vector<Way> ways;
   if (!plan.train)
     return ways;
   for (int64_t level = *plan.zero.level + 1; plan.axesSize(*plan.zero.over) > 1 && level <= 3; ++level)
     if (level != 2 || **plan.batch.microbatches > 1) // gradients are summed nowhere else
       ways.push_back({"zero.level=" + std::to_string(level), "zero: " + std::to_string(level)});
-  if (*plan.recompute.kind != PlanRecompute::Full)
+  std::string layers = repeatedModule(names), each = "{each: " + layers + "}";
+  if (*plan.recompute.kind == PlanRecompute::None && !layers.empty())
+    ways.push_back({"recompute=" + each, "recompute: " + each});
+  else if (*plan.recompute.kind != PlanRecompute::Full)
     ways.push_back({"recompute=full", "recompute: full"});
   int64_t microbatches = **plan.batch.microbatches, halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
   if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
@@ -88,7 +93,7 @@ std::vector<std::string> Compilation::findWaysOut(const format::Bundle &bundle, 
   };
   std::vector<std::string> fitting;
   std::vector<Way> helpful;
-  for (const Way &way : listWays(model.plan)) {
+  for (const Way &way : listWays(model.plan, model.names)) {
     std::optional<Measures> found = measureWith(way);
     if (!found || found->peak >= now->peak)
       continue;

@@ -364,7 +364,8 @@ std::optional<Model> readModel(const std::string &path, std::string &error, uint
     ::onnx::ModelProto proto;
     google::protobuf::LogSilencer quiet;
     if (!proto.ParseFromArray(view.data(), int(view.size())) || !proto.has_graph())
-      fail("is not an ONNX model");
+      fail(isCutShort(view) ? "is cut short: it begins as an ONNX model and ends within it; copy or export it again"
+                            : "is not an ONNX model");
     convertHeader(proto, model);
     checkVersions(model);
     convertGraph(proto.graph(), model);

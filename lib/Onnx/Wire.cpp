@@ -3,14 +3,14 @@
 namespace par::onnx {
 namespace {
 
-constexpr int modelGraph = 7, graphInitializer = 5, rawData = 9, floatData = 4, doubleData = 10;
+constexpr int modelVersion = 1, modelGraph = 7, modelLast = 26, graphInitializer = 5, rawData = 9, floatData = 4, doubleData = 10;
 
 /// Walks the fields of one message.
 struct Walker {
   std::string_view bytes;
   uint64_t base; ///< of `bytes` in the file
   size_t at = 0;
-  bool failed = false;
+  bool failed = false, ended = false; ///< ended: the bytes, within a field
   int field = 0, wire = 0;
   std::string_view payload;
   uint64_t payloadOffset = 0;
@@ -26,12 +26,13 @@ struct Walker {
         return value;
     }
     failed = true;
+    ended = at >= bytes.size();
     return 0;
   }
 
   void take(uint64_t count) {
     if (count > bytes.size() - at) {
-      failed = true;
+      failed = ended = true;
       return;
     }
     payload = bytes.substr(at, count);
@@ -93,6 +94,16 @@ std::vector<Payload> locateInitializers(std::string_view file) {
   if (!wellFormed || model.failed)
     result.clear();
   return result;
+}
+
+bool isCutShort(std::string_view file) {
+  Walker model{file, 0};
+  if (!model.next() || model.field != modelVersion || model.wire != 0)
+    return false;
+  while (model.next())
+    if (model.field > modelLast)
+      return false;
+  return model.ended && model.field <= modelLast;
 }
 
 } // namespace par::onnx

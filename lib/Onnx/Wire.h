@@ -18,6 +18,9 @@ struct Payload {
 /// The encoding: https://protobuf.dev/programming-guides/encoding.
 std::vector<Payload> locateInitializers(std::string_view file);
 
+/// Whether the file begins as a model and ends within one of its fields, as what was not copied whole.
+bool isCutShort(std::string_view file);
+
 } // namespace par::onnx
 
 #endif // PAR_LIB_ONNX_WIRE_H

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/Plan/ForeignNames.h"
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Schema.h"
 #include "par/Solver/OrderTable.h"
@@ -51,8 +52,7 @@ static bool leavesOut(StringRef text, StringRef word) {
   return text.empty();
 }
 
-/// How many letters are mistaken, left out, too many, or swapped with the next (of those one pair at most).
-static unsigned lettersApart(StringRef text, StringRef word) {
+unsigned lettersApart(StringRef text, StringRef word) {
   unsigned apart = text.edit_distance(word);
   for (size_t i = 0; apart > 1 && i + 1 < text.size(); ++i) {
     std::string swapped = text.str();
@@ -190,9 +190,11 @@ private:
 
   void reportUnknown(StringRef place, const PlanEntry &entry, ArrayRef<const PlanKey *> known) {
     std::string in = place.empty() ? "" : (" in " + place).str();
-    StringRef foreign = foreignPlanKey(entry.key);
-    if (!foreign.empty()) {
-      errors.error(entry.origin, PlanMessage::unknownKeyForeign, entry.key, in, foreign);
+    if (const ForeignKey *foreign = findForeignKey(entry.key)) {
+      bool isFlag = StringRef(foreign->ours).starts_with("par-run ");
+      errors.error(entry.origin, isFlag ? PlanMessage::unknownKeyFlag : PlanMessage::unknownKeyForeign, entry.key, in, foreign->ours);
+      if (*foreign->note)
+        errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
       return;
     }
     if (reportElsewhere(in, entry))
@@ -274,12 +276,24 @@ private:
     if (notYet)
       errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(),
                    spell(values) + key.why);
-    else if (StringRef near = nearestWord(entry.value.text, planWords(key.path));
-             entry.value.kind == PlanNode::Scalar && !near.empty())
-      errors.error(entry.value.origin, PlanMessage::wrongWord, place, spell(values), entry.value.describe(),
-                   near);
     else
-      errors.error(entry.value.origin, PlanMessage::wrongValue, place, spell(values), entry.value.describe());
+      reportWrong(key, entry.value, place);
+  }
+
+  /// A word of another system, or one that is spelt nearly as one of Par's, in whatever case.
+  void reportWrong(const PlanKey &key, const PlanNode &value, StringRef place) {
+    SmallVector<StringRef> words = planWords(key.path);
+    const ForeignWord *foreign = value.kind == PlanNode::Scalar ? findForeignWord(key.path, value.text) : nullptr;
+    std::string lower = StringRef(value.text).lower();
+    StringRef near = foreign                           ? foreign->ours
+                     : llvm::is_contained(words, lower) ? StringRef(lower)
+                                                        : nearestWord(value.text, words);
+    if (value.kind != PlanNode::Scalar || near.empty())
+      errors.error(value.origin, PlanMessage::wrongValue, place, spell(key.values), value.describe());
+    else
+      errors.error(value.origin, PlanMessage::wrongWord, place, spell(key.values), value.describe(), near);
+    if (foreign && *foreign->note)
+      errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
   }
 
   static bool isEmptyList(const PlanKey &key, const PlanNode &value) {

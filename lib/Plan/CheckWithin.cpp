@@ -29,6 +29,13 @@ void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
                  *plan.target.hardware, most);
 }
 
+void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
+  if (nodeRanks == 0 || *plan.ranks <= nodeRanks || *plan.target.device != "cpu")
+    return;
+  int64_t hosts = (*plan.ranks + nodeRanks - 1) / nodeRanks;
+  errors.warning(plan.target.hardware.origin, PlanMessage::cpuHosts, *plan.ranks, hosts, *plan.target.hardware, nodeRanks);
+}
+
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors) {
   if (*plan.collectives.algorithm != "hierarchical")
     return;

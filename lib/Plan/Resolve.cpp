@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
@@ -53,7 +54,7 @@ static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
     return std::nullopt;
   unsigned sum = wanted.size() - parts.size();
   for (auto [part, want] : llvm::zip(llvm::reverse(parts), llvm::reverse(wanted))) {
-    unsigned distance = want.find_first_of("*{[?") != StringRef::npos ? 0 : part.edit_distance(want);
+    unsigned distance = want.find_first_of("*{[?") != StringRef::npos ? 0 : lettersApart(want, part);
     bool isOther = distance > std::max<size_t>(2, want.size() / 3 + 1) || distance == want.size();
     if (isOther && !part.contains(want))
       return std::nullopt;
@@ -210,7 +211,9 @@ static void checkLoss(const PlanLoss &loss, const NameTable &names, PlanErrors &
     known.push_back(output.name);
   if (llvm::is_contained(known, output))
     return;
-  StringRef near = nearestWord(output, known);
+  const ForeignWord *foreign = findForeignWord("train.loss", output);
+  std::string lower = output.lower();
+  StringRef near = foreign ? foreign->ours : llvm::is_contained(known, lower) ? StringRef(lower) : nearestWord(output, known);
   errors.error(loss.output.origin, PlanMessage::unknownLoss, output, kinds,
                near.empty() ? "" : ("; did you mean \"" + near + "\"?").str());
 }

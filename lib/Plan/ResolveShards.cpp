@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -294,7 +295,7 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameT
       bool megatron = llvm::any_of(plan.recipes, [](const UsedRecipe &recipe) { return recipe.name == "megatron"; });
       bool tensor = axis == "tp" && !megatron && recipeMeets("megatron", names);
       errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
-                   rankList(first), tensor ? " or use [megatron]" : "");
+                   rankList(first), tensor ? " or use [megatron]" : foreignAxisHint(axis));
     }
   };
   check(plan.mesh, 0, *plan.ranks);

@@ -109,6 +109,9 @@ TEST_F(ReaderTest, RefusesWhatIsNoModel) {
   EXPECT_EQ(errorOf((folder / "absent.onnx").string()), "cannot be opened: No such file or directory");
   EXPECT_EQ(errorOf(write("empty.onnx", "")), "is empty");
   EXPECT_EQ(errorOf(write("text.onnx", "this is no model")), "is not an ONNX model");
+  std::string whole = model("", 10);
+  EXPECT_EQ(errorOf(write("part.onnx", whole.substr(0, whole.size() - 1))),
+            "is cut short: it begins as an ONNX model and ends within it; copy or export it again");
   EXPECT_EQ(errorOf(folder.string()), "cannot be opened: a folder, not a plain file");
   EXPECT_EQ(errorOf(write("ir.onnx", model("", 99))), "has IR version 99, this par-compile reads 3 to 13");
   EXPECT_EQ(errorOf(write("opset.onnx", model("", 10, 99))),

@@ -87,6 +87,17 @@ TEST(Names, EachAlternativeMatchesSomething) {
   EXPECT_NE(check("mesh: {tp: 2}\nshard: {\"{wte,wtf}.weight\": {0: tp}}\n").errors.find("\"wtf\" of pattern"), std::string::npos);
 }
 
+TEST(Names, SwappedLettersAreNear) {
+  for (std::string pattern : {"c_attn.wegiht", "\"{c_fc,c_atnt}.weight\""}) {
+    std::string said = check("train: {freeze: [" + pattern + "]}\n").errors;
+    EXPECT_NE(said.find("note: nearest is \"c_attn.weight\" (2 parameters)"), std::string::npos) << said;
+  }
+  NameTable names = gpt2();
+  names.parameters.push_back({"h.0.qkv.weight", {}, {64, 192}, "f32", true, ""});
+  EXPECT_NE(check("train: {freeze: [\"{qvk,c_fc}.weight\"]}\n", names).errors.find("note: nearest is \"qkv.weight\" (1 parameter)"),
+            std::string::npos);
+}
+
 TEST(Names, ATiedParameterIsInEveryModuleThatHasIt) {
   for (std::string module : {"wte", "lm_head"}) {
     Outcome outcome = check("train: {freeze: [" + module + "]}\n");

@@ -274,6 +274,8 @@ bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 /// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks of two.
 /// Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link between hosts.
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
+/// Warns where ranks that need one host's memory are on several.
+void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 /// Where ranks share their host's cores: refuses more of them than can take turns.
 void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);

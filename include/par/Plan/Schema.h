@@ -38,13 +38,12 @@ llvm::ArrayRef<PlanKey> planKeys();
 /// The keys directly below the path `table` ("shard.<pattern>"), most particular first.
 llvm::SmallVector<const PlanKey *> planKeysBelow(llvm::StringRef table);
 
-/// Par's word for a name of Megatron, DeepSpeed, torchtitan or accelerate; empty if it is none of the known
-/// ones.
-llvm::StringRef foreignPlanKey(llvm::StringRef name);
-
 /// Checks every key and value of `tree` against the table, all errors in one go. Returns whether there was
 /// none.
 bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
+
+/// How many letters are mistaken, left out, too many, or swapped with the next (of those one pair at most).
+unsigned lettersApart(llvm::StringRef text, llvm::StringRef word);
 
 /// The word of `words` nearest to a mistyped one, at most a third of its letters or `letters` of them away; empty if
 /// there is none.

@@ -246,7 +246,8 @@ void refuseForeign(const std::string &name) {
   std::vector<std::string_view> names;
   for (const Flag &flag : flags())
     names.push_back(flag.name);
-  throw Failure::at("par-run", Message::unknownFlag, name, format::didYouMean(name, names)).exitsWith(exitUsage);
+  std::string near = format::didYouMean(name, names);
+  throw Failure::at("par-run", Message::unknownFlag, name, near.empty() ? "; --help lists them" : near).exitsWith(exitUsage);
 }
 
 /// Flags of plan.md that are not there yet.

@@ -36,7 +36,7 @@ TEST_F(Mistakes, ofFlags) {
       {{}, "par-run: error: no bundle given: par-run BUNDLE [flags]"},
       {{"a.par", "b.par"}, "par-run: error: two bundles given: \"a.par\" and \"b.par\""},
       {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\"; did you mean \"--steps\"?"},
-      {{"a.par", "--resume-from", "ckpt"}, "par-run: error: unknown flag \"--resume-from\""},
+      {{"a.par", "--resume-from", "ckpt"}, "par-run: error: unknown flag \"--resume-from\"; --help lists them"},
       {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
       {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
       {{"a.par", "--comm", "mpi"}, "par-run: error: --comm mpi is not supported yet"},
