@@ -26,13 +26,13 @@ using Found = std::optional<Counterexample>;
 
 static Counterexample fail(const std::string &message) { return {Property::WellFormed, message, {}}; }
 
-/// Communicators over which some program has collectives.
+/// Communicators over which some program has collectives, but for those of one number: stages add such up in their own order.
 static std::set<std::string> findCollective(const Bundle &bundle) {
   std::set<std::string> names;
   for (const Program &program : bundle.programs)
     for (const Block &block : program.blocks)
       for (const Instruction &it : block.instructions)
-        if (it.op == Op::Coll)
+        if (it.op == Op::Coll && it.n > 1)
           names.insert(program.comms[it.comm].name);
   return names;
 }

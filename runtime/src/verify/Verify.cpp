@@ -102,10 +102,13 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
       return found;
   if (auto found = checkTwins(bundle, ranks, lineages))
     return found;
-  for (auto check : {checkPeak, checkWhole, checkFetched, checkOwnState, checkCoordinates, checkJointly})
+  for (auto check : {checkPeak, checkFetched, checkOwnState, checkCoordinates})
     if (auto found = check(bundle))
       return found;
-  return std::nullopt;
+  if (!options.jointly)
+    return std::nullopt;
+  auto found = checkWhole(bundle);
+  return found ? found : checkJointly(bundle);
 }
 
 Verdict par::verify::verifyBundle(const Bundle &bundle, const Options &options) {

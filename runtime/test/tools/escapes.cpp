@@ -49,7 +49,7 @@ void breakOne(const format::Bundle &bundle, const std::string &folder, const Opt
       ++made;
       Row &row = rows[fault];
       ++row.total;
-      verify::Verdict verdict = verify::verifyBundle(*broken);
+      verify::Verdict verdict = verify::verifyBundle(*broken, {.jointly = true});
       if (!verdict) {
         ++row.rejected;
         continue;
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
       sound = false;
       continue;
     }
-    verify::Verdict verdict = verify::verifyBundle(*bundle);
+    verify::Verdict verdict = verify::verifyBundle(*bundle, {.jointly = true});
     if (!verdict) {
       std::fputs(verify::format(verdict, folder).c_str(), stdout);
       sound = false;

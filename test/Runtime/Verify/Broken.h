@@ -18,7 +18,7 @@ inline Instruction &at(Program &program, const char *block, size_t n) {
 
 /// What is said about the bundle: "" when proved, else "V3 message | note | note".
 inline std::string complaint(const Bundle &bundle) {
-  Verdict verdict = verifyBundle(bundle);
+  Verdict verdict = verifyBundle(bundle, {.jointly = true});
   if (verdict)
     return "";
   std::string text =

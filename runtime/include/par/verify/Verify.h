@@ -51,6 +51,9 @@ struct Options {
   /// Where the bundle's files lie, whose hashes readBundle has compared: those of kernels are looked at, too.
   /// Empty for a bundle that is in memory alone.
   std::string folder = {};
+  /// Also run all programs of an entry together on expressions (docs/bundle.md, "All programs together"): finds what is
+  /// changed alike on all ranks, but still refuses valid programs of some plans. So only par-verify --jointly asks for it.
+  bool jointly = false;
 };
 
 /// Proves an in-memory bundle.
