@@ -2,7 +2,7 @@
 
 import contextlib
 
-from . import notes
+from . import notes, wrapping
 
 
 @contextlib.contextmanager
@@ -55,24 +55,13 @@ def exportable(torch, module, found, written):
         begins.remove()
 
 
-@contextlib.contextmanager
 def _patched(torch, wrap):
     """The functions that make a bool of tensors' values, wrapped."""
     names = ("equal", "allclose", "is_nonzero")
     places = [(torch.Tensor, name) for name in ("__bool__", "item", *names)] + [
         (torch, name) for name in names
     ]
-    before = [(owner, name, name in vars(owner), getattr(owner, name)) for owner, name in places]
-    try:
-        for owner, name, _, original in before:
-            setattr(owner, name, wrap(original))
-        yield
-    finally:
-        for owner, name, own, original in before:
-            if own:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
+    return wrapping.wrapped(places, lambda _, original: wrap(original))
 
 
 def warning(lines, some):

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from . import notes
+from . import notes, wrapping
 from .exporter import INT64
 
 NAMES = ("__getitem__", "__setitem__", "nonzero", "argwhere", "where", "masked_select")
@@ -107,7 +107,6 @@ def _is_scatter(torch, tensor, mask, values):
     )
 
 
-@contextlib.contextmanager
 def _patched(torch, wrap):
     places = [
         (owner, name)
@@ -115,17 +114,7 @@ def _patched(torch, wrap):
         for name in NAMES
         if hasattr(owner, name) and (owner, name) != (torch.Tensor, "where")
     ]
-    before = [(owner, name, name in vars(owner), getattr(owner, name)) for owner, name in places]
-    try:
-        for owner, name, _, original in before:
-            setattr(owner, name, wrap(name, original))
-        yield
-    finally:
-        for owner, name, own, original in before:
-            if own:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
+    return wrapping.wrapped(places, wrap)
 
 
 def masked_scatter(self, mask, source):
